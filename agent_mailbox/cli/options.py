@@ -113,9 +113,9 @@ session_option = click.option(
 def complete_request(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Complete the ids of open requests."""
     try:
-        from ..control.requests import Control  # forty modules, for a completion alone
+        from ..control_plane import control_log  # forty modules, for a completion alone
 
-        found = [request.id for request in Control(Mailbox(_directory_of(ctx))).plane().open_requests()]
+        found = [request.id for request in control_log.of(Mailbox(_directory_of(ctx))).open_requests()]
     except Exception:  # as below
         return []
     return [word for word in found if word.startswith(incomplete)]

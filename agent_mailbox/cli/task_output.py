@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..control.task_views import TaskView
-    from ..control.tasking import Tasking
     from ..core.control.task import Task
     from ..core.control.verdicts import Verdict
     from ..core.records import Message
+    from ..mailbox.opened import OpenMailbox
     from .mail_output import Style
 
     History = Sequence[tuple[Message, Verdict]]
@@ -74,9 +74,9 @@ def _said(task: Task) -> messages.TaskAssignment:
     return task.payload
 
 
-def state_text(found: TaskView, desk: Tasking) -> str:
+def state_text(found: TaskView, desk: OpenMailbox) -> str:
     """Return a task's state in a few words: who holds it, how far it is, what it waits for."""
-    roster, phase = desk.box.logs.read_roster(), found.task.phase
+    roster, phase = desk.logs.read_roster(), found.task.phase
     if found.state == BLOCKED:
         return f"blocked by {', '.join(map(neutral, found.waits_for))}"
     if found.state == "open":
@@ -87,19 +87,19 @@ def state_text(found: TaskView, desk: Tasking) -> str:
     return f"{found.state}{f' ({phase})' if phase else ''} {way} {frame.name_of(found.holder, roster)}"
 
 
-def step_text(found: TaskView, desk: Tasking, style: Style) -> str:
+def step_text(found: TaskView, desk: OpenMailbox, style: Style) -> str:
     """Return the state of a task after a step, in a line."""
     again = ": nothing changed" if found.already else ""
     state = f"{'already ' if found.already else ''}{state_text(found, desk)}{again}"
     return f"{style(neutral(found.task.id), 'id')}  {state}\n"
 
 
-def added_text(found: TaskView, desk: Tasking, style: Style, command: Callable[[str], str]) -> str:
+def added_text(found: TaskView, desk: OpenMailbox, style: Style, command: Callable[[str], str]) -> str:
     """Return the answer to whoever added a task."""
     return f"{step_text(found, desk, style)}  {command(f'task show {typed(found.task.id)}')}\n"
 
 
-def list_text(found: Sequence[TaskView], desk: Tasking, style: Style) -> str:
+def list_text(found: Sequence[TaskView], desk: OpenMailbox, style: Style) -> str:
     """Return the tasks, a line each."""
     lines = [
         f'{style(neutral(one.task.id), "id")}  {state_text(one, desk)}: "{frame.quoted(one.task.title)}"'
@@ -109,10 +109,10 @@ def list_text(found: Sequence[TaskView], desk: Tasking, style: Style) -> str:
 
 
 def whole_text(
-    found: TaskView, desk: Tasking, style: Style, command: Callable[[str], str], history: History = ()
+    found: TaskView, desk: OpenMailbox, style: Style, command: Callable[[str], str], history: History = ()
 ) -> str:
     """Return what a task says, behind the bar, its state, and what its holder does next."""
-    task, said, roster = found.task, _said(found.task), desk.box.logs.read_roster()
+    task, said, roster = found.task, _said(found.task), desk.logs.read_roster()
     by = frame.name_of(task.asker, roster) + ("" if task.proven else " (unverified)")
     lines = [f"{style(neutral(task.id), 'id')}  {state_text(found, desk)}, added by {style(by, 'sender')}"]
     texts = [task.title, said.instructions, said.context]
@@ -134,8 +134,8 @@ def whole_text(
     return "\n".join(lines) + "\n"
 
 
-def _step(message: Message, verdict: Verdict, desk: Tasking) -> str:
-    who = frame.named(message, desk.box.logs.read_roster())
+def _step(message: Message, verdict: Verdict, desk: OpenMailbox) -> str:
+    who = frame.named(message, desk.logs.read_roster())
     outcome = "" if verdict.outcome in ("applied", "noted") else f" ({verdict.outcome}: {neutral(verdict.why)})"
     told = summary.line(message_text.parse(message.content))
     return f"{frame.when(message.timestamp)}  {who}{outcome} {frame.BAR}{told}"

@@ -10,7 +10,6 @@ import shutil
 from tempfile import TemporaryDirectory
 
 from ..cli import mail_output, widening
-from ..control.requests import Control
 from ..errors import Refused
 from ..mailbox.facade import Mailbox
 from ..store.files import paths
@@ -68,4 +67,4 @@ def preview_trust(mailbox: Mailbox, *, adopt: bool = False) -> Trusted:
         twin.logs = Logs(box, mailbox.logs.wait, Custody(kept, record.id, state), state)
         twin.logs.shared = False
         seen = adoption.trust_logs(twin, adopt=adopt)
-        return seen.replace(withheld=withheld_rules.compare_rules(Control(twin), Control(mailbox)) if seen.why else ())
+        return seen.replace(withheld=withheld_rules.compare_rules(twin, mailbox) if seen.why else ())

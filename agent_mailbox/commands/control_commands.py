@@ -12,7 +12,11 @@ from ..cli import values
 from ..cli.group import CommandGroup, cli
 from ..cli.options import App, CommandWithOptions, complete_request, complete_session, pass_app, session_option
 from ..control import shutdown as ending
-from ..control.requests import Control
+from ..control.orders import Orders
+from ..control.requests import Requests, always_updates
+from ..control.steps import find_request
+from ..control.tasking import Tasking
+from ..control_plane import control_log
 from ..core.address import ALL
 from ..core.control import messages, transitions
 from ..core.records import USER, Record
@@ -38,26 +42,20 @@ def control() -> None:
 control.add_command(request_commands.request)
 
 
-def _open_control(app: App, /, session: str | None) -> tuple[Control, str]:
-    desk = Control(app.mailbox)
-    return desk, app.acting_session(session, desk.box)
-
-
-def _open_for_looking(app: App, /, session: str | None) -> tuple[Control, str]:
-    """Open the mailbox for a look that needs no session; it is empty for a program that has none."""
+def _looking_session(app: App, /, session: str | None) -> str:
+    """Return the session of a look that needs none; it is empty for a program that has none."""
     try:
-        return _open_control(app, session)
+        return app.session_for(session)
     except Malformed as error:
         if error.code != "no_session":
             raise
-        return Control(app.mailbox), ""
+        return ""
 
 
-def _open_for_deciding(app: App, /, session: str | None, what: str) -> tuple[Control, str]:
-    """Open the mailbox for a decision; raises ``Refused`` for a program, which may not decide."""
+def _deciding_session(app: App, /, session: str | None, what: str) -> str:
+    """Return the session that decides; raises ``Refused`` for a program, which may not decide."""
     app.caller.refuse_deciding(what)
-    desk = Control(app.mailbox)
-    return desk, app.deciding_session(session, desk.box, what)
+    return app.deciding_session(session, app.mailbox, what)
 
 
 @control.command(cls=CommandWithOptions)
@@ -85,12 +83,12 @@ def report(
     \b
     Example: agent-mailbox control report task-1f --phase done --body "it builds" --artifact dist/app.tar.gz
     """
-    desk = Control(app.mailbox)
-    me = app.deciding_session(session, desk.box, "the report")
+    me = app.deciding_session(session, app.mailbox, "the report")
     text = "" if body is None else values.read_body(app, body)
-    reported = desk.report(me, request, phase, text, artifacts=artifacts, errors=errors)
-    value = {"request": control_output.request_json(reported.task, desk), "already": reported.already}
-    app.print_done(control_output.request_text(reported.task, desk, app.style_text, already=reported.already), value)
+    reported = Tasking(app.mailbox).report(me, request, phase, text, artifacts=artifacts, errors=errors)
+    roster = app.mailbox.logs.read_roster()
+    value = {"request": control_output.request_json(reported.task, roster), "already": reported.already}
+    app.print_done(control_output.request_text(reported.task, roster, app.style_text, already=reported.already), value)
 
 
 class _Said(Record):
@@ -121,7 +119,7 @@ def _approval_options(command: Any) -> Any:
 
 def _is_own_end(app: App, request: str) -> bool:
     """Return whether a request asks the calling session itself to end: that decides for nobody else."""
-    asked = Control(app.mailbox).find(request)
+    asked = find_request(app.mailbox, request)
     return asked.flow == transitions.SHUTDOWN and asked.answerer in app.caller.sessions
 
 
@@ -129,30 +127,32 @@ def _decide_request(app: App, /, request: str, session: str | None, approved: bo
     caller = app.caller
     if not (caller.is_served and _is_own_end(app, request)):
         caller.refuse_deciding("an answer")
-    desk = Control(app.mailbox)
-    me = app.deciding_session(session, desk.box, "an answer")
+    box = app.mailbox
+    me = app.deciding_session(session, box, "an answer")
     pane = app.environ.get("TMUX_PANE", "")
     said: dict[str, Any] = {
         "notes": given.reason,
         "mode": given.mode,
         "scope": given.scope,
         "hosts": tuple(given.hosts),
-        "updated_input": values.json_object(app, given.tool_input),
     }
-    asked = desk.find(request)
+    if given.tool_input is not None:
+        said["updated_input"] = values.json_object(app, given.tool_input)
+    asked = find_request(box, request)
     if given.always:
-        said["updates"] = desk.always(asked)
+        said["updates"] = always_updates(asked)
     if approved and asked.flow == transitions.SHUTDOWN:
         said["pane"] = pane
-    decided = desk.answer(me, asked, approved, **said)
-    again = not asked.is_open
+    decided = Requests(box).answer(me, asked, approved, **said)
+    again, roster = not asked.is_open, box.logs.read_roster()
     if app.json:
-        app.print_done("", {"request": control_output.request_json(decided, desk), "already": again})
+        app.print_done("", {"request": control_output.request_json(decided, roster), "already": again})
     else:
-        app.print_done(control_output.request_text(decided, desk, app.style_text, already=again), None)
+        app.print_done(control_output.request_text(decided, roster, app.style_text, already=again), None)
     agreed = decided.flow == transitions.SHUTDOWN and decided.state == transitions.APPROVED
-    if agreed and (asked.is_open or desk.part_about(me).is_shut_down(me)):  # a repeated answer ends no new life
-        ending.carry_out(desk.box, me, app.acting_party(me), pane=pane, vouched=app.vouched)
+    # A repeated answer ends no new life.
+    if agreed and (asked.is_open or control_log.of_agents(box, [me]).is_shut_down(me)):
+        ending.carry_out(box, me, app.acting_party(me), pane=pane, vouched=app.vouched)
 
 
 @control.command(cls=CommandWithOptions, widens=widened_output.of_answer("approve"))
@@ -221,14 +221,15 @@ def answer(
 @pass_app
 def pending(app: App, /, session: str | None, everyones: bool) -> None:
     """Show the requests that wait for your decision, oldest first."""
-    desk, me = _open_for_looking(app, session) if everyones else _open_control(app, session)
-    found = desk.pending(me, everyones=everyones)
-    value: dict[str, Any] = {"session": me or None, "requests": [control_output.request_json(r, desk) for r in found]}
-    text = control_output.pending_text(found, desk, app.style_text, app.complete_command)
+    me = _looking_session(app, session) if everyones else app.session_for(session)
+    requests = Requests(app.mailbox)
+    found, roster = requests.pending(me, everyones=everyones), app.mailbox.logs.read_roster()
+    value: dict[str, Any] = {"session": me or None, "requests": [control_output.request_json(r, roster) for r in found]}
+    text = control_output.pending_text(found, app.mailbox, app.style_text, app.complete_command)
     if app.caller.is_person and me == USER and not everyones:
-        left = desk.unanswerable()
-        value["unanswerable"] = [control_output.request_json(r, desk) for r in left]
-        text = ("" if left and not found else text) + control_output.unanswerable_text(left, desk, app.style_text)
+        left = requests.unanswerable()
+        value["unanswerable"] = [control_output.request_json(r, roster) for r in left]
+        text = ("" if left and not found else text) + control_output.unanswerable_text(left, roster, app.style_text)
     app.print_answer(app.fold_framed(text), value)
 
 
@@ -240,12 +241,12 @@ def pending(app: App, /, session: str | None, everyones: bool) -> None:
 def mode(app: App, /, agent: str | None, mode: str | None, session: str | None) -> None:
     """Set the MODE of AGENT, or of `all` you lead. Without MODE it shows its mode and rules, or yours."""
     if mode is not None:
-        desk, me = _open_for_deciding(app, session, "a mode")
+        me = _deciding_session(app, session, "a mode")
     else:
-        desk, me = _open_control(app, session) if agent in (None, ALL) else _open_for_looking(app, session)
+        me = app.session_for(session) if agent in (None, ALL) else _looking_session(app, session)
     if agent is not None and mode is not None:
-        desk.set_mode(me, [agent], mode)
-    control_output.show_standing(app, desk, me, [agent] if agent else [], changed=mode is not None)
+        Orders(app.mailbox).set_mode(me, [agent], mode)
+    control_output.show_standing(app, app.mailbox, me, [agent] if agent else [], changed=mode is not None)
 
 
 @control.command(cls=CommandWithOptions, widens=widened_output.of_policy)
@@ -269,17 +270,19 @@ def policy(
     """
     said = any(rules.values())
     if said or clear:
-        desk, me = _open_for_deciding(app, session, "a policy")
+        me = _deciding_session(app, session, "a policy")
     else:
-        desk, me = _open_control(app, session) if not agents or ALL in agents else _open_for_looking(app, session)
+        me = app.session_for(session) if not agents or ALL in agents else _looking_session(app, session)
     if (said and clear) or ((said or clear) and not agents) or (add and not said):
         raise Malformed(
             "AGENT is missing" if not agents else "--clear and rules do not go together",
             "`agent-mailbox control policy --help` shows the arguments",
         )
     if said or clear:
-        desk.set_policy(me, agents, allow=rules["allow"], deny=rules["deny"], hosts=rules["hosts"], adds=add)
-    control_output.show_standing(app, desk, me, agents, changed=said or clear)
+        Orders(app.mailbox).set_policy(
+            me, agents, allow=rules["allow"], deny=rules["deny"], hosts=rules["hosts"], adds=add
+        )
+    control_output.show_standing(app, app.mailbox, me, agents, changed=said or clear)
 
 
 @control.command(cls=CommandWithOptions)
@@ -296,13 +299,12 @@ def wait(app: App, /, request: str, session: str | None, timeout: float | None) 
     """
     if timeout is not None and not timeout <= threading.TIMEOUT_MAX:
         raise Malformed(f"--timeout is not a number of seconds: {timeout}", "leave it out to wait for ever")
-    desk, me = _open_control(app, session)
-    if timeout is not None:
-        me = app.deciding_session(session, desk.box, "a time-out")
-    found = desk.wait(me, request, timeout)
+    me = app.session_for(session) if timeout is None else app.deciding_session(session, app.mailbox, "a time-out")
+    found = Requests(app.mailbox).wait(me, request, timeout)
+    roster = app.mailbox.logs.read_roster()
     app.print_answer(
-        app.fold_framed(control_output.request_text(found, desk, app.style_text)),
-        {"request": control_output.request_json(found, desk)},
+        app.fold_framed(control_output.request_text(found, roster, app.style_text)),
+        {"request": control_output.request_json(found, roster)},
     )
     return 0 if found.state in (transitions.APPROVED, transitions.DONE) else 1
 
@@ -314,8 +316,10 @@ def wait(app: App, /, request: str, session: str | None, timeout: float | None) 
 @pass_app
 def log(app: App, /, request: str | None, follow: bool, session: str | None) -> None:
     """Show every control message with its outcome. They stand in order, refused ones too."""
-    desk = Control(app.mailbox) if session is None else _open_control(app, session)[0]
-    control_output.show_log(app, desk, None if request is None else desk.find(request).id, follow=follow)
+    box = app.mailbox
+    if session is not None:
+        app.session_for(session)
+    control_output.show_log(app, box, None if request is None else find_request(box, request).id, follow=follow)
 
 
 for _first in (approve, deny, pending):  # what a person types most needs one word less

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..cli import mail_output
 from ..clients.checks import enforcing
+from ..control.orders import list_led
+from ..control_plane import control_log
+from ..control_plane.standing import find_standing
 from ..core import codec, frame, instant, reach
 from ..core.control import lasting, message_text, summary, transitions
 from ..core.control.verdicts import REFUSED
@@ -26,11 +29,12 @@ if TYPE_CHECKING:
 
     from ..cli.mail_output import Style
     from ..cli.options import App
-    from ..control.requests import Control
     from ..control_plane.standing import Standing
     from ..core.control.control_requests import ControlRequest
     from ..core.control.verdicts import Verdict
     from ..core.reach import Arrival
+    from ..core.roster import Roster
+    from ..mailbox.opened import OpenMailbox
 
 
 def _plain_body(payload: Any) -> Any:
@@ -38,14 +42,14 @@ def _plain_body(payload: Any) -> Any:
     return codec.parse(message_text.written(payload).encode(), ours=False)
 
 
-def request_json(request: ControlRequest, desk: Control) -> dict[str, Any]:
+def request_json(request: ControlRequest, roster: Roster) -> dict[str, Any]:
     """Return a request as programs see it; the messages' own bodies in their canonical form."""
     return {
         "id": request.id,
         "flow": request.flow,
         "state": request.state,
         "asker": request.asker,
-        "deciders": desk.deciders(request),
+        "deciders": request.list_deciders(roster),
         "asked": instant.text(request.asked),
         "message_id": request.message_id,
         "always": list(_for_good(request)),
@@ -58,38 +62,38 @@ def request_json(request: ControlRequest, desk: Control) -> dict[str, Any]:
     }
 
 
-def _join_names(desk: Control, ids: Sequence[str]) -> str:
-    roster = desk.box.logs.read_roster()
+def _join_names(roster: Roster, ids: Sequence[str]) -> str:
     return " or ".join(frame.name_of(i, roster) for i in ids)
 
 
-def asked_json(request: ControlRequest, desk: Control) -> dict[str, Any]:
+def asked_json(request: ControlRequest, box: OpenMailbox) -> dict[str, Any]:
     """Return the same for programs."""
-    return {"request": request_json(request, desk), "delivery": mail_output.arrival_json(_arrival_of(request, desk))}
+    told = request_json(request, box.logs.read_roster())
+    return {"request": told, "delivery": mail_output.arrival_json(_arrival_of(request, box))}
 
 
-def _arrival_of(request: ControlRequest, desk: Control) -> Arrival:
+def _arrival_of(request: ControlRequest, box: OpenMailbox) -> Arrival:
     """Return when those who decide a request will see it."""
-    to = tuple(desk.deciders(request))
+    roster = box.logs.read_roster()
+    to = tuple(request.list_deciders(roster))
     mail = Message(request.message_id, request.asker, to, request.asked, "", type="control")
-    roster = desk.box.logs.read_roster()
-    return arrivals.find_arrival(desk.box, mail, arrivals.judge_reach(desk.box, mail, roster), roster)
+    return arrivals.find_arrival(box, mail, arrivals.judge_reach(box, mail, roster), roster)
 
 
-def asked_text(request: ControlRequest, desk: Control, style: Style, command: Callable[[str], str]) -> str:
+def asked_text(request: ControlRequest, box: OpenMailbox, style: Style, command: Callable[[str], str]) -> str:
     """Return the answer to an agent that asked. ``command`` completes the next one."""
-    lines = [f"asked {_join_names(desk, desk.deciders(request))}: {style(neutral(request.id), 'id')}"]
+    roster = box.logs.read_roster()
+    lines = [f"asked {_join_names(roster, request.list_deciders(roster))}: {style(neutral(request.id), 'id')}"]
     if request.is_open:
-        roster = desk.box.logs.read_roster()
-        seen = reach.list_arrival(_arrival_of(request, desk), roster)
+        seen = reach.list_arrival(_arrival_of(request, box), roster)
         lines += [f"  {label}: {names}" for label, names in seen]
         lines.append(f"  {command(f'control wait {typed(request.id)} --timeout 600')}")
     return "\n".join(lines) + "\n"
 
 
-def request_text(request: ControlRequest, desk: Control, style: Style, *, already: bool = False) -> str:
+def request_text(request: ControlRequest, roster: Roster, style: Style, *, already: bool = False) -> str:
     """Return the state of a request, in a line or two; ``already``: it had it before this command."""
-    by = f" by {_join_names(desk, [request.by])}{request.doubt}" if request.by else ""
+    by = f" by {_join_names(roster, [request.by])}{request.doubt}" if request.by else ""
     at = f", {frame.when(request.decided)}: nothing changed" if already and request.decided is not None else ""
     state = f"{'already ' if already else ''}{request.state.replace('_', ' ')}"
     lines = [f"{style(neutral(request.id), 'id')}  {state}{by}{at}"]
@@ -98,18 +102,24 @@ def request_text(request: ControlRequest, desk: Control, style: Style, *, alread
     return "\n".join(lines) + "\n"
 
 
-def pending_text(requests: Sequence[ControlRequest], desk: Control, style: Style, command: Callable[[str], str]) -> str:
+def pending_text(
+    requests: Sequence[ControlRequest], box: OpenMailbox, style: Style, command: Callable[[str], str]
+) -> str:
     """Return the queue, oldest first: the asker, its waiting time, the request, the command that decides it.
     ``command`` completes those that are named."""
     if not requests:
         return "nothing waits for you\n"
-    now, options = desk.box.now(), command("control approve").removeprefix("agent-mailbox control approve")
+    now, roster, options = (
+        box.now(),
+        box.logs.read_roster(),
+        command("control approve").removeprefix("agent-mailbox control approve"),
+    )
     lines = [style(mail_output.count_noun(len(requests), "request") + " to decide", "dim")]
     for request in requests:
         waited = max(now - request.asked, 0) // 1000
         expires, shown = getattr(request.payload, "expires", None), frame.short_typed(request.message_id)
         left = f", gives up in {max(expires - now, 0) // 1000} s" if expires is not None else ""
-        asker = style(_join_names(desk, [request.asker]) + ("" if request.proven else " (unverified)"), "sender")
+        asker = style(_join_names(roster, [request.asker]) + ("" if request.proven else " (unverified)"), "sender")
         lines += [
             "",
             f"{style(neutral(request.id), 'id')}  {asker}, waiting {waited} s{left}",
@@ -126,16 +136,16 @@ def _for_good(request: ControlRequest) -> tuple[str, ...]:
     return tuple(lasting.offered(request.payload)) if request.proven else ()
 
 
-def unanswerable_text(requests: Sequence[ControlRequest], desk: Control, style: Style) -> str:
+def unanswerable_text(requests: Sequence[ControlRequest], roster: Roster, style: Style) -> str:
     """Return the requests that their deciders cannot answer, and what the person can do."""
     lines: list[str] = []
     for request in requests:
-        who = _join_names(desk, desk.deciders(request))
+        who = _join_names(roster, request.list_deciders(roster))
         why = f"waits for {who}, who cannot answer: no client proves who that is"
         what = summary.question(request.payload, proven=request.proven)
         if request.flow == transitions.SHUTDOWN:
             what = f"agent-mailbox roster retire {typed(request.answerer)}"
-        asker = _join_names(desk, [request.asker]) + ("" if request.proven else " (unverified)")
+        asker = _join_names(roster, [request.asker]) + ("" if request.proven else " (unverified)")
         told = f"{style(neutral(request.id), 'id')}  {asker}, {why}; you can"
         lines += [told, frame.BAR + summary.line(request.payload), f"  {what}"]
     return "\n".join([*lines, ""]) if lines else ""
@@ -155,52 +165,55 @@ def standing_json(found: Standing) -> dict[str, Any]:
     }
 
 
-def show_standing(app: App, desk: Control, me: str, agents: Sequence[str], *, changed: bool) -> None:
+def show_standing(app: App, box: OpenMailbox, me: str, agents: Sequence[str], *, changed: bool) -> None:
     """Show the standing of agents; ``all``: of those that ``me`` decides for; none: of ``me``."""
-    roster = desk.box.logs.read_roster()
+    roster = box.logs.read_roster()
     ids: list[str] = []
     for word in agents or [me]:
-        ids += desk.led(me) if word == "all" else [roster.find(word).session_id if agents else word]
-    found = [desk.standing(session_id) for session_id in dict.fromkeys(ids)]
-    warned = enforcing.warnings(desk.box, [one.session_id for one in found], app.environ) if changed else []
+        ids += list_led(me, roster) if word == "all" else [roster.find(word).session_id if agents else word]
+    found = [find_standing(box, session_id) for session_id in dict.fromkeys(ids)]
+    warned = enforcing.warnings(box, [one.session_id for one in found], app.environ) if changed else []
     for line in warned:
         app.give_warning(line)
-    lines = [line for one in found for line in _standing_lines(one, desk, app.style_text)] or ["you lead nobody"]
+    lines = [line for one in found for line in _standing_lines(one, roster, app.style_text)] or ["you lead nobody"]
     answer = app.print_done if changed else app.print_answer
     value = {"agents": [standing_json(one) for one in found]}
     answer("\n".join(lines) + "\n", {**value, "warnings": warned} if warned else value)
 
 
-def _standing_lines(found: Standing, desk: Control, style: Style) -> list[str]:
-    said = [f"mode {found.mode}", f"lead {_join_names(desk, [found.lead])}"]
+def _standing_lines(found: Standing, roster: Roster, style: Style) -> list[str]:
+    said = [f"mode {found.mode}", f"lead {_join_names(roster, [found.lead])}"]
     said += ["waits for a plan's approval"] if found.waits_for_plan else []
     said += ["agreed to shut down"] if found.is_shut_down else []
-    lines = [f"{style(_join_names(desk, [found.session_id]), 'sender')}: {', '.join(said)}"]
+    lines = [f"{style(_join_names(roster, [found.session_id]), 'sender')}: {', '.join(said)}"]
     for what, rules in (("allow", found.policy.allow), ("deny", found.policy.deny), ("hosts", found.policy.hosts)):
         lines += [f"  {what} {neutral(rule)}" for rule in rules]
     return lines
 
 
-def show_log(app: App, desk: Control, request_id: str | None, *, follow: bool) -> None:
+def show_log(app: App, box: OpenMailbox, request_id: str | None, *, follow: bool) -> None:
     """Print the control messages, each with its outcome; ``follow``: new ones too, until interrupted, or until the
     reader of the pipe leaves."""
     shown: set[str] = set()
 
+    def entry_text(message: Message, verdict: Verdict) -> str:
+        return _entry_text(message, verdict, box.logs.read_roster(), app.style_text)
+
     def new_messages() -> list[tuple[Message, Verdict]]:
-        found = [(m, v) for m, v in desk.log(request_id) if m.id not in shown]
+        found = [(m, v) for m, v in control_log.history(box, request_id) if m.id not in shown]
         shown.update(m.id for m, _ in found)
         return found
 
     if not follow:
         found = new_messages()
         value = {"messages": [_entry_json(*entry) for entry in found]}
-        text = "".join(f"{_entry_text(*entry, desk, app.style_text)}\n" for entry in found) or "no control messages\n"
+        text = "".join(f"{entry_text(*entry)}\n" for entry in found) or "no control messages\n"
         app.print_answer(app.fold_framed(text), value)
         return
-    with watch.Watch([desk.box.directory]) as changes:
+    with watch.Watch([box.directory]) as changes:
         while not _is_left():
             for entry in new_messages():
-                text = app.fold_framed(f"{_entry_text(*entry, desk, app.style_text)}\n")
+                text = app.fold_framed(f"{entry_text(*entry)}\n")
                 app.write_answer(mail_output.json_document(_entry_json(*entry)) if app.json else text)
             changes.wait(None, *_output_pipe())
 
@@ -231,9 +244,9 @@ def _entry_json(message: Message, verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _entry_text(message: Message, verdict: Verdict, desk: Control, style: Style) -> str:
+def _entry_text(message: Message, verdict: Verdict, roster: Roster, style: Style) -> str:
     outcome = style(verdict.outcome, "dead" if verdict.outcome == REFUSED else "dim")
     why = f" ({clipped(neutral(verdict.why), 200)})" if verdict.why else ""
-    who = style(frame.named(message, desk.box.logs.read_roster()), "sender")
+    who = style(frame.named(message, roster), "sender")
     told = summary.line(message_text.parse(message.content))
     return f"{instant.text(message.timestamp)[:19]}Z  {who}  {outcome}{why} {frame.BAR}{clipped(told, 300)}"

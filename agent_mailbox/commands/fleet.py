@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..clients.starting import start_servers, start_words
 from ..clients.starting.start_words import Begun, Start
-from ..control.requests import Control
+from ..control.requests import Requests
 from ..core.control import messages
 from ..core.records import USER
 from ..core.roster import ALIVE, DEAD
@@ -227,7 +227,7 @@ class Fleet:
 
     def _ask_to_end(self, one: Started) -> None:
         try:
-            Control(self._box).request(USER, messages.ShutdownRequest(reason="the team ends"), to=one.session_id)
+            Requests(self._box).request(USER, messages.ShutdownRequest(reason="the team ends"), to=one.session_id)
         except MailboxError as error:
             self._app.give_warning(f"{neutral(one.session_id)} was not asked to end: {error.what}")
 

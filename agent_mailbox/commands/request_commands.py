@@ -9,8 +9,10 @@ import click
 from ..cli import values
 from ..cli.group import CommandGroup
 from ..cli.options import App, CommandWithOptions, complete_session, pass_app, session_option
-from ..control.requests import Control
+from ..control.requests import Requests
+from ..control.tasking import Tasking
 from ..core.control import messages
+from ..core.control.control_requests import ControlRequest
 from ..errors import Malformed
 from ..store.locks.lock import Patience
 from . import control_output
@@ -33,15 +35,18 @@ def request() -> None:
 def _ask(
     app: App, /, session: str | None, payload: messages.Payload, timeout: float | None = None, *, to: str | None = None
 ) -> None:
-    desk = Control(app.mailbox)
-    me = app.deciding_session(session, desk.box, "the request")
+    box = app.mailbox
+    me = app.deciding_session(session, box, "the request")
     if timeout is not None:
-        payload = payload.replace(expires=desk.box.now() + round(timeout * 1000))
+        payload = payload.replace(expires=box.now() + round(timeout * 1000))
     with Patience(timeout):  # behind that time nobody could answer it
-        asked = desk.request(me, payload, to=to)
+        if isinstance(payload, messages.TaskAssignment):
+            asked: ControlRequest = Tasking(box).add_task(me, (to or "",), payload).task
+        else:
+            asked = Requests(box).request(me, payload, to=to)
     app.print_done(
-        control_output.asked_text(asked, desk, app.style_text, app.complete_command),
-        control_output.asked_json(asked, desk),
+        control_output.asked_text(asked, box, app.style_text, app.complete_command),
+        control_output.asked_json(asked, box),
     )
 
 

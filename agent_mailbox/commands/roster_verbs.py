@@ -135,9 +135,9 @@ def agent_facts(
     """Return the lead of each agent, when it sees mail, and the first task that it holds."""
     roster, held = desk.logs.read_roster(), dict[str, str]()
     if system.exists(desk.logs.trail.kept_here(TASKS) or ""):
-        from ..control.tasking import Tasking  # a mailbox that has tasks
+        from ..control.task_views import TaskViews  # a mailbox that has tasks
 
-        for one in Tasking(desk).tasks():
+        for one in TaskViews(desk).tasks():
             if one.holder:
                 held.setdefault(one.holder, f"{frame.word(one.task.id)} {frame.word(one.task.phase or one.state)}")
     waking = arrivals.find_armed(desk.logs.derived, [agent.session_id for agent in found])

@@ -53,12 +53,11 @@ def show_status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bo
     }
     if system.exists(mailbox.logs.trail.kept_here(OFFERED) or ""):
         from ..cli import task_output  # a mailbox that has tasks
-        from ..control.tasking import Tasking
+        from ..control.task_views import TaskViews
 
-        desk = Tasking(mailbox)
-        held = [one for one in desk.tasks(me) if one.is_mine]
+        held = [one for one in TaskViews(mailbox).tasks(me) if one.is_mine]
         value["tasks"] = [task_output.task_json(one) for one in held]
-        lines += ["You hold:", *task_output.list_text(held, desk, app.style_text).splitlines()] if held else []
+        lines += ["You hold:", *task_output.list_text(held, mailbox, app.style_text).splitlines()] if held else []
     if cost:
         costs = library.costs(me)
         wakes, spent = library.wakes(me)

@@ -51,7 +51,7 @@ def _looking(app: App, session: str | None) -> tuple[Tasking, str]:
 
 def _reported(app: App, desk: Tasking, found: TaskView) -> None:
     value = {"task": task_output.task_json(found), "already": found.already}
-    app.print_done(task_output.step_text(found, desk, app.style_text), value)
+    app.print_done(task_output.step_text(found, desk.box, app.style_text), value)
 
 
 @task.command(cls=CommandWithOptions)
@@ -95,7 +95,7 @@ def add(
     )
     added = desk.add_task(me, [word for one in to for word in one.split(",")], payload)
     app.print_done(
-        task_output.added_text(added, desk, app.style_text, app.complete_command),
+        task_output.added_text(added, desk.box, app.style_text, app.complete_command),
         {"task": task_output.task_json(added)},
     )
 
@@ -112,7 +112,7 @@ def list_tasks(app: App, /, mine: bool, is_open: bool, to: str | None, everythin
     desk, me = _looking(app, session)
     if me:
         task_reports.tell(desk.box, me)
-    found = desk.tasks(me, everything=everything)
+    found = desk.views.tasks(me, everything=everything)
     if to is not None:
         stored = desk.stored_address(to)
         found = [one for one in found if stored in one.task.to or one.holder == stored]
@@ -121,7 +121,7 @@ def list_tasks(app: App, /, mine: bool, is_open: bool, to: str | None, everythin
     if is_open:
         found = [one for one in found if one.is_open_to_me or (me in ("", USER) and one.state == "open")]
     value = {"tasks": [task_output.task_json(one) for one in found]}
-    app.print_answer(app.fold_framed(task_output.list_text(found, desk, app.style_text)), value)
+    app.print_answer(app.fold_framed(task_output.list_text(found, desk.box, app.style_text)), value)
 
 
 @task.command(cls=CommandWithOptions)
@@ -146,10 +146,10 @@ def claim(
     found = desk.claim_next_task(me, to or "") if task_id is None else desk.claim_task(me, task_id, holder or "")
     value = {"task": task_output.task_json(found, whole=True), "already": found.already}
     if not found.is_mine:
-        app.print_done(task_output.step_text(found, desk, app.style_text), value)
+        app.print_done(task_output.step_text(found, desk.box, app.style_text), value)
         return
     leased, said = task_leases.lease_for(desk.box, me, found, system.getcwd())
-    text = task_output.whole_text(found, desk, app.style_text, app.complete_command) + said
+    text = task_output.whole_text(found, desk.box, app.style_text, app.complete_command) + said
     lost = app.out_in_full(app.fold_framed(text), {**value, "leased": leased})
     if lost is not None:
         raise lost
@@ -220,8 +220,8 @@ def cancel(app: App, /, task_id: str, reason: str, session: str | None) -> None:
 def show(app: App, /, task_id: str, session: str | None) -> None:
     """Show a task: what it says, its state, and its history."""
     desk, me = _looking(app, session)
-    found = desk.task(task_id, me)
-    history = desk.task_history(found)
-    text = task_output.whole_text(found, desk, app.style_text, app.complete_command, history)
+    found = desk.views.task(task_id, me)
+    history = desk.views.task_history(found)
+    text = task_output.whole_text(found, desk.box, app.style_text, app.complete_command, history)
     value = {"task": {**task_output.task_json(found, whole=True), "history": task_output.history_json(history)}}
     app.print_answer(app.fold_framed(text), value)

@@ -18,6 +18,7 @@ from ..cli import render, widening
 from ..cli.group import cli
 from ..cli.options import App, CommandWithOptions, pass_app
 from ..clients.starting.start_words import CLIENTS
+from ..control.orders import Orders
 from ..control.tasking import Tasking
 from ..core import frame, team_file
 from ..core.control import messages
@@ -176,7 +177,7 @@ def _begin_work(box: OpenMailbox, team: Team, started: fleet.Fleet) -> None:
     for role, rules in team.denied.items():
         holders = [started.record.members[one.name].session_id for one in team.members if role in one.roles]
         if holders and rules:
-            desk.set_policy(USER, holders, deny=rules, adds=True)
+            Orders(box).set_policy(USER, holders, deny=rules, adds=True)
     for task in team.tasks:
         desk.add_task(USER, [task.to], messages.TaskAssignment(title=task.title, instructions=task.body))
     started.keep(has_tasks=True)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..control.requests import Control
+from ..control.orders import list_led
+from ..control.steps import find_request
+from ..control_plane.standing import find_standing
 from ..core.address import ALL
 from ..core.control import message_text, messages, summary
 from ..core.records import USER
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from ..cli.options import App
     from ..control_plane.standing import Standing
     from ..core.control.messages import Payload
+    from ..mailbox.opened import OpenMailbox
 
     Given = Mapping[str, Any]
 
@@ -30,7 +33,7 @@ def of_answer(decision: str = "") -> Callable[[App, Given], str]:
         mode, said = given["mode"] or "", decision or given["decision"]
         if said != "approve" and not mode:
             return ""
-        request = Control(app.mailbox).find(given["request"])
+        request = find_request(app.mailbox, given["request"])
         always = ", and allow such calls always" if given.get("always") else ""
         return f"{said} {summary.whole(request.payload)} (of {request.asker}{mode and f', in mode {mode}'}{always})"
 
@@ -41,7 +44,7 @@ def of_mode(app: App, given: Given) -> str:
     """Return what a mode widens."""
     if given["agent"] is None or given["mode"] is None:
         return ""
-    return _describe_widened(Control(app.mailbox), messages.ModeSet(mode=given["mode"]), [given["agent"]])
+    return _describe_widened(app.mailbox, messages.ModeSet(mode=given["mode"]), [given["agent"]])
 
 
 def of_policy(app: App, given: Given) -> str:
@@ -50,21 +53,22 @@ def of_policy(app: App, given: Given) -> str:
     if not (allow or deny or hosts or given["clear"]):
         return ""
     payload = messages.PolicyUpdate(allow=allow, deny=deny, hosts=hosts, adds=given["add"])
-    return _describe_widened(Control(app.mailbox), payload, given["agents"])
+    return _describe_widened(app.mailbox, payload, given["agents"])
 
 
 def of_text(app: App, content: str, to: Sequence[str]) -> str:
     """Return what a control message widens that somebody wrote."""
-    return _describe_widened(Control(app.mailbox), message_text.parse(content), to)
+    return _describe_widened(app.mailbox, message_text.parse(content), to)
 
 
-def _describe_widened(desk: Control, payload: Payload | messages.Unknown, to: Sequence[str]) -> str:
-    roster = desk.box.logs.read_roster()
+def _describe_widened(desk: OpenMailbox, payload: Payload | messages.Unknown, to: Sequence[str]) -> str:
+    roster = desk.logs.read_roster()
     agents: list[str] = []
     for word in to:
         agent = roster.meant(word)
-        agents += desk.led(USER) if word == ALL else [agent.session_id if agent is not None else word]
-    return "; ".join(dict.fromkeys(one for agent in agents for one in _of_one(payload, desk.standing(agent), agent)))
+        agents += list_led(USER, roster) if word == ALL else [agent.session_id if agent is not None else word]
+    told = (one for agent in agents for one in _of_one(payload, find_standing(desk, agent), agent))
+    return "; ".join(dict.fromkeys(told))
 
 
 def _of_one(payload: Payload | messages.Unknown, now: Standing, agent: str) -> Iterator[str]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..control.requests import always_updates
+from ..control.steps import find_request
 from ..core import codec, conversations, frame
 from ..core.compose import Draft
 from ..core.control import transitions
@@ -102,13 +104,13 @@ def decide_request(now: Looking, fields: Fields) -> str:
     word, decision = fields.get("decision", ""), fields.get("request", "")
     if word not in ("approve", "always", "deny"):
         raise Malformed(f"unknown decision: {word!r}", "choose Approve or Deny")
-    request = now.control.find(decision)
+    request = find_request(now.mailbox, decision)
     said: dict[str, Any] = {"notes": fields.get("reason", "").strip()}
     if word != "deny":
         said |= _granted_input(request.flow, getattr(request.payload, "input", None), fields)
     if word == "always":
-        said["updates"] = now.control.always(request)
-    request = now.control.answer(USER, request.id, word != "deny", **said)
+        said["updates"] = always_updates(request)
+    request = now.requests.answer(USER, request.id, word != "deny", **said)
     now.mailbox.deliver(USER, lambda items: _shown_items(items, {request.message_id}))  # else it is never archived
     changed = " with your changed input" if said.get("updated_input") is not None else ""
     asker = presenters.party_name(request.asker, now.roster)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..control.orders import Orders
+from ..control_plane import control_log, standing
 from ..core.control import messages
 from ..core.records import USER
 from ..core.roster_changes import Registration
@@ -36,20 +38,22 @@ def _agent_of_form(now: Looking, fields: Mapping[str, str]) -> Agent:
 def set_mode(now: Looking, fields: Mapping[str, str]) -> str:
     """Have an agent work in a mode."""
     agent = _agent_of_form(now, fields)
-    now.control.set_mode(USER, [agent.session_id], fields.get("mode", ""))
-    mode = now.control.standing(agent.session_id).mode
+    Orders(now.mailbox).set_mode(USER, [agent.session_id], fields.get("mode", ""))
+    mode = standing.find_standing(now.mailbox, agent.session_id).mode
     return f"{presenters.party_name(agent.session_id, now.roster)} works in the mode {mode}."
 
 
 def revoke_grant(now: Looking, fields: Mapping[str, str]) -> str:
     """Take one rule or host from an agent; the others stay."""
     agent, kind, rule = _agent_of_form(now, fields), fields.get("kind", ""), fields.get("rule", "")
-    policy = now.control.standing(agent.session_id).policy
+    policy = standing.find_standing(now.mailbox, agent.session_id).policy
     held = {"allow": policy.allow, "deny": policy.deny, "hosts": policy.hosts}
     if rule not in held.get(kind, ()):
         raise NotFound(f"no such rule: {rule!r}", "reload the page: it may be gone already")
     held[kind] = tuple(other for other in held[kind] if other != rule)
-    now.control.set_policy(USER, [agent.session_id], allow=held["allow"], deny=held["deny"], hosts=held["hosts"])
+    Orders(now.mailbox).set_policy(
+        USER, [agent.session_id], allow=held["allow"], deny=held["deny"], hosts=held["hosts"]
+    )
     return f"{presenters.one_line(rule)} is revoked for {presenters.party_name(agent.session_id, now.roster)}."
 
 
@@ -59,8 +63,8 @@ def shut_down(now: Looking, fields: Mapping[str, str]) -> str:
     payload = messages.ShutdownRequest(
         request_id=id_of_form("shutdown", fields), reason=fields.get("reason", "").strip()
     )
-    if payload.request_id not in now.control.plane().requests:
-        now.control.request(USER, payload, to=agent.session_id)
+    if payload.request_id not in control_log.of(now.mailbox).requests:
+        now.requests.request(USER, payload, to=agent.session_id)
     return f"{presenters.party_name(agent.session_id, now.roster)} is asked to end its work. It may refuse."
 
 

@@ -45,7 +45,7 @@ def list_agents(now: Looking, survey: Survey, params: Mapping[str, str]) -> dict
     by = params.get("by", "")
     open_of: dict[str, int] = {}
     for request in now.open_requests():
-        for who in (request.asker, *now.control.deciders(request)):
+        for who in (request.asker, *request.list_deciders(now.roster)):
             open_of[who] = open_of.get(who, 0) + 1
     return {
         "title": "Agents",

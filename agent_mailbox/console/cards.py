@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from ..control.requests import ControlRequest
+    from ..core.control.control_requests import ControlRequest
     from ..core.roster import Roster
 
 

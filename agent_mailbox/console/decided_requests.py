@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..control.past_requests import instant_of, past_page
+from ..control.steps import find_request
+from ..control_plane.standing import find_standing
 from ..core.control import lasting, summary, transitions
 from ..core.records import USER, Record
 from ..core.roster import DEAD
@@ -18,7 +20,7 @@ from . import calls, cards, presenters
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from ..control.requests import ControlRequest
+    from ..core.control.control_requests import ControlRequest
     from ..core.control.standing_orders import StandingOrders
     from ..core.roster import Roster
     from .desk import Looking
@@ -69,7 +71,7 @@ def view_decided(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str
     before = int(given) if given.isascii() and given.isdecimal() and len(given) < 16 else None
     problem, decided, older = "", [], 0
     try:
-        page = past_page(now.control, now.library, before, PAGE, _filter_of(now.roster, params))
+        page = past_page(now.mailbox, now.library, before, PAGE, _filter_of(now.roster, params))
         decided, older = [_describe_decision(r, now.roster, now.mailbox.now()) for r in page.shown], page.older
     except MailboxError as error:
         problem = f"{error.what}. {error.hint}"
@@ -122,7 +124,7 @@ def _notes_of(request: ControlRequest) -> str:
 def rules_in_force(now: Looking) -> list[tuple[str, str, StandingOrders]]:
     """Return each agent's rules, if it has any: its name, its id, the rules."""
     living = [agent.session_id for agent in now.roster.agents.values() if agent.state != DEAD]
-    policies = [(presenters.party_name(one, now.roster), one, now.control.standing(one).policy) for one in living]
+    policies = [(presenters.party_name(one, now.roster), one, find_standing(now.mailbox, one).policy) for one in living]
     return sorted(found for found in policies if found[2].allow or found[2].deny or found[2].hosts)
 
 
@@ -171,13 +173,13 @@ def decide_several(now: Looking, fields: Mapping[str, str]) -> str:
     counted = f"{len(done)} {'approved' if word == 'approve' else 'denied'}: {', '.join(done)}." if done else ""
     if not done:
         raise Malformed(" ".join(failed).removesuffix("."), "reload the page: it shows what still waits")
-    read = {now.control.find(request_id).message_id for request_id in done}
+    read = {find_request(now.mailbox, request_id).message_id for request_id in done}
     now.mailbox.deliver(USER, lambda items: [item for item in items if item.message.id in read])
     return " ".join([counted, *failed])
 
 
 def _decide_one(now: Looking, request_id: str, approved: bool, notes: str) -> str:
-    request = now.control.find(request_id)
+    request = find_request(now.mailbox, request_id)
     usual = {transitions.SANDBOX: {"scope": "one-shot"}, transitions.PLAN: {"mode": ""}}
     said: dict[str, Any] = usual.get(request.flow, {}) if approved else {}
-    return now.control.answer(USER, request.id, approved, notes=notes, **said).id
+    return now.requests.answer(USER, request.id, approved, notes=notes, **said).id

@@ -12,7 +12,8 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..control.requests import Control
+from ..control.requests import Requests
+from ..control_plane import control_log
 from ..core import proofs
 from ..core.records import USER
 from ..errors import MailboxError
@@ -26,7 +27,7 @@ from .unread import Unread
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ..control.requests import ControlRequest
+    from ..core.control.control_requests import ControlRequest
     from ..core.inbox import Item
     from ..core.records import Proof
     from ..core.roster import Roster
@@ -51,7 +52,7 @@ class Looking:
 
     def __init__(self, directory: str) -> None:
         self.mailbox = Mailbox(directory, prove=prove_person)
-        self.control = Control(self.mailbox)
+        self.requests = Requests(self.mailbox)
         self.library = Channels(self.mailbox)
         self.tallies = Tallies(self.library)
         self.unread = Unread(self.mailbox, self.library)
@@ -77,7 +78,7 @@ class Looking:
     def open_requests(self) -> list[ControlRequest]:
         """Return everyone's open requests, so that nobody's stand behind another's many: the oldest of each asker, then
         the second of each. Those that nothing proves come last."""
-        found = self.control.pending(USER, everyones=True)
+        found = self.requests.pending(USER, everyones=True)
         before: Counter[tuple[str, bool]] = Counter()
         ranked = []
         for place, request in enumerate(found):
@@ -152,7 +153,7 @@ class Desk:
         """Build the index, the control fold and the person's cursor. Return whether an index is available, without
         which a large mailbox is slow."""
         with self.lock_for_reading() as now:
-            now.control.plane()
+            control_log.of(now.mailbox)
             self.advance_cursor()
             return now.library.prepare()
 

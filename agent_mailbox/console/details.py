@@ -53,7 +53,7 @@ def view_message(now: Looking, survey: Survey, message_id: str) -> dict[str, Any
         "dead": {RECIPIENT_DEAD: "its recipient died"}.get(given_up, given_up),
         "resend_to": ", ".join(forwarding.new_recipients(message, roster)),
         "request": asked.id if asked is not None else "",
-        "mine": asked is not None and USER in now.control.deciders(asked),
+        "mine": asked is not None and USER in asked.list_deciders(now.roster),
         "is_unread": message.id in {item.message.id for item in now.unread_letters()},
         "place": _place_of(message, chain, roster),
     }
@@ -147,7 +147,7 @@ def list_calls(now: Looking, letters: Sequence[Item]) -> list[tuple[str, str, st
     These are the requests that they decide, and mail to them that asks for an ack."""
     found = []
     for request in now.open_requests():
-        if request.proven and USER in now.control.deciders(request):
+        if request.proven and USER in request.list_deciders(now.roster):
             asker = presenters.party_name(request.asker, now.roster)
             words = f"{asker} {cards.describe_request(request, now.roster)}"
             found.append((request.asked, request.id, words, f"/#r-{request.id}"))
@@ -160,7 +160,7 @@ def list_calls(now: Looking, letters: Sequence[Item]) -> list[tuple[str, str, st
 def rail_counts(now: Looking, survey: Survey, letters: int) -> dict[str, int | None]:
     """Return the figures of the rail; None if not counted."""
     requests = [request for request in now.open_requests() if request.proven]
-    mine = sum(USER in now.control.deciders(request) for request in requests)
+    mine = sum(USER in request.list_deciders(now.roster) for request in requests)
     gone = now.gone_agents()
     states = [shown_state(line.agent, gone) for line in survey.lines.values()]
     return {

@@ -90,14 +90,14 @@ class PageUpdater:
         if not isinstance(payload, Ask | Answer):
             return
         now = self._looking
-        waiting = [r for r in now.open_requests() if USER in now.control.deciders(r)]
+        waiting = [r for r in now.open_requests() if USER in r.list_deciders(now.roster)]
         asked = next((request for request in waiting if request.id == payload.request_id), None)
         if USER in message.recipients and (asked is None or not asked.proven):
             yield "stale", "main"  # forged, or over already
             return
         card = ""
         if asked is not None:
-            shown = cards.make_card(asked, now.control.deciders(asked), now.roster, now.mailbox.now())
+            shown = cards.make_card(asked, asked.list_deciders(now.roster), now.roster, now.mailbox.now())
             card = self.templates.get_template("card.html").render(card=shown)
         order = [request.id for request in waiting if request.proven]
         yield "cards", codec.dumps({"order": order, "card": card})

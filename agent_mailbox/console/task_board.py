@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..control.task_views import TaskViews
+from ..control.tasking import Tasking
+from ..control_plane import control_log
 from ..core import compose
 from ..core.control import authority, messages, transitions
 from ..core.control.task import BLOCKED
@@ -126,7 +129,7 @@ def view_board(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, 
     """Return the board of the live log's tasks: of one lead's agents, or of those with a tag, or of all."""
     roster = now.roster
     lead, tag = params.get("lead", ""), params.get("tag", "")
-    tasks = now.control.tasks(USER, everything=True)
+    tasks = TaskViews(now.mailbox).tasks(USER, everything=True)
     leads = {_lead(one, roster) for one in tasks}
     tags = {held for one in tasks for held in _tags_of_worker(one, roster)}
     chosen = [
@@ -182,8 +185,8 @@ def assign_task(now: Looking, fields: Mapping[str, str]) -> str:
         plan_required=bool(fields.get("plan")),
         after=tuple(fields.get("after", "").replace(",", " ").split()),
     )
-    known = now.control.plane().tasks.get(payload.request_id)
-    task = known or now.control.add_task(USER, (fields.get("to", "").strip(),), payload).task
+    known = control_log.of(now.mailbox).tasks.get(payload.request_id)
+    task = known or Tasking(now.mailbox).add_task(USER, (fields.get("to", "").strip(),), payload).task
     if not task.answerer:
         return f"The task “{presenters.one_line(title)}” is open to {presenters.one_line(' or '.join(task.to))}."
     return f"{presenters.party_name(task.answerer, now.roster)} has the task “{presenters.one_line(title)}”."
@@ -191,18 +194,20 @@ def assign_task(now: Looking, fields: Mapping[str, str]) -> str:
 
 def give(now: Looking, fields: Mapping[str, str]) -> str:
     """Give a task to an agent, whoever holds it now."""
-    view = now.control.claim_task(USER, fields.get("task", ""), fields.get("agent", ""))
+    view = Tasking(now.mailbox).claim_task(USER, fields.get("task", ""), fields.get("agent", ""))
     return f"{presenters.party_name(view.holder, now.roster)} has the task “{presenters.one_line(view.task.title)}”."
 
 
 def take_back(now: Looking, fields: Mapping[str, str]) -> str:
     """Take a task from its holder: it is open again."""
-    view = now.control.drop_task(USER, fields.get("task", ""), fields.get("reason", "").strip() or "taken back")
+    view = Tasking(now.mailbox).drop_task(
+        USER, fields.get("task", ""), fields.get("reason", "").strip() or "taken back"
+    )
     return f"The task “{presenters.one_line(view.task.title)}” is open again."
 
 
 def cancel(now: Looking, fields: Mapping[str, str]) -> str:
     """Cancel a task."""
-    view, waiting = now.control.cancel_task(USER, fields.get("task", ""), fields.get("reason", "").strip())
+    view, waiting = Tasking(now.mailbox).cancel_task(USER, fields.get("task", ""), fields.get("reason", "").strip())
     left = f" {len(waiting)} more wait for it, and stay blocked." if waiting else ""
     return f"The task “{presenters.one_line(view.task.title)}” is cancelled.{left}"

@@ -45,7 +45,7 @@ def view_pending(now: Looking, survey: Survey, params: Params) -> dict[str, Any]
     roster, clock = now.roster, now.mailbox.now()
     part = _list_part("/pending", survey.unread or (), params)
     parents = describe_parents(now, part.shown)
-    asked = [(request, now.control.deciders(request)) for request in now.open_requests()]
+    asked = [(request, request.list_deciders(now.roster)) for request in now.open_requests()]
     others = [(request, who) for request, who in asked if USER not in who]
     found, forged = cards.split_by_proof(others, roster, clock)
     return {

@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from ..control_plane import control_log
+from ..control_plane.standing import find_standing
 from ..core import claims, instant
 from ..core.control.messages import MODES
 from ..core.records import PRIORITIES, USER
@@ -149,7 +151,7 @@ def _parse_place(given: str) -> Position | None:
 def view_waiting(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
     """Return the items that wait for the person: decisions, mail, messages owed an answer."""
     roster, clock = now.roster, now.mailbox.now()
-    requests = [(request, now.control.deciders(request)) for request in now.open_requests()]
+    requests = [(request, request.list_deciders(now.roster)) for request in now.open_requests()]
     mine, forged = cards.split_by_proof([(request, who) for request, who in requests if USER in who], roster, clock)
     asked = [cards.make_card(request, who, roster, clock) for request, who in requests if request.asker == USER]
     letters = now.unread_letters()
@@ -158,7 +160,7 @@ def view_waiting(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
         "title": "Waiting on you",
         "cards": mine,
         "forged": forged,
-        "reasons": decided_requests.latest_reasons(now.control.plane().requests.values()),
+        "reasons": decided_requests.latest_reasons(control_log.of(now.mailbox).requests.values()),
         "asked": asked,
         "letters": [presenters.message_row(item.message, none, roster, now=clock) for item in letters[:MOST]],
         "more_letters": max(len(letters) - MOST, 0),
@@ -174,8 +176,8 @@ def view_agent(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
         return {"title": "You", "who": None, "standing": None, "owed": [], **list_mail(now, "/agent", {"id": USER})}
     one = agent_rows.agent_row(survey, session_id, now, now.gone_agents(), {})
     line = survey.lines.get(session_id)
-    standing = now.control.standing(session_id)
-    requests = [r for r in now.open_requests() if session_id in (r.asker, *now.control.deciders(r))]
+    standing = find_standing(now.mailbox, session_id)
+    requests = [r for r in now.open_requests() if session_id in (r.asker, *r.list_deciders(now.roster))]
     return {
         "title": one["name"],
         "who": one,
@@ -183,7 +185,7 @@ def view_agent(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
         "standing": standing,
         "modes": MODES,
         "lead": presenters.party_name(standing.lead, roster),
-        "cards": [cards.make_card(r, now.control.deciders(r), roster, clock) for r in requests],
+        "cards": [cards.make_card(r, r.list_deciders(now.roster), roster, clock) for r in requests],
         "owed": [(m.id, presenters.title_of(m)) for m in (line.owed if line else ())],
         **list_mail(now, "/agent", {**params, "id": session_id}),
     }

@@ -21,30 +21,35 @@ from .tasking import Tasking
 if TYPE_CHECKING:
     from ..core.inbox import InboxState
     from ..core.records import Message
+    from ..mailbox.opened import OpenMailbox
     from ..space.order.ordered_log import OrderedLog
     from ..store.log.log import HeldLog
     from .task_views import TaskView
 
 
-class GivingBack(Tasking):
+class GivingBack:
     """Gives back what a session holds in an opened mailbox."""
+
+    def __init__(self, box: OpenMailbox) -> None:
+        self.box = box
+        self.tasking = Tasking(box)
 
     def give_back(self, me: str, why: str) -> list[str]:
         """Give back the tasks and the claimed role mail of ``me``, and tell who leads it, once. Returns the tasks' ids.
 
         It is woken for none of them before its next turn."""
-        dropped = [one.task for one in self.tasks(me) if one.is_mine and self._has_dropped(me, one, why)]
+        dropped = [one.task for one in self.tasking.views.tasks(me) if one.is_mine and self._has_dropped(me, one, why)]
         mail = self._give_mail_back(me)
         task_reports.tell_given_back(self.box, me, dropped, mail, why)
         if dropped:
             ids = {task.id for task in dropped}
-            task_reports.offer(self.box, [one.task for one in self.tasks() if one.task.id in ids])
+            task_reports.offer(self.box, [one.task for one in self.tasking.views.tasks() if one.task.id in ids])
             task_offers.note_told(self.box, me)
         return [task.id for task in dropped]
 
     def _has_dropped(self, me: str, view: TaskView, why: str) -> bool:
         try:
-            self._say(me, messages.TaskDropped(request_id=view.task.id, reason=why), me, view.task, "")
+            self.tasking.say_step(me, messages.TaskDropped(request_id=view.task.id, reason=why), me, view.task, "")
         except MailboxError:
             return False  # another step was first
         end_lease(self.box, me, view.task.id)

@@ -19,6 +19,7 @@ from ..store.files import system
 from ..store.files.board import TASKS, Board
 from ..store.projection import open_ends
 from .leasing import Leasing
+from .steps import post_message, refuse_unapplied
 from .task_views import TaskView
 from .tasking import Tasking
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..core.records import Message
+    from ..mailbox.opened import OpenMailbox
     from ..mailbox.sending import Sent
     from ..space.order.ordered_log import OrderedLog
     from ..store.log.log import HeldLog
@@ -35,14 +37,18 @@ MOST = 20
 NOTES = 3
 
 
-class HandingOver(Tasking):
+class HandingOver:
     """Hands over what a session holds in an opened mailbox."""
+
+    def __init__(self, box: OpenMailbox) -> None:
+        self.box = box
+        self.tasking = Tasking(box)
 
     def hand_over(self, me: str, to: Sequence[str], body: str = "", tree: Sequence[str] = ()) -> tuple[Sent, TaskView]:
         """Add the handover of ``me`` (to its role, else its lead), with the agent's words and lines about its tree.
 
         Raises as ``add_task``, and ``Refused`` as a task's claim does."""
-        held = [one for one in self.tasks(me) if one.is_mine]
+        held = [one for one in self.tasking.views.tasks(me) if one.is_mine]
         words = list(to) or [self._usual_taker(me)]
         roster = self.box.logs.read_roster()
         task_id = f"handover-{system.urandom(4).hex()}"
@@ -54,20 +60,20 @@ class HandingOver(Tasking):
             hands=tuple(one.task.id for one in held),
         )
         Board(self.box.logs.trail, TASKS).note_use()
-        sent = self.post(me, payload, words, lasts=True)
-        self.refuse_unapplied(sent)
-        task = self.find_task(task_id)
+        sent = post_message(self.box, me, payload, words, lasts=True)
+        refuse_unapplied(self.box, sent)
+        task = self.tasking.views.find_task(task_id)
         if task.answerer and held:
-            self._decide(lambda log: self._pass_on(log, me, task_id))
-        self._stir(lambda one: one.task.id == task_id)
-        return sent, self.task(task_id, me)
+            self.tasking.decide_claims(lambda log: self._pass_on(log, me, task_id))
+        self.tasking.offer_open(lambda one: one.task.id == task_id)
+        return sent, self.tasking.views.task(task_id, me)
 
     def _pass_on(self, log: HeldLog | OrderedLog, me: str, task_id: str) -> Sequence[Message]:
         """Give the tasks to the one agent that the handover is for."""
         fold = control_log.of_request(self.box, task_id)
         task = fold.tasks[task_id]
-        handed = self._handed(task, fold, task.answerer, self._gone(fold))
-        return self._write_claims(log, me, task.answerer, None, handed)
+        handed = self.tasking.list_handed(task, fold, task.answerer, self.tasking.views.gone_holders(fold))
+        return self.tasking.write_claims(log, me, task.answerer, None, handed)
 
     def _usual_taker(self, me: str) -> str:
         """Return the first role of an agent, else its lead."""
@@ -88,7 +94,7 @@ class HandingOver(Tasking):
         owed, asked = obligations.obligations(me, state), obligations.unanswered(me, state)
         leasing = Leasing(box)
         leases = [one for one in leasing.leases() if leasing.holds(me, one)]
-        open_requests = [one for one in self.part_about(me).open_requests() if one.asker == me]
+        open_requests = [one for one in control_log.of_agents(box, [me]).open_requests() if one.asker == me]
         notes = [one for one in Noting(box).notes() if one.message.sender == me][-NOTES:]
 
         def mail(message: Message, way: str) -> str:

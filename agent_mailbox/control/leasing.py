@@ -19,12 +19,14 @@ from ..mailbox.noting import Noting
 from ..store.files import system
 from ..store.files.edits import Edits
 from ..store.user_state import project_paths
-from .notice_desk import NoticeDesk
+from .notice_ends import end_notice
+from .steps import post_message, read_own, refuse_unapplied
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..core.control.leases import Leases
+    from ..mailbox.opened import OpenMailbox
 
 _MINUTE = 60_000
 
@@ -36,8 +38,11 @@ class Held(Record):
     lease: Lease
 
 
-class Leasing(NoticeDesk):
+class Leasing:
     """Keeps the leases in an opened mailbox."""
+
+    def __init__(self, box: OpenMailbox) -> None:
+        self.box = box
 
     def leases(self) -> list[Lease]:
         """Return the leases that hold now: the proven ones first, each oldest first."""
@@ -65,12 +70,12 @@ class Leasing(NoticeDesk):
         )  # fmt: skip
         edits = Edits(self.box.logs)
         edits.leased()
-        sent = self.post(me, payload, (me,))
+        sent = post_message(self.box, me, payload, (me,))
         edits.leased()
-        self.read_own(me, sent)
+        read_own(self.box, me, sent)
         made = control_log.of_leases(self.box).leases.get(payload.request_id)
         if made is None:
-            self.refuse_unapplied(sent)
+            refuse_unapplied(self.box, sent)
             raise Refused(f"{payload.request_id}: it vanished", "lease the paths again")
         try:
             self._refuse_held(me, project, patterns, before=made.place)
@@ -116,9 +121,9 @@ class Leasing(NoticeDesk):
             named = [one.id for one in live if _is_named(one, word)]
             return f"to release it, name its id: `agent-mailbox lease release {named[0]}`" if named else ""
 
-        return self.end_notice(
-            me, word, fold, lambda: control_log.of_request(self.box, word).leases, live, messages.LeaseRelease,
-            hint,
+        return end_notice(
+            self.box, me, word, fold, lambda: control_log.of_request(self.box, word).leases, live,
+            messages.LeaseRelease, hint,
         )  # fmt: skip
 
     def held_by_others(self, me: str, paths: Sequence[str], base: str) -> list[Held]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..control_plane import control_log
 from ..core.control import message_text, state
 from ..core.control.messages import Answer, ShutdownApproved, ShutdownRejected
 from ..core.control.state import ControlState
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ..core.control.control_requests import ControlRequest
     from ..core.records import Message
     from ..mailbox.channels import Channels
-    from .requests import Control
+    from ..mailbox.opened import OpenMailbox
 
     Wanted = Callable[[ControlRequest], bool]
 
@@ -45,11 +46,11 @@ def instant_of(request: ControlRequest) -> int:
     return request.asked if request.decided is None else request.decided
 
 
-def past_page(control: Control, library: Channels, before: int | None, limit: int, wanted: Wanted) -> PastPage:
+def past_page(box: OpenMailbox, library: Channels, before: int | None, limit: int, wanted: Wanted) -> PastPage:
     """Return the newest ``limit`` wanted requests that were decided before an instant (ms), and all of the last's."""
-    live = control.plane().requests
+    live = control_log.of(box).requests
     done = [r for r in live.values() if not r.is_open and wanted(r) and (before is None or instant_of(r) < before)]
-    archived, reached = _look_through_archive(library, control, before, limit, lambda r: r.id not in live and wanted(r))
+    archived, reached = _look_through_archive(library, box, before, limit, lambda r: r.id not in live and wanted(r))
     done = [request for request in (*done, *archived) if instant_of(request) >= reached]
     done.sort(key=lambda request: (instant_of(request), request.place), reverse=True)
     last = instant_of(done[limit - 1]) if len(done) > limit else reached
@@ -58,7 +59,7 @@ def past_page(control: Control, library: Channels, before: int | None, limit: in
 
 
 def _look_through_archive(
-    library: Channels, control: Control, before: int | None, limit: int, wanted: Wanted
+    library: Channels, box: OpenMailbox, before: int | None, limit: int, wanted: Wanted
 ) -> tuple[list[ControlRequest], int]:
     """Return archived requests, and the instant (ms) down to which they are complete; 0: there are no others."""
     found: dict[str, ControlRequest] = {}
@@ -66,7 +67,7 @@ def _look_through_archive(
     while not library.newest_alone:
         answers, reached = _answers_before(library, reached)
         looked += len(answers)
-        for request in _decided_by(library, control, answers):
+        for request in _decided_by(library, box, answers):
             if wanted(request):
                 found[request.id] = request
         if not reached or len(found) > limit or looked >= MOST_LOOKED:
@@ -84,9 +85,9 @@ def _answers_before(library: Channels, before: int | None) -> tuple[list[Message
     return sorted(answers, key=lambda m: m.timestamp, reverse=True), reached
 
 
-def _decided_by(library: Channels, control: Control, answers: list[Message]) -> Iterator[ControlRequest]:
+def _decided_by(library: Channels, box: OpenMailbox, answers: list[Message]) -> Iterator[ControlRequest]:
     """Yield the request that each answer decided."""
-    roster = control.box.logs.read_roster()
+    roster = box.logs.read_roster()
     for answer in answers:
         chain, _ = library.thread(answer.id)
         chain.sort(key=lambda message: (not state.opens(message.content), message.timestamp))

@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..control_plane import control_log
 from ..control_plane.control_log import ControlStep, note
-from ..control_plane.standing import Standing
 from ..core import codec, frame
 from ..core.control import authority, lasting, message_fields, message_text, messages, transitions
-from ..core.control.control_requests import ControlRequest
-from ..core.control.task import Task
 from ..core.control.verdicts import REFUSED, UNPROVEN
 from ..core.records import USER, Read, Record
 from ..core.roster import DEAD
@@ -22,15 +19,14 @@ from ..core.text import typed
 from ..errors import Malformed, Refused
 from ..store.files import system, watch
 from ..store.locks.lock import Patience
-from .orders import written
-from .tasking import Tasking
+from .steps import find_request, post_message, refuse_other, refuse_unapplied, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..core.control.control_requests import ControlRequest
     from ..core.control.messages import Payload
-
-__all__ = ["Control", "ControlRequest", "Standing", "WaitAbort", "overdue"]
+    from ..mailbox.opened import OpenMailbox
 
 GRACE = 0.5
 """Seconds to wait for a lock at a time-out, to append the decision that follows from it."""
@@ -53,19 +49,20 @@ class WaitAbort(Record):
     why: Callable[[], str]
 
 
-class Control(Tasking):
-    """Coordinates the agents of an opened mailbox: all of it."""
+class Requests:
+    """Asks, answers and waits in an opened mailbox."""
+
+    def __init__(self, box: OpenMailbox) -> None:
+        self.box = box
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
     def request(self, me: str, payload: Payload, *, to: str | None = None) -> ControlRequest:
-        """Ask: a worker its lead (the person, if it has none), a lead its worker (``to``: a shutdown, or a task).
+        """Ask: a worker its lead (the person, if it has none), a lead its worker (``to``: a shutdown).
 
         Without a ``request_id`` one is made; idempotent for the same id with the same words. Raises ``Refused`` if the
         sender may not ask this, else as ``send``.
         """
-        if isinstance(payload, messages.TaskAssignment):
-            return self.add_task(me, (to or "",), payload).task
         roster = self.box.logs.read_roster()
         if isinstance(payload, _ASKS):
             if me == USER:
@@ -75,9 +72,9 @@ class Control(Tasking):
             raise Malformed("the agent to ask is missing", "name it with --to")
         else:
             to = roster.find(to).session_id
-            self.refuse_other(me, to, message_fields.name(payload))
+            refuse_other(self.box, me, to, message_fields.name(payload))
         request_id = payload.request_id or f"{PREFIXES[type(payload)]}-{system.urandom(6).hex()}"
-        sent = self.post(me, payload.replace(request_id=request_id), (to,))
+        sent = post_message(self.box, me, payload.replace(request_id=request_id), (to,))
         fold = control_log.of_sent(self.box, sent.message.id)
         found = fold.requests.get(request_id)
         verdict = fold.verdicts.get(sent.message.id)
@@ -94,7 +91,8 @@ class Control(Tasking):
         has timed out is left out."""
         now = self.box.now()
         found = [request for request in control_log.of_open(self.box).open_requests() if not overdue(request, now)]
-        return [request for request in found if everyones or me in self.deciders(request)]
+        roster = self.box.logs.read_roster()
+        return [request for request in found if everyones or me in request.list_deciders(roster)]
 
     def unanswerable(self) -> list[ControlRequest]:
         """Return the open requests of which no decider can answer: an agent without a client proves nothing."""
@@ -105,17 +103,7 @@ class Control(Tasking):
             return who == USER or (agent is not None and agent.client is not None)
 
         found = [one for one in self.pending(USER, everyones=True) if one.flow != transitions.TASK]
-        return [one for one in found if not any(map(can_answer, self.deciders(one)))]
-
-    def deciders(self, request: ControlRequest) -> list[str]:
-        """Return the deciders of a request: for a shutdown the worker, else its lead, or the person if it has none. For
-        a task: its assignee."""
-        roster = self.box.logs.read_roster()
-        if isinstance(request, Task):
-            return [holder] if (holder := request.holder(roster)) else []
-        if request.answerer:
-            return roster.heirs(request.answerer) or [request.answerer]
-        return [authority.lead_of(request.asker, roster)]
+        return [one for one in found if not any(map(can_answer, one.list_deciders(roster)))]
 
     def answer(self, me: str, asked: ControlRequest | str, approved: bool, **said: Any) -> ControlRequest:
         """Decide a request, which ``find`` found, or finds. ``said`` are fields of the response's type (``notes``,
@@ -124,7 +112,7 @@ class Control(Tasking):
         Idempotent for the same decision. Raises ``NotFound``, ``Malformed``; ``Refused`` if ``me`` may not decide it,
         or if it is decided otherwise or has timed out.
         """
-        request = self.find(asked) if isinstance(asked, str) else asked
+        request = find_request(self.box, asked) if isinstance(asked, str) else asked
         now = self.box.now()
         self._refuse_decider(me, request, approved, now)
         if _stands(request, approved, said):
@@ -136,21 +124,16 @@ class Control(Tasking):
                 "an answer changes nothing now; the agent may ask again",
                 code="too_late",
             )
-        sent = self.post(me, _response(request, approved, said), (request.asker,), thread=request.message_id)
-        request = control_log.of_sent(self.box, sent.message.id).requests.get(request.id) or self.find(request.id)
+        sent = post_message(
+            self.box, me, _response(request, approved, said), (request.asker,), thread=request.message_id
+        )
+        request = control_log.of_sent(self.box, sent.message.id).requests.get(request.id) or find_request(
+            self.box, request.id
+        )
         if request.answer_id != sent.message.id and not _stands(request, approved, said):
             self._refuse_decided(request)
-            self.refuse_unapplied(sent)
+            refuse_unapplied(self.box, sent)
         return request
-
-    def always(self, request: ControlRequest) -> tuple[Any, ...]:
-        """Return the field ``updates`` of an approval for good; raises ``Malformed`` if no narrow rule is suggested."""
-        if rules := lasting.offered(request.payload):
-            return lasting.updates(rules)
-        raise Malformed(
-            f"{request.id} suggests no narrow rule to allow always",
-            f"approve it this once, or say `agent-mailbox control policy {typed(request.asker)} --add --allow RULE`",
-        )
 
     def _refuse_decider(self, me: str, request: ControlRequest, approved: bool, now: int) -> None:
         if request.flow == transitions.TASK:
@@ -163,7 +146,8 @@ class Control(Tasking):
                     code="unverified",
                 )
             return
-        who = " or ".join(dict.fromkeys([*self.deciders(request), *([] if _is_shutdown(request) else [USER])]))
+        deciders = request.list_deciders(self.box.logs.read_roster())
+        who = " or ".join(dict.fromkeys([*deciders, *([] if request.flow == transitions.SHUTDOWN else [USER])]))
         why = "no agent decides its own requests" if me == request.asker else f"{me} is not its lead"
         note(
             self.box, ControlStep(me, "answer", REFUSED, request.worker, request.id, request.state, request.state, why)
@@ -193,11 +177,11 @@ class Control(Tasking):
         appended before this returns: a later answer changes nothing. A mere onlooker decides nothing, and gets the open
         request. Raises ``NotFound``.
         """
-        request = self.find(word)
+        request = find_request(self.box, word)
         if _waits(request):
             with watch.Watch([self.box.directory, *(beside.places if beside else ())]) as changes:
                 until = watch.deadline(timeout)
-                while _waits(request := self.find(request.id)) and not (beside and beside.why()):
+                while _waits(request := find_request(self.box, request.id)) and not (beside and beside.why()):
                     if not changes.wait(until):
                         break
         if request.is_open and authority.is_same(me, request.asker, self.box.now(), self.box.logs.read_roster()):
@@ -209,17 +193,28 @@ class Control(Tasking):
         """Decide one's own request by a time-out; return it as it is then (an answer may have come first)."""
         if request.is_open:
             response = _response(request, False, {"cause": messages.TIMEOUT, "notes": why})
-            to = self.deciders(request)[-1]
-            if self.box.logs.read_roster().state(to) == DEAD:
+            roster = self.box.logs.read_roster()
+            to = request.list_deciders(roster)[-1]
+            if roster.state(to) == DEAD:
                 to = USER  # the decider is gone: only the person is left
-            self.post(me, response, (to,), thread=request.message_id)
-        return self.find(request.id)
+            post_message(self.box, me, response, (to,), thread=request.message_id)
+        return find_request(self.box, request.id)
 
     def consume(self, me: str, request: ControlRequest) -> None:
         """Record the answer as read by ``me``, who acted on it: it is not shown again as mail."""
         if request.answer_id and request.by != me:
             read = Read(message_id=request.answer_id, session_id=me, timestamp=self.box.now(), via=me)
             self.box.logs.reads.append([codec.spell_read(read)], (), [self.box.prove(me)])
+
+
+def always_updates(request: ControlRequest) -> tuple[Any, ...]:
+    """Return the field ``updates`` of an approval for good; raises ``Malformed`` if no narrow rule is suggested."""
+    if rules := lasting.offered(request.payload):
+        return lasting.updates(rules)
+    raise Malformed(
+        f"{request.id} suggests no narrow rule to allow always",
+        f"approve it this once, or say `agent-mailbox control policy {typed(request.asker)} --add --allow RULE`",
+    )
 
 
 def overdue(request: ControlRequest, now: int) -> bool:
@@ -230,10 +225,6 @@ def overdue(request: ControlRequest, now: int) -> bool:
 
 def _waits(request: ControlRequest) -> bool:
     return request.state in transitions.UNFINISHED
-
-
-def _is_shutdown(request: ControlRequest) -> bool:
-    return request.flow == transitions.SHUTDOWN
 
 
 def _stands(request: ControlRequest, approved: bool, said: dict[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..control_plane import task_reports
 from ..store.files.board import TASKS, Board
-from .tasking import Tasking
+from .task_views import TaskViews
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,7 @@ def _open(views: Sequence[TaskView]) -> list[str]:
 def note_told(desk: OpenMailbox, me: str) -> None:
     """Record that the session was told of the tasks that are open to it now. One that holds a task was told of none: it
     is told once it holds none."""
-    views, board = Tasking(desk).tasks(me), Board(desk.logs.trail, TASKS)
+    views, board = TaskViews(desk).tasks(me), Board(desk.logs.trail, TASKS)
     if not any(one.is_mine for one in views):
         board.keep_told(_TOLD + me, _open(views))
     board.forget(me)
@@ -51,5 +51,5 @@ def tell(desk: OpenMailbox, me: str) -> None:
 def wakes(desk: OpenMailbox, me: str) -> bool:
     """Return whether a task is to wake this idle session: no other session was woken for it."""
     board = Board(desk.logs.trail, TASKS)
-    news = untold(desk, me, Tasking(desk).tasks(me))
+    news = untold(desk, me, TaskViews(desk).tasks(me))
     return any(board.is_first(_WOKEN + sha256(name.encode()).hexdigest()) for name in news)

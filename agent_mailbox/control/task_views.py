@@ -13,7 +13,7 @@ from ..core.control import transitions
 from ..core.control.task import Task
 from ..core.records import USER, Record
 from ..errors import NotFound, Refused
-from .orders import Coordination
+from .steps import find_request
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..core.control.state import ControlState
     from ..core.control.verdicts import Verdict
     from ..core.records import Message
+    from ..mailbox.opened import OpenMailbox
 
 LIST = "`agent-mailbox task list` lists them"
 
@@ -37,26 +38,29 @@ class TaskView(Record):
     already: bool = False
 
 
-class TaskFinding(Coordination):
+class TaskViews:
     """Finds the tasks of an opened mailbox."""
+
+    def __init__(self, box: OpenMailbox) -> None:
+        self.box = box
 
     def tasks(self, me: str = "", *, everything: bool = False) -> list[TaskView]:
         """Return the tasks that are not over, oldest first, as ``me`` sees them; ``everything``: all live ones."""
         fold = control_log.of(self.box) if everything else control_log.of_tasks(self.box)
-        gone = self._gone(fold)
-        found = [self._view(task, fold, me, gone) for task in fold.tasks.values()]
+        gone = self.gone_holders(fold)
+        found = [self.view_task(task, fold, me, gone) for task in fold.tasks.values()]
         return [one for one in found if everything or not one.task.is_over]
 
     def task(self, word: str, me: str = "") -> TaskView:
         """Return the task of an id, or of a unique beginning; raises ``NotFound``, ``Ambiguous`` or ``Refused``."""
         found = self.find_task(word)
         fold = control_log.of_request(self.box, found.id)
-        return self._view(fold.tasks.get(found.id, found), fold, me, self._gone(fold))
+        return self.view_task(fold.tasks.get(found.id, found), fold, me, self.gone_holders(fold))
 
     def find_task(self, word: str) -> Task:
         """Return the same as it is in the log."""
         try:
-            found = self.find(word)
+            found = find_request(self.box, word)
         except NotFound as error:
             if "undecided" in error.what:
                 raise
@@ -67,13 +71,15 @@ class TaskFinding(Coordination):
 
     def task_history(self, view: TaskView) -> list[tuple[Message, Verdict]]:
         """Return the messages about a task in log order, each with its outcome."""
-        return self.log(view.task.id)
+        return control_log.history(self.box, view.task.id)
 
-    def _gone(self, fold: ControlState) -> set[str]:
+    def gone_holders(self, fold: ControlState) -> set[str]:
+        """Return the holders of tasks whose client's process is gone."""
         holders = {task.holder(fold.roster) for task in fold.tasks.values() if not task.is_over}
         return self.box.gone(holders - {"", USER})
 
-    def _view(self, task: Task, fold: ControlState, me: str, gone: Collection[str]) -> TaskView:
+    def view_task(self, task: Task, fold: ControlState, me: str, gone: Collection[str]) -> TaskView:
+        """Return a task of the fold as ``me`` sees it; ``gone``: the holders that are gone."""
         state, holder = fold.tasks.state(task, gone), fold.tasks.holder(task, gone)
         is_for_me = bool(me) and route(task.to, fold.roster.reader(me)) is not None
         handover = fold.tasks.handover(task, gone)

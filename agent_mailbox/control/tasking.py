@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..control_plane import control_log, task_reports
+from ..control_plane import control_log, task_reports, watch_reports
 from ..core import codec, compose, frame
 from ..core.address import route
 from ..core.compose import Draft
@@ -21,9 +21,10 @@ from ..errors import Malformed, NotFound, Refused
 from ..mailbox.opened import random_id
 from ..store.files import system
 from ..store.files.board import TASKS, Board
-from .orders import written
+from ..store.files.watched import Watched
+from .steps import post_message, read_own, refuse_other, refuse_unapplied, written
 from .task_leases import end_lease
-from .task_views import LIST, TaskFinding, TaskView
+from .task_views import LIST, TaskView, TaskViews
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from ..core.control.messages import Payload
     from ..core.control.state import ControlState
     from ..core.records import Message
+    from ..mailbox.opened import OpenMailbox
     from ..space.order.ordered_log import OrderedLog
     from ..store.log.log import HeldLog
 
@@ -38,8 +40,12 @@ if TYPE_CHECKING:
 _NEXT = "`agent-mailbox task claim --next`"
 
 
-class Tasking(TaskFinding):
-    """Keeps the tasks in an opened mailbox."""
+class Tasking:
+    """Keeps the tasks in an opened mailbox; ``views`` finds them."""
+
+    def __init__(self, box: OpenMailbox) -> None:
+        self.box = box
+        self.views = TaskViews(box)
 
     def add_task(self, me: str, to: Sequence[str], payload: messages.TaskAssignment) -> TaskView:
         """Add a task for an agent, or for whoever of a role or tag claims it. Idempotent for the same id and words.
@@ -53,14 +59,14 @@ class Tasking(TaskFinding):
         roster = self.box.logs.read_roster()
         agent = roster.meant(to[0]) if len(to) == 1 and ":" not in to[0] and to[0] != USER else None
         if payload.plan_required and agent is not None:
-            self.refuse_other(me, agent.session_id, "task_assignment")
+            refuse_other(self.box, me, agent.session_id, "task_assignment")
         task_id = payload.request_id or f"task-{system.urandom(4).hex()}"
         after = tuple(dict.fromkeys(one.id for one in map(self._needed(task_id), payload.after) if one is not None))
         Board(self.box.logs.trail, TASKS).note_use()
-        sent = self.post(me, payload.replace(request_id=task_id, after=after), to, lasts=True)
-        self.refuse_unapplied(sent, f"leave the id out for a new one; `agent-mailbox task show {typed(task_id)}`")
-        self._stir(lambda one: one.task.id == task_id)
-        return self.task(task_id, me)
+        sent = post_message(self.box, me, payload.replace(request_id=task_id, after=after), to, lasts=True)
+        refuse_unapplied(self.box, sent, f"leave the id out for a new one; `agent-mailbox task show {typed(task_id)}`")
+        self.offer_open(lambda one: one.task.id == task_id)
+        return self.views.task(task_id, me)
 
     def _needed(self, task_id: str) -> Callable[[str], Task | None]:
         """Return what finds a task to wait for; it gives None for one that is done."""
@@ -68,7 +74,7 @@ class Tasking(TaskFinding):
         def found(word: str) -> Task | None:
             if word == task_id:
                 raise Refused(f"{word} would wait for itself", "leave that --after out")
-            task = self.find_task(word)
+            task = self.views.find_task(word)
             if task.state == transitions.CANCELLED:
                 raise Refused(f"{task.id} is cancelled, and never gets done", "leave that --after out")
             return None if task.state == transitions.DONE else task
@@ -79,12 +85,12 @@ class Tasking(TaskFinding):
         """Claim a task, or give it to ``holder``; the same again is no error.
 
         Raises ``NotFound``; ``Refused`` if another holds it, it waits for others, or it is not for ``me``."""
-        task = self.find_task(word)
+        task = self.views.find_task(word)
         holder = self.box.logs.read_roster().find(holder).session_id if holder else me
-        before = self.task(task.id, me)
+        before = self.views.task(task.id, me)
         if not (before.holder == holder and task.state == transitions.CLAIMED) or task.hands:
-            self._decide(lambda log: self._claim(log, me, holder, task.id))
-        found = self.task(task.id, me)
+            self.decide_claims(lambda log: self._claim(log, me, holder, task.id))
+        found = self.views.task(task.id, me)
         if found.holder != holder:
             raise _held(found, self)
         if holder != me:
@@ -99,29 +105,29 @@ class Tasking(TaskFinding):
 
         def act(log: HeldLog | OrderedLog) -> Sequence[Message]:
             fold = control_log.of_tasks(self.box)
-            gone = self._gone(fold)
-            views = (self._view(task, fold, me, gone) for task in fold.tasks.values())
+            gone = self.views.gone_holders(fold)
+            views = (self.views.view_task(task, fold, me, gone) for task in fold.tasks.values())
             one = next((v for v in views if v.is_open_to_me and (not stored or stored in v.task.to)), None)
             if one is None:
                 return ()
             found.append(one.task.id)
             return self._claim(log, me, me, one.task.id)
 
-        self._decide(act)
+        self.decide_claims(act)
         if not found:
             raise NotFound(
                 f"no task{f' for {to}' if to else ''} is open to {me}",
                 "`agent-mailbox task list` shows all tasks, and what they wait for",
                 code="nothing_open",
             )
-        return self.task(found[0], me)
+        return self.views.task(found[0], me)
 
     def stored_address(self, word: str) -> str:
         """Return an address as it is in the log: an agent's id, a role or a tag."""
         roster = self.box.logs.read_roster()
         return compose.resolve((word,), roster, self.box.config.namespaces).recipients[0]
 
-    def _decide(self, act: Callable[[HeldLog | OrderedLog], Sequence[Message]]) -> None:
+    def decide_claims(self, act: Callable[[HeldLog | OrderedLog], Sequence[Message]]) -> None:
         """Claim under the lock, and read the claims that go along with another: they are for nobody else."""
         made = self.box.in_order(self.box.logs.messages).decide(act)
         reads = [Read(one.id, one.sender, self.box.now(), via=one.sender) for one in made]
@@ -132,20 +138,20 @@ class Tasking(TaskFinding):
     def _claim(self, log: HeldLog | OrderedLog, me: str, holder: str, task_id: str) -> Sequence[Message]:
         """Append the claim under the lock, if nothing speaks against it, with those of the tasks that it hands over."""
         fold = control_log.of_request(self.box, task_id)
-        task, gone = fold.tasks[task_id], self._gone(fold)
-        view = self._view(task, fold, holder, gone)
-        handed = self._handed(task, fold, holder, gone)
+        task, gone = fold.tasks[task_id], self.views.gone_holders(fold)
+        view = self.views.view_task(task, fold, holder, gone)
+        handed = self.list_handed(task, fold, holder, gone)
         if view.holder == holder and task.state == transitions.CLAIMED:
-            return self._write_claims(log, me, holder, None, handed)  # a torn write may have left one alone
+            return self.write_claims(log, me, holder, None, handed)  # a torn write may have left one alone
         if task.is_over or view.waits_for or view.holder not in ("", holder):
             if holder != me and not task.is_over and not view.waits_for and self._may_give(me, task, holder):
                 pass  # who may give it may take it from its holder
             else:
                 raise _held(view, self)
         self._refuse_stranger(me, holder, view, fold)
-        return self._write_claims(log, me, holder, task, handed)
+        return self.write_claims(log, me, holder, task, handed)
 
-    def _handed(self, task: Task, fold: ControlState, holder: str, gone: Collection[str]) -> list[Task]:
+    def list_handed(self, task: Task, fold: ControlState, holder: str, gone: Collection[str]) -> list[Task]:
         """Return the tasks that go with a handover to ``holder``: its adder's still, or nobody's."""
         now = self.box.now()
 
@@ -156,7 +162,7 @@ class Tasking(TaskFinding):
 
         return [one for one in fold.tasks.handed_by(task) if goes(one)]
 
-    def _write_claims(
+    def write_claims(
         self, log: HeldLog | OrderedLog, me: str, holder: str, task: Task | None, along: Sequence[Task]
     ) -> Sequence[Message]:
         """Append the claim of a task, and of those that go ``along``; return the latter, which are nobody's mail."""
@@ -212,7 +218,7 @@ class Tasking(TaskFinding):
         not the caller's. It also raises that if the caller's proof is another's, as the person's is."""
         if (artifacts or errors) and phase != "done":
             raise Malformed(f"artifacts and errors do not go with {phase}", "report them with --phase done")
-        view = self.task(word, me)
+        view = self.views.task(word, me)
         task = view.task
         if task.answerer and not authority.is_same(me, task.answerer, self.box.now(), self.box.logs.read_roster()):
             raise Refused(
@@ -235,19 +241,20 @@ class Tasking(TaskFinding):
             payload = messages.TaskProgress(request_id=task.id, phase=phase, message=text)
         is_news = phase == "done" or (phase == BLOCKED and task.phase != BLOCKED)
         to = task_reports.hearer(task, me, self.box.logs.read_roster()) if is_news else me
-        self._say(me, payload, to, task, f"have {task.answerer} itself report: another's word does not count")
+        self.say_step(me, payload, to, task, f"have {task.answerer} itself report: another's word does not count")
         if phase == "done":
             end_lease(self.box, me, task.id)
-            self._tell_watchers(me, TASK, task.id)
+            if Watched(self.box.logs.trail).is_watched(me):
+                watch_reports.of_event(self.box, me, me, TASK, task=task.id)
             self._look_on(me)
-            self._stir(lambda one: task.id in one.task.after)
-        return self.task(task.id, me)
+            self.offer_open(lambda one: task.id in one.task.after)
+        return self.views.task(task.id, me)
 
     def drop_task(self, me: str, word: str, reason: str) -> TaskView:
         """Give a task back: it is open again. Its adder, its holder's lead and the person may take it back so.
 
         Raises as ``report``."""
-        view = self.task(word, me)
+        view = self.views.task(word, me)
         task = view.task
         if not task.is_over and not task.answerer:
             return view.replace(already=True)
@@ -261,18 +268,18 @@ class Tasking(TaskFinding):
             )
         to = task_reports.hearer(task, task.answerer, self.box.logs.read_roster()) if is_mine else task.answerer
         for one in task.hands if is_mine else ():  # what came with a handover goes back with it
-            along = self.task(one, me)
+            along = self.views.task(one, me)
             if along.is_mine:
-                self._say(me, messages.TaskDropped(request_id=one, reason=reason), me, along.task, LIST)
-        self._say(me, messages.TaskDropped(request_id=task.id, reason=reason), to, task, LIST)
+                self.say_step(me, messages.TaskDropped(request_id=one, reason=reason), me, along.task, LIST)
+        self.say_step(me, messages.TaskDropped(request_id=task.id, reason=reason), to, task, LIST)
         end_lease(self.box, me, task.id)
-        self._stir(lambda one: one.task.id == task.id)
-        return self.task(task.id, me)
+        self.offer_open(lambda one: one.task.id == task.id)
+        return self.views.task(task.id, me)
 
     def cancel_task(self, me: str, word: str, reason: str = "") -> tuple[TaskView, list[str]]:
         """Cancel a task; return it, and the ids of those that wait for it. Raises ``Refused`` unless ``me`` added it,
         or commands who did or its holder."""
-        view = self.task(word, me)
+        view = self.views.task(word, me)
         task = view.task
         if task.state == transitions.CANCELLED:
             return view.replace(already=True), []
@@ -285,11 +292,11 @@ class Tasking(TaskFinding):
                 f"`agent-mailbox task drop {typed(task.id)} --reason …`",
                 code="not_yours",
             )
-        self._say(me, messages.TaskCancelled(request_id=task.id, reason=reason), view.holder or me, task, LIST)
+        self.say_step(me, messages.TaskCancelled(request_id=task.id, reason=reason), view.holder or me, task, LIST)
         end_lease(self.box, me, task.id)
         if view.holder not in ("", USER):
             self._look_on(view.holder)
-        return self.task(task.id, me), [one.task.id for one in self.tasks() if task.id in one.task.after]
+        return self.views.task(task.id, me), [one.task.id for one in self.views.tasks() if task.id in one.task.after]
 
     def _refuse_step(self, view: TaskView, *, even_blocked: bool = False) -> None:
         task = view.task
@@ -301,21 +308,23 @@ class Tasking(TaskFinding):
             claim = f"`agent-mailbox task claim {typed(task.id)}`"
             raise Refused(f"{task.id} is open: nobody holds it", f"claim it first: {claim}", code="not_yours")
 
-    def _say(self, me: str, payload: Payload, to: str, task: Task, hint: str) -> None:
+    def say_step(self, me: str, payload: Payload, to: str, task: Task, hint: str) -> None:
         """Send one step; one that nobody needs to hear of goes to its writer, as read."""
-        sent = self.post(me, payload, (to,), thread=task.message_id)
+        sent = post_message(self.box, me, payload, (to,), thread=task.message_id)
         if to == me:
-            self.read_own(me, sent)
-        self.refuse_unapplied(sent, hint)
+            read_own(self.box, me, sent)
+        refuse_unapplied(self.box, sent, hint)
 
     def _look_on(self, agent: str) -> None:
         """Have an agent that holds a task no more told at its next turn of those that are open to it."""
         Board(self.box.logs.trail, TASKS).keep_told(agent, [])
         self.box.logs.trail.try_to_disturb(agent)
 
-    def _stir(self, which: Callable[[TaskView], bool]) -> None:
+    def offer_open(self, which: Callable[[TaskView], bool]) -> None:
         """Have those told at their next turn to whom these tasks are open now."""
-        task_reports.offer(self.box, [one.task for one in self.tasks() if one.state == transitions.OPEN and which(one)])
+        task_reports.offer(
+            self.box, [one.task for one in self.views.tasks() if one.state == transitions.OPEN and which(one)]
+        )
 
     def read_assignment(self, me: str, view: TaskView) -> None:
         """Record that the holder was shown what its task says, and read its own claim: nobody else needs them."""
@@ -332,7 +341,7 @@ def _held(view: TaskView, desk: Tasking) -> Refused:
         return Refused(f"{task.id} is {task.state}", f"{show} has its history", code="decided")
     if view.waits_for:
         waits, along = ", ".join(view.waits_for), view.waits_for[-1]
-        is_handed = task.id in (desk.find_task(along).hands if len(view.waits_for) == 1 else ())
+        is_handed = task.id in (desk.views.find_task(along).hands if len(view.waits_for) == 1 else ())
         way = f"it goes along: `agent-mailbox task claim {typed(along)}`" if is_handed else f"claim another: {_NEXT}"
         return Refused(f"{task.id} waits for {waits}", f"{way}; {show}", code="blocked")
     name = frame.name_of(view.holder, desk.box.logs.read_roster())

@@ -17,18 +17,23 @@ from ..core.text import neutral, typed
 from ..errors import Malformed, Refused
 from ..store.files import system
 from ..store.files.watched import Watched
-from .notice_desk import NoticeDesk
+from .notice_ends import end_notice
+from .steps import find_request, post_message, read_own, refuse_unapplied
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..core.roster import Agent
+    from ..mailbox.opened import OpenMailbox
 
 _HOUR = 3_600_000
 
 
-class Watching(NoticeDesk):
+class Watching:
     """Keeps the watches in an opened mailbox."""
+
+    def __init__(self, box: OpenMailbox) -> None:
+        self.box = box
 
     def watches(self, me: str | None = None) -> list[AgentWatch]:
         """Return the watches that hold now, oldest first; ``me``: those of that session."""
@@ -50,9 +55,9 @@ class Watching(NoticeDesk):
             until=tuple(until), task=task, expires=self.box.now() + round(hours * _HOUR),
         )  # fmt: skip
         Watched(self.box.logs.trail).note(agent.session_id, me)
-        sent = self.post(me, payload, (me,))
-        self.read_own(me, sent)
-        self.refuse_unapplied(sent)
+        sent = post_message(self.box, me, payload, (me,))
+        read_own(self.box, me, sent)
+        refuse_unapplied(self.box, sent)
         self.box.logs.trail.try_to_disturb(agent.session_id)  # its next stamp lets the hook at its turn's end through
         made = control_log.of_watches(self.box).watches.get(payload.request_id)
         if made is None:
@@ -68,7 +73,7 @@ class Watching(NoticeDesk):
             raise Refused(f"{name} has ended already", "`agent-mailbox roster list` lists the living", code="ended")
 
     def _task(self, word: str, agent: str) -> str:
-        task = self.find(word)
+        task = find_request(self.box, word)
         if task.answerer != agent:
             name = frame.name_of(agent, self.box.logs.read_roster())
             raise Refused(f"{neutral(task.id)} is no task of {name}", "`agent-mailbox control log` shows whose it is")
@@ -83,8 +88,8 @@ class Watching(NoticeDesk):
 
         Raises ``NotFound``, and ``Refused`` unless it is that of ``me``, or of an agent that ``me`` commands."""
         fold = control_log.of_watches(self.box).watches
-        ended = self.end_notice(
-            me, word, fold, lambda: control_log.of_request(self.box, word).watches, fold.live(self.box.now()),
+        ended = end_notice(
+            self.box, me, word, fold, lambda: control_log.of_request(self.box, word).watches, fold.live(self.box.now()),
             messages.WatchEnd,
         )  # fmt: skip
         watch_reports.settle(self.box)

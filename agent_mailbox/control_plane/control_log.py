@@ -200,11 +200,15 @@ def archived(logs: Logs, archive: Archive, word: str) -> tuple[ControlState, lis
 
 
 def history(desk: OpenMailbox, request_id: str | None = None) -> list[tuple[Message, Verdict]]:
-    """Return the live control messages in log order, each with its outcome; ``request_id``: those about that one."""
+    """Return the live control messages in log order, each with its outcome; ``request_id``: those about that request,
+    live or archived."""
     if request_id is None:
         return told(of(desk), desk.once(Reading).messages)
     about = [control_table.of_request(request_id)]
-    found = told(*desk.once(Reading).part(desk.logs, lambda *_: about))
+    fold, messages = desk.once(Reading).part(desk.logs, lambda *_: about)
+    found = told(fold, messages)
+    if request_id not in fold.requests and request_id not in fold.tasks:
+        found = [*told(*archived(desk.logs, desk.archive, request_id)), *found]
     return [entry for entry in found if entry[1].request_id == request_id]
 
 

@@ -11,11 +11,13 @@ from ..core.control import authority
 from ..core.records import Record
 from ..core.roster import DEAD
 from ..permissions import policy
+from . import control_log
 
 if TYPE_CHECKING:
     from ..core.control.standing_orders import StandingOrders
     from ..core.control.state import ControlState
     from ..core.roster import Agent
+    from ..mailbox.opened import OpenMailbox
 
 
 class Standing(Record):
@@ -39,6 +41,11 @@ def of(now: ControlState, session_id: str) -> Standing:
         now.is_shut_down(session_id),
         authority.lead_of(session_id, now.roster),
     )
+
+
+def find_standing(desk: OpenMailbox, session_id: str) -> Standing:
+    """Return the agent's standing at this moment."""
+    return of(control_log.of_agents(desk, [session_id]), session_id)
 
 
 def binds(standing: Standing, agent: Agent | None) -> bool:

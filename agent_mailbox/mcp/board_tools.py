@@ -47,42 +47,42 @@ def do_task(app: CallContext, box: Mailbox, given: Given) -> Told:
     desk, me = Tasking(box), app.acting_session(given.get("session"), box)
     text, deed = given.get("body", ""), given["do"]
     if deed == "list":
-        found = desk.tasks(me)
-        said = task_output.list_text(found[:MOST], desk, frame.plain)
+        found = desk.views.tasks(me)
+        said = task_output.list_text(found[:MOST], box, frame.plain)
         said += f"{len(found) - MOST} more\n" if len(found) > MOST else ""
         return said, {"tasks": [task_output.task_json(one) for one in found[:MOST]]}
     if deed == "add":
         title, to = need(given, "title", "to")
         payload = messages.TaskAssignment(title=title, instructions=text, after=tuple(words_of(given, "after")))
-        return _step(desk, desk.add_task(me, [one.strip() for one in to.split(",")], payload))
+        return _step(box, desk.add_task(me, [one.strip() for one in to.split(",")], payload))
     if deed == "claim":
         word = given.get("task", "")
         view = desk.claim_task(me, word) if word else desk.claim_next_task(me)
         leased, said = task_leases.lease_for(box, me, view, system.getcwd())
-        text = task_output.whole_text(view, desk, frame.plain, app.complete_command) + said
+        text = task_output.whole_text(view, box, frame.plain, app.complete_command) + said
         return text, {**_data(view), "leased": leased}
     if deed == "handover":
         tree = work_tree.describe_tree(system.getcwd())
         made = HandingOver(box).hand_over(me, words_of(given, "to"), text, tree)[1]
-        return task_output.whole_text(made, desk, frame.plain, app.complete_command), _data(made)
+        return task_output.whole_text(made, box, frame.plain, app.complete_command), _data(made)
     (word,) = need(given, "task")
     if deed == "show":
-        view = desk.task(word, me)
-        history = desk.task_history(view)
+        view = desk.views.task(word, me)
+        history = desk.views.task_history(view)
         data = _data(view)
         data["task"]["history"] = task_output.history_json(history)
-        return task_output.whole_text(view, desk, frame.plain, app.complete_command, history), data
+        return task_output.whole_text(view, box, frame.plain, app.complete_command, history), data
     if deed == "cancel":
-        return _step(desk, desk.cancel_task(me, word, text)[0])
+        return _step(box, desk.cancel_task(me, word, text)[0])
     if deed == "drop":
-        return _step(desk, desk.drop_task(me, word, *need(given, "body")))
+        return _step(box, desk.drop_task(me, word, *need(given, "body")))
     phase = "done" if deed == "done" else need(given, "phase")[0]
-    return _step(desk, desk.report(me, word, phase, text))
+    return _step(box, desk.report(me, word, phase, text))
 
 
-def _step(desk: Tasking, view: TaskView) -> Told:
+def _step(box: Mailbox, view: TaskView) -> Told:
     data = {"task": task_output.task_json(view), "already": view.already}
-    return task_output.step_text(view, desk, frame.plain), data
+    return task_output.step_text(view, box, frame.plain), data
 
 
 def _data(view: TaskView) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def settle_claim(app: CallContext, box: Mailbox, given: Given, told: Told) -> No
     """Record that the client was shown the task that it claimed."""
     if given["do"] == "claim":
         desk, me = Tasking(box), app.acting_session(given.get("session"), box)
-        desk.read_assignment(me, desk.task(told[1]["task"]["id"], me))
+        desk.read_assignment(me, desk.views.task(told[1]["task"]["id"], me))
 
 
 def do_note(app: CallContext, box: Mailbox, given: Given) -> Told:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..control.requests import Control
+from ..control_plane import control_log
+from ..control_plane.standing import find_standing
 from ..core import claims, codec, frame, proofs
 from ..core.control import message_text, summary
 from ..core.control import messages as m
@@ -210,12 +211,11 @@ def _standing_rules(mailbox: Mailbox) -> Iterator[str]:
 
 
 def _rules_of_agents(mailbox: Mailbox) -> Iterator[tuple[bool, str]]:
-    control = Control(mailbox)
-    roster = control.plane().roster
+    roster = control_log.of(mailbox).roster
     for agent in roster.agents.values():
         if agent.state == DEAD:
             continue
-        now = control.standing(agent.session_id)
+        now = find_standing(mailbox, agent.session_id)
         widens = [f"allow {rule}" for rule in now.policy.allow] + [f"host {host}" for host in now.policy.hosts]
         widens += [f"mode {now.mode}"] if now.mode != "default" else []
         said = [f"lead {frame.name_of(now.lead, roster)}"] if agent.lead is not None else []

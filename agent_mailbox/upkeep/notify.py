@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from ..control.requests import Control
+from ..control.requests import Requests
 from ..core import attention, codec, frame, instant
 from ..core.address import DIRECT
 from ..core.attention import LastNotice, Notice, WaitingThing
@@ -94,7 +94,7 @@ def waiting_things(mailbox: Mailbox) -> list[WaitingThing]:
             frame.name_of(request.asker, roster),
             summary.line(request.payload),
         )
-        for request in Control(mailbox).pending(USER)
+        for request in Requests(mailbox).pending(USER)
         if request.proven
     ]
     for item in mailbox.peek(USER):

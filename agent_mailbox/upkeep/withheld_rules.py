@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..control.requests import Control
+from ..control.steps import post_message
+from ..control_plane import control_log
 from ..core import compose, frame, proofs
 from ..core.address import ALL, uuid_of
 from ..core.control import message_text
@@ -23,7 +24,6 @@ from ..store.files import system
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..control.requests import Control
     from ..core.control.standing_orders import StandingOrders
     from ..core.control.state import ControlState
     from ..mailbox.facade import Mailbox
@@ -45,9 +45,9 @@ class Withheld(Record):
     orders: tuple[m.Payload, ...]
 
 
-def compare_rules(then: Control, now: Control) -> tuple[Withheld, ...]:
+def compare_rules(then: OpenMailbox, now: OpenMailbox) -> tuple[Withheld, ...]:
     """Return what the logs would allow once they count, and do not allow now; the orders of all have their order."""
-    after, before = then.plane(), now.plane()
+    after, before = control_log.of(then), control_log.of(now)
     found = [_rules_for(ALL, after, before, everyone=False)]
     everyone = bool(found[0].orders)  # then it also replaces what each agent has of its own
     found += [_rules_for(who, after, before, everyone=everyone) for who in after.roster.agents if who != USER]
@@ -88,8 +88,8 @@ def withholding_lines(withheld: tuple[Withheld, ...], now: int) -> Iterator[byte
 def send_withholding(withheld: tuple[Withheld, ...], mailbox: Mailbox) -> None:
     """Send the same orders, in a mailbox that several machines share. The dead are sent none: they come back as others
     let them."""
-    control = Control(OpenMailbox(mailbox.directory, prove=lambda _: proofs.TERMINAL))
+    box = OpenMailbox(mailbox.directory, prove=lambda _: proofs.TERMINAL)
     for one in withheld:
-        if control.box.logs.read_roster().state(one.session_id) != DEAD:
+        if box.logs.read_roster().state(one.session_id) != DEAD:
             for order in one.orders:
-                control.post(USER, order, [one.session_id])
+                post_message(box, USER, order, [one.session_id])

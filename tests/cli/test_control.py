@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from agent_mailbox.commands import widened_output
-from agent_mailbox.control.requests import Control
 from agent_mailbox.core.control.messages import PermissionRequest
 from agent_mailbox.mailbox.opened import OpenMailbox
 from agent_mailbox.store.user_state import whereabouts
+from tests.control_desk import ControlDesk
 from tests.helpers import MESSAGES, PATIENCE, Post, record, refused, refused_both, stamp, until
 
 if TYPE_CHECKING:
@@ -528,7 +528,7 @@ def test_an_approval_for_good_shows_its_rules_before_and_after(team: Team) -> No
     without such rules."""
     rule = {"type": "addRules", "behavior": "allow", "rules": ["Bash(make test:*)"]}
     call = {"tool": "Bash", "input": {"command": "make test"}, "suggestions": (rule,)}
-    asked = Control(OpenMailbox(str(team.box))).request(WORKER, PermissionRequest(**call))
+    asked = ControlDesk(OpenMailbox(str(team.box))).request(WORKER, PermissionRequest(**call))
     shown = team.call("control", "pending", "--session", LEAD).stdout
     assert "--always allows it from now on: Bash(make test:*)" in shown
     assert team.control("pending", me=LEAD)["requests"][0]["always"] == ["Bash(make test:*)"]

@@ -7,11 +7,11 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
-from agent_mailbox.control.requests import Control
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.proofs import of_session
 from agent_mailbox.errors import MailboxError
 from agent_mailbox.mailbox.opened import OpenMailbox
+from tests.control_desk import ControlDesk
 from tests.helpers import MESSAGES
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def claim_all(post: Post, who: str, tasks: list[str], begin: int, done: int) -> 
     code = 1
     try:
         os.read(begin, 1)
-        desk = Control(OpenMailbox(str(post.box), prove=of_session, wait=60))
+        desk = ControlDesk(OpenMailbox(str(post.box), prove=of_session, wait=60))
         mine = []
         for task in tasks:
             try:
@@ -44,7 +44,7 @@ def test_of_many_claimers_each_task_has_one(post: Post) -> None:
     people = [f"w{n}" for n in range(CLAIMERS)]
     for who in people:
         post.register(who, "--role", "worker")
-    lead = Control(OpenMailbox(str(post.box), prove=of_session))
+    lead = ControlDesk(OpenMailbox(str(post.box), prove=of_session))
     wanted = (m.TaskAssignment(title="T", request_id=f"task-{n:03}") for n in range(RACES))
     tasks = [lead.add_task("w0", ("role:worker",), one).task.id for one in wanted]
     (begin, start), (out, done) = os.pipe(), os.pipe()
@@ -74,7 +74,7 @@ def test_a_claimer_that_is_killed_before_it_was_shown_its_task_holds_it(post: Po
     child = os.fork()
     if child == 0:
         try:
-            Control(OpenMailbox(str(post.box), prove=of_session)).claim_task("ann", "task-a")
+            ControlDesk(OpenMailbox(str(post.box), prove=of_session)).claim_task("ann", "task-a")
             os.kill(os.getpid(), signal.SIGKILL)
         finally:
             os._exit(1)  # a failure must not go on with the other tests

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.control.requests import Control
 from agent_mailbox.core.control import message_text, messages
 from agent_mailbox.identity import prompts
 from agent_mailbox.mailbox.opened import OpenMailbox
+from tests.control_desk import ControlDesk
 from tests.helpers import MESSAGES, ROSTER
 from tests.surroundings import at_terminal, line
 
@@ -37,7 +37,7 @@ def led(post: Post) -> Post:
 
 def rules(post: Post) -> dict[str, list[str]]:
     """The rules of ``w``."""
-    policy = Control(OpenMailbox(str(post.box))).standing("w").policy
+    policy = ControlDesk(OpenMailbox(str(post.box))).standing("w").policy
     return {"allow": [*policy.allow], "deny": [*policy.deny]}
 
 

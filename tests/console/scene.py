@@ -11,7 +11,6 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_mailbox.control.requests import Control
 from agent_mailbox.core import codec, instant
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.control import messages as m
@@ -22,6 +21,7 @@ from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.mailbox.opened import OpenMailbox, wall_clock
 from agent_mailbox.store.user_state import whereabouts
 from agent_mailbox.store.user_state.whereabouts import Whereabouts
+from tests.control_desk import ControlDesk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ class Scene:
         self.at = self.now
         self._chance = random.Random(31)
         self.mailbox = Mailbox(directory, clock=lambda: self.at, new_id=self._id)
-        self.control = Control(OpenMailbox(directory, clock=lambda: self.at, new_id=self._id))
+        self.control = ControlDesk(OpenMailbox(directory, clock=lambda: self.at, new_id=self._id))
         self.ids: dict[str, str] = {}
         self.frozen = ""
         """The message with the longest thread."""

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.console import views
-from agent_mailbox.control.requests import Control
 from agent_mailbox.core.control.messages import PermissionRequest
 from agent_mailbox.mailbox.opened import OpenMailbox
 from tests.console import scene
 from tests.console.conftest import Running, Window
+from tests.control_desk import ControlDesk
 from tests.helpers import MESSAGES, PATIENCE, ROSTER, Post, stamp, until
 
 if TYPE_CHECKING:
@@ -404,7 +404,7 @@ def test_always_allow_names_its_rules_and_adds_them(quiet: Running, browser: Bro
     decided."""
     rule = {"type": "addRules", "behavior": "allow", "rules": ["Bash(make test:*)"]}
     quiet.post.register("wren")
-    asks = Control(OpenMailbox(str(quiet.post.box)))
+    asks = ControlDesk(OpenMailbox(str(quiet.post.box)))
     call = {"tool": "Bash", "input": {"command": "make test"}}
     plain = asks.request("wren", PermissionRequest(**call, request_id="perm-plain"))
     asks.request("wren", PermissionRequest(**call, request_id="perm-always", suggestions=(rule,)))

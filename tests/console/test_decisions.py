@@ -136,11 +136,12 @@ def test_old_decisions_are_a_page_further() -> None:
         f"r{n}": ControlRequest(f"r{n}", "permission", "ada", "", payload, f"m{n}", n, n, "denied", decided=at[n - 1])
         for n in range(1, 8)
     }
-    control: Any = SimpleNamespace(plane=lambda: SimpleNamespace(requests=requests))
+    fold = SimpleNamespace(requests=requests)
+    box: Any = SimpleNamespace(once=lambda _: SimpleNamespace(plane=lambda _: fold), logs=None)
     library: Any = SimpleNamespace(newest_alone=True)
     seen, before = [], None
     while True:
-        page = past_page(control, library, before, 3, lambda _: True)
+        page = past_page(box, library, before, 3, lambda _: True)
         seen.append([one.id for one in page.shown])
         if not page.older:
             break

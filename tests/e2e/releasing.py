@@ -17,10 +17,10 @@ import time
 from pathlib import Path
 
 from agent_mailbox.clients.install import installation
-from agent_mailbox.control.requests import Control
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from agent_mailbox.mailbox.opened import OpenMailbox
 from scripts.benchmarks.arguments import given as arguments_given
+from tests.control_desk import ControlDesk
 from tests.e2e import figures
 from tests.e2e.conftest import Client
 from tests.e2e.shown import version
@@ -39,7 +39,7 @@ def approvals(rounds: int, binary: Path) -> list[float]:
         client = Client(Post(Path(scratch)), binary, model)
         client.post.register(LEAD)
         client.post.register(ME, "--lead", LEAD)
-        desk = Control(OpenMailbox(str(client.post.box)))
+        desk = ControlDesk(OpenMailbox(str(client.post.box)))
         approved: list[float] = []
 
         def lead() -> None:

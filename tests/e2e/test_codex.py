@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.control.requests import Control
 from agent_mailbox.known_clients.codex import CODEX
 from agent_mailbox.mailbox.opened import OpenMailbox
+from tests.control_desk import ControlDesk
 from tests.e2e.conftest import client_program, mailer
 from tests.e2e.responses import Responses, by_prompt, conversation, patch, said, shell, use
 from tests.e2e.shown import shows, shows_at
@@ -250,7 +250,7 @@ def test_its_lead_and_its_rules_bind_it(codex: Codex) -> None:
     hidden = "me=--from; agent-mailbox send $me boss --to all --body FORGED && echo approved"
     calls = ["agent-mailbox send --to all --body @/etc/hostname", "touch denied", "touch approved", hidden]
     model.script = by_prompt(PROMPT_TWO=list(map(shell, calls)))
-    desk = Control(OpenMailbox(str(post.box)))
+    desk = ControlDesk(OpenMailbox(str(post.box)))
     answered: list[str] = []
 
     def lead() -> None:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.control.requests import Control
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from agent_mailbox.mailbox.opened import OpenMailbox
+from tests.control_desk import ControlDesk
 from tests.e2e.shown import shows, takes_long
 from tests.e2e.standin import ANSWER, bash, in_turn, said, use
 from tests.e2e.terminal import Terminal
@@ -44,7 +44,7 @@ class Worker:
         self.id = str(uuid.uuid4())
         self.post.register(LEAD)
         self.post.register(self.id, "--lead", LEAD)
-        self.desk = Control(OpenMailbox(str(self.post.box)))
+        self.desk = ControlDesk(OpenMailbox(str(self.post.box)))
 
     def file(self, name: str) -> Path:
         """A file of the project."""

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.control.requests import Control
 from agent_mailbox.known_clients.copilot_cli import COPILOT_CLI
 from agent_mailbox.mailbox.opened import OpenMailbox
+from tests.control_desk import ControlDesk
 from tests.e2e.completions import Completions, by_prompt, results, use
 from tests.e2e.conftest import client_program
 from tests.e2e.shown import shows, shows_at
@@ -199,7 +199,7 @@ def test_its_lead_and_its_rules_bind_it_and_its_subagents(copilot: Copilot) -> N
     task = use("task", description="a", prompt="TASK", agent_type="general-purpose", name="child")
     calls = [file, writes(post.file("config.toml")), writes("secret"), writes("leased"), shell("touch denied")]
     model.script = by_prompt(PROMPT_TWO=[*calls, shell("touch approved"), task], TASK=[shell("touch by-the-child")])
-    desk = Control(OpenMailbox(str(post.box)))
+    desk = ControlDesk(OpenMailbox(str(post.box)))
     answered: list[str] = []
 
     def lead() -> None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.control.requests import Control
 from agent_mailbox.known_clients.gemini_cli import GEMINI_CLI
 from agent_mailbox.mailbox.opened import OpenMailbox
+from tests.control_desk import ControlDesk
 from tests.e2e.conftest import client_program
 from tests.e2e.gemini import Gemini, conversation, said, shell, use, used
 from tests.e2e.shown import shows, shows_at
@@ -148,7 +148,7 @@ def its_lead_and_its_rules_bind_it(client: Client, prompt: str, **env: str) -> s
 
     file = shell("agent-mailbox send --to all --body @/etc/hostname")
     calls = [file, writes(".gemini/settings.json"), writes("secret"), shell("touch denied"), shell("touch approved")]
-    desk = Control(OpenMailbox(str(post.box)))
+    desk = ControlDesk(OpenMailbox(str(post.box)))
 
     def lead() -> None:
         for _ in range(3):  # the client runs its hooks side by side: the write is asked about, too

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Self
 import pytest
 
 from agent_mailbox.clients import doorbell
-from agent_mailbox.control.requests import Control
 from agent_mailbox.known_clients.opencode import OPENCODE
 from agent_mailbox.mailbox.opened import OpenMailbox
+from tests.control_desk import ControlDesk
 from tests.e2e.completions import Completions, by_prompt, results, said, shell, use
 from tests.e2e.conftest import client_program
 from tests.e2e.shown import shows, shows_at
@@ -280,7 +280,7 @@ def its_lead_and_its_rules_bind_it(opencode: Served) -> None:
     write = use("write", filePath="approved", content="x")
     calls = [shell("touch denied"), write, shell(hidden), shell("touch unchanged")]
     model.script = by_prompt(PROMPT_BOUND=[file, inside, *calls], PROMPT_BROKEN=[shell("touch broken-off")])
-    desk = Control(OpenMailbox(str(post.box)))
+    desk = ControlDesk(OpenMailbox(str(post.box)))
     answered: list[str] = []
 
     def lead() -> None:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.control.requests import Control
 from agent_mailbox.mailbox.opened import OpenMailbox
 from agent_mailbox.store.user_state import bindings
+from tests.control_desk import ControlDesk
 from tests.e2e.standin import bash, in_turn, use
 from tests.e2e.test_control import LEAD, Worker, worker  # noqa: F401 - the fixture
 from tests.helpers import MESSAGES, PATIENCE, ROSTER, record, stamp
@@ -88,7 +88,7 @@ def test_nothing_that_a_worker_does_frees_it(worker: Worker, mode: str, bounds: 
     assert all(wrong for wrong, _ in told[1::2]), told
     assert (project / ".claude/settings.local.json").read_bytes() == settings
     assert {path: path.read_bytes() for path in kept} == kept
-    now = Control(OpenMailbox(str(post.box)))
+    now = ControlDesk(OpenMailbox(str(post.box)))
     allowed = now.standing(worker.id).policy.allow
     assert now.box.logs.broken() is not None or allowed == ("Bash",)
     assert bindings.is_bound(now.box.logs.trail, worker.id)

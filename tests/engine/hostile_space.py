@@ -10,7 +10,6 @@ import os
 from typing import TYPE_CHECKING
 
 from agent_mailbox import Mailbox
-from agent_mailbox.control.requests import Control
 from agent_mailbox.core import codec, proofs, space_seals
 from agent_mailbox.core.records import USER
 from agent_mailbox.core.speaking import Rights
@@ -19,6 +18,7 @@ from agent_mailbox.space import space as spaces
 from agent_mailbox.space.order.order import MESSAGES
 from agent_mailbox.space.trust import machine_keys, machine_trust
 from agent_mailbox.store.user_state import creation
+from tests.control_desk import ControlDesk
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,9 +54,9 @@ class Joined:
         self.box = Mailbox(self.path, prove=saying)
 
     @property
-    def control(self) -> Control:
+    def control(self) -> ControlDesk:
         """The control plane of the mailbox."""
-        return Control(self.box)
+        return ControlDesk(self.box)
 
     def trust(self, other: Joined, *sessions: str, user: bool = False) -> None:
         """The person here says whom the other machine may speak for."""

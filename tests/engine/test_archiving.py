@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox import Draft, Mailbox, Registration
-from agent_mailbox.control.requests import Control
 from agent_mailbox.core import instant, proofs
 from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.records import USER
@@ -24,6 +23,7 @@ from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.log.unordered import unsealed
 from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import shared_steward
+from tests.control_desk import ControlDesk
 from tests.helpers import PATIENCE
 
 from .memory_order import MemoryOrder
@@ -186,7 +186,7 @@ def test_an_order_stands_whoever_says_that_it_is_archived(two: Two) -> None:  # 
     """Another machine may have plain mail archived here, and no order that is there by this machine's own judgement."""
     north, south = two.boxes
     north.prove = lambda _: proofs.TERMINAL
-    order = Control(north).set_policy(USER, ["ann"], deny=["Bash"]).message.id
+    order = ControlDesk(north).set_policy(USER, ["ann"], deny=["Bash"]).message.id
     plain = north.send(Draft(sender="ann", to=("ann",), content="plain")).message.id
     lines = [unsealed(line) for _, line in north.logs.messages.lines()]
     records = [*bundles.records_of(f"{instant.month(north.now())}.jsonl", lines)]

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from agent_mailbox import Draft, Mailbox, MailboxError, Refused, Registration
-from agent_mailbox.control.requests import Control
 from agent_mailbox.core import codec, proofs, space_seals
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.records import USER, Read, RosterEvent
@@ -23,6 +22,7 @@ from agent_mailbox.space.trust.space_judge import SpaceJudge
 from agent_mailbox.store.archive import resealing
 from agent_mailbox.store.files import system
 from agent_mailbox.store.user_state import bindings, creation
+from tests.control_desk import ControlDesk
 
 from .memory_order import MemorySpace
 from .mortal import Killed, Mortal, MortalOrder
@@ -53,9 +53,9 @@ class Machine:
         self.box.share(self.copy)
 
     @property
-    def control(self) -> Control:
+    def control(self) -> ControlDesk:
         """The control plane, opened on the same mailbox."""
-        return Control(self.box)
+        return ControlDesk(self.box)
 
     @property
     def fingerprint(self) -> str:
@@ -609,7 +609,7 @@ def test_removed_denials_keep_a_worker_bound(pair: Three, how: str) -> None:
     blank = b" " * len(last := whole.splitlines()[-1])
     cut = {"removed": b"", "rolled back": before, "blanked": whole.replace(last, blank)}[how]
     path.write_bytes(cut)
-    assert Control(OpenMailbox(pair.south.path)).standing(WORKER).policy.allow == ()
+    assert ControlDesk(OpenMailbox(pair.south.path)).standing(WORKER).policy.allow == ()
     assert pair.south.box.logs.broken() is not None
 
 

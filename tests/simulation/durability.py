@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_mailbox.control.requests import Control
+from agent_mailbox.control.requests import Requests
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.control import messages
 from agent_mailbox.errors import Refused
@@ -254,7 +254,7 @@ def ask_at_length(stage: Stage, process: Process, me: Session) -> None:
     if not me.led:
         return
     goal = f"plan {stage.count} ".ljust(1500 + int(process.chance.random() * 3000), ".")
-    asked = Control(stage.desk(me.id)).request(me.id, messages.PlanRequest(goal=goal))
+    asked = Requests(stage.desk(me.id)).request(me.id, messages.PlanRequest(goal=goal))
     stage.requests.append(asked.id)
     stage.judge.acknowledge(("message", asked.message_id))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agent_mailbox.clients import client_input
 from agent_mailbox.clients.hooks import hook_events
 from agent_mailbox.clients.permission.permit import Permit
-from agent_mailbox.control.requests import Control
+from agent_mailbox.control.requests import Requests
 from agent_mailbox.core import proofs
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from agent_mailbox.mailbox.delivery import Delivery
@@ -75,7 +75,7 @@ def permit(stage: Stage, process: Process, me: Session) -> None:
         watch.permits(nothing=nothing)
     if not nothing and not me.led:
         call = client_input.ClientInput(event="Permit", session_id=me.id, cwd="/work", told=True)
-        asked = Permit(call=call, control=Control(stage.desk(me.id)), environ={}, program="", write=lambda _: None)
+        asked = Permit(call=call, requests=Requests(stage.desk(me.id)), environ={}, program="", write=lambda _: None)
         asked._spare_hooks()  # it looks again, under the locks; one that is bound would wait for its lead
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from agent_mailbox.control.requests import Control
+from agent_mailbox.control_plane.standing import find_standing
 from agent_mailbox.core import proofs
 from agent_mailbox.store.log.unordered import unsealed
 from agent_mailbox.store.user_state import bindings
@@ -48,7 +48,7 @@ def look(stage: Stage, process: Process, machine: Machine) -> None:
     for log in (desk.logs.messages, desk.logs.roster, desk.logs.reads):
         _log(stage, machine, log)
     for who, rule in judge.forbidden.items():
-        standing = Control(desk).standing(who).policy
+        standing = find_standing(desk, who).policy
         if rule not in standing.deny:
             judge.breach(f"{rule} was forbidden {who}, and {machine.name} says {standing.deny}")
         lives = any(one.id == who and one.machine is machine for one in judge.sessions)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_mailbox.control.requests import Control
+from agent_mailbox.control.orders import Orders
 from agent_mailbox.core import proofs
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.records import USER
@@ -63,7 +63,7 @@ def forbid(stage: Stage, process: Process, me: Session) -> None:
         stage.count += 1
         other, rule = others[int(process.chance.random() * len(others))], f"Bash(number{stage.count})"
         desk = stage.desk(me.machine, proofs.TERMINAL)
-        Control(desk).set_policy(USER, [other.id], deny=(rule,))
+        Orders(desk).set_policy(USER, [other.id], deny=(rule,))
         stage.judge.forbidden[other.id] = rule
 
 

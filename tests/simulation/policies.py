@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.clients import client_input
 from agent_mailbox.clients.permission.permit import Permit
-from agent_mailbox.control.requests import Control
+from agent_mailbox.control.orders import Orders
+from agent_mailbox.control.requests import Requests
+from agent_mailbox.control.steps import find_request
 from agent_mailbox.core import proofs
 from agent_mailbox.core.control import transitions
 from agent_mailbox.errors import MailboxError, NotFound, Refused
@@ -87,7 +89,7 @@ class Ruled:
         """How many processes change one."""
 
 
-class Asking(Control):
+class Asking(Requests):
     """The control plane as a client's hook opens it, which tells what it asks."""
 
     stage: Stage
@@ -123,7 +125,7 @@ def _rule(stage: Stage, process: Process, me: Session, *, is_forbidden: bool) ->
     changes = rules.changes
     try:
         desk = stage.desk(proof=proofs.TERMINAL)
-        sent = Control(desk).set_policy("user", [me.id], deny=[TOOL] if is_forbidden else [])
+        sent = Orders(desk).set_policy("user", [me.id], deny=[TOOL] if is_forbidden else [])
         stage.judge.acknowledge(("message", sent.message.id))
         if is_alone and changes == rules.changes:
             rules.forbidden[me.id] = is_forbidden
@@ -162,7 +164,7 @@ def wish(stage: Stage, process: Process, me: Session) -> None:
         stage.judge.breach(f"{me.id} is told {said or 'nothing'} about a tool that is forbidden to it")
     if is_forbidden or not said:
         return
-    asked = [Control(stage.desk(me.id)).find(one) for one in mine]
+    asked = [find_request(stage.desk(me.id), one) for one in mine]
     states = [one.state for one in asked if one.asker == me.id]
     if (transitions.APPROVED in states) != (said == "allow"):
         stage.judge.breach(f"{me.id} is told {said}, and its requests are {states}")
@@ -177,7 +179,7 @@ def _answer(stage: Stage, me: Session, event: str) -> str:
     control.stage = stage
     written: list[str] = []
     try:
-        Permit(call=call, control=control, environ={}, program="agent-mailbox", write=written.append).answer_question()
+        Permit(call=call, requests=control, environ={}, program="agent-mailbox", write=written.append).answer_question()
     except (Refused, NotFound):
         pass  # its lead is gone
     except MailboxError:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent_mailbox.control.requests import Control
+from agent_mailbox.control.requests import Requests
+from agent_mailbox.control.steps import find_request
 from agent_mailbox.core import proofs
 from agent_mailbox.core.control import messages
 from agent_mailbox.core.roster_changes import Registration
@@ -27,7 +28,7 @@ def ask(stage: Stage, process: Process, me: Session) -> None:
     """Ask one's lead, and wait for a while."""
     if not me.led:
         return
-    control = Control(stage.desk(me.id))
+    control = Requests(stage.desk(me.id))
     asked = control.request(me.id, messages.PlanRequest(goal=f"plan {stage.count}"))
     stage.requests.append(asked.id)
     stage.judge.acknowledge(("message", asked.message_id))
@@ -41,12 +42,12 @@ def decide(stage: Stage, process: Process, me: Session) -> None:
         return
     word, as_user = str(pick(process, stage.requests[-4:])), process.chance.random() < 0.5
     leader = stage.present.get(LEAD, LEAD)
-    control = Control(stage.desk(leader, proof=proofs.TERMINAL if as_user else None))
+    control = Requests(stage.desk(leader, proof=proofs.TERMINAL if as_user else None))
     try:
         _told(stage, control.answer("user" if as_user else leader, word, process.chance.random() < 0.5))
     except Refused:
         pass  # decided already, or not its to decide
-    _told(stage, control.find(word))
+    _told(stage, find_request(control.box, word))
 
 
 def _told(stage: Stage, request: Any) -> None:

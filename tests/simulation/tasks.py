@@ -135,10 +135,10 @@ def list_tasks(stage: Stage, _: Process, me: Session) -> None:
         return
     known = {name: task.is_done for name, task in stage.told.tasks.items()}
     desk = Tasking(stage.desk(me.id))
-    shown = {view.task.id: view.state for view in desk.tasks(me.id, everything=True)}
+    shown = {view.task.id: view.state for view in desk.views.tasks(me.id, everything=True)}
     for name, was_done in known.items():
         try:
-            state = shown.get(name) or desk.find_task(name).state
+            state = shown.get(name) or desk.views.find_task(name).state
         except NotFound:
             stage.judge.breach(f"{name} is lost")
             continue

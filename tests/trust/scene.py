@@ -9,13 +9,13 @@ import json
 import shutil
 from typing import TYPE_CHECKING, Any
 
-from agent_mailbox.control.requests import Control
 from agent_mailbox.core.control import message_text
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.records import USER
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.mailbox.opened import OpenMailbox
+from tests.control_desk import ControlDesk
 from tests.helpers import MESSAGES, READS, ROSTER, Post, record, stamp
 
 if TYPE_CHECKING:
@@ -42,9 +42,9 @@ class Scene:
         return Mailbox(str(self.post.box))
 
     @property
-    def control(self) -> Control:
+    def control(self) -> ControlDesk:
         """Its control plane."""
-        return Control(OpenMailbox(str(self.post.box)))
+        return ControlDesk(OpenMailbox(str(self.post.box)))
 
     def policy(self, *, allow: tuple[str, ...] = (), deny: tuple[str, ...] = (), who: str = USER) -> None:
         """Put the worker under rules, in the place of earlier ones."""

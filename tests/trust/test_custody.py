@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.commands import confirming
-from agent_mailbox.control.requests import Control
 from agent_mailbox.core import proofs
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.control import messages as m
@@ -27,6 +26,7 @@ from agent_mailbox.store.log.log import HeldLog
 from agent_mailbox.store.log.proof_view import ProofView
 from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import adoption, backup, restoring
+from tests.control_desk import ControlDesk
 from tests.helpers import MESSAGES, READS, ROSTER, Post, record, refused
 from tests.surroundings import at_terminal, line
 from tests.trust.scene import DENIED, LEAD, OTHER, WORKER, Scene
@@ -299,7 +299,7 @@ def test_a_line_that_a_foreign_one_displaced_is_written_again_if_more_than_mail_
 def test_lines_of_another_mailbox_prove_nothing(scene: Scene, tmp_path: Path) -> None:
     """Sealed by the same person with the same key, for the same agents, in another mailbox."""
     elsewhere = creation.create(str(tmp_path / "elsewhere"), scene.post.env)
-    other = Control(OpenMailbox(elsewhere))
+    other = ControlDesk(OpenMailbox(elsewhere))
     type(scene.mailbox)(elsewhere).register(Registration(session_id=WORKER, client="1"), WORKER)
     other.set_policy(USER, [WORKER], allow=(RULE,))
     (line,) = (tmp_path / "elsewhere" / MESSAGES).read_bytes().splitlines(keepends=True)
@@ -564,18 +564,18 @@ def test_a_restored_mailbox_frees_nobody(scene: Scene, tmp_path: Path) -> None:
     backup.write_backup(scene.mailbox, str(tmp_path / "b.tar"), force=False)
     place = tmp_path / "restored"
     restoring.restore_backup(str(tmp_path / "b.tar"), str(place), scene.post.env)
-    restored = Control(OpenMailbox(str(place)))
+    restored = ControlDesk(OpenMailbox(str(place)))
     found = restored.standing(WORKER).policy
     assert (found.allow, found.deny) == ((), (RULE,))
     assert restored.plane().roster.agents[WORKER].lead == LEAD
     adoption.trust_logs(type(scene.mailbox)(str(place)), adopt=True)
-    assert Control(OpenMailbox(str(place))).standing(WORKER).policy.allow == ("Bash(ls:*)",)
+    assert ControlDesk(OpenMailbox(str(place))).standing(WORKER).policy.allow == ("Bash(ls:*)",)
 
 
 def test_a_mailbox_that_nobody_s_init_made_proves_nothing(scene: Scene, tmp_path: Path) -> None:
     """Named outright it is mail; nothing in it is sealed, and nothing decides."""
     place = scene.copy(tmp_path / "clone")
-    strange = Control(OpenMailbox(str(place)))
+    strange = ControlDesk(OpenMailbox(str(place)))
     assert strange.box.logs.custody is None
     assert strange.standing(WORKER).policy.allow == ()
     sent = scene.post.call("--dir", place, "send", "--from", "user", "--to", WORKER, "--body", "x", "--json")

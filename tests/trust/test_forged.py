@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from agent_mailbox.control.requests import Control
 from agent_mailbox.core import proofs
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.control import messages as m
@@ -15,6 +14,7 @@ from agent_mailbox.core.records import USER
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import Refused
 from agent_mailbox.mailbox.opened import OpenMailbox
+from tests.control_desk import ControlDesk
 from tests.helpers import MESSAGES, READS, Post, record
 from tests.trust.scene import DENIED, LEAD, OTHER, WORKER, Scene
 
@@ -111,7 +111,7 @@ def test_nobody_is_shut_down_by_a_forged_line(scene: Scene) -> None:
 
 def test_a_session_decides_as_itself_whomever_a_message_names(scene: Scene) -> None:
     """The fold goes by the seal: what the worker's process wrote in the lead's name is the worker's."""
-    desk = Control(OpenMailbox(str(scene.post.box), prove=lambda _: proofs.of_session(WORKER)))
+    desk = ControlDesk(OpenMailbox(str(scene.post.box), prove=lambda _: proofs.of_session(WORKER)))
     request = scene.control.request(WORKER, m.PermissionRequest(tool="Bash", input=DENIED))
     content = m.PermissionResponse(request_id=request.id, approved=True)
     desk.post(LEAD, content, [WORKER])

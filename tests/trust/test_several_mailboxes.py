@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.control.requests import Control
 from agent_mailbox.core.records import USER
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.mailbox.opened import OpenMailbox
 from agent_mailbox.store.user_state import bindings
+from tests.control_desk import ControlDesk
 from tests.helpers import until
 from tests.trust.scene import LEAD, WORKER, Scene
 
@@ -40,11 +40,11 @@ def other(scene: Scene, tmp_path: Path) -> Path:
 def test_each_mailbox_that_binds_it_must_agree(scene: Scene, other: Path) -> None:
     """The strictest answer counts; what one allows and another has no opinion on is left to the client."""
     assert [scene.asked(given) for given in (CURL, GET, RUN)] == ["deny", None, "allow"]
-    Control(OpenMailbox(str(other))).set_policy(USER, [WORKER], deny=("Bash(wget:*)",))
+    ControlDesk(OpenMailbox(str(other))).set_policy(USER, [WORKER], deny=("Bash(wget:*)",))
     assert [scene.asked(given) for given in (CURL, GET, RUN)] == ["deny", "deny", None]
     scene.post.env["AGENT_MAILBOX_DIR"] = str(scene.post.box)
     assert [scene.asked(given) for given in (CURL, GET, RUN)] == ["deny", "deny", None]
-    Control(OpenMailbox(str(other))).set_policy(USER, [WORKER])
+    ControlDesk(OpenMailbox(str(other))).set_policy(USER, [WORKER])
     assert [scene.asked(given) for given in (CURL, GET, RUN)] == ["deny", None, "allow"]
 
 
@@ -69,13 +69,13 @@ def test_another_input_that_one_lead_approves_is_a_call_of_its_own(scene: Scene,
     """The other mailbox judges that input, too: so an approval passes by no rule."""
     Mailbox(str(other)).register(Registration(session_id=LEAD, client="4712"), LEAD)
     Mailbox(str(other)).register(Registration(session_id=WORKER, event="update", lead=LEAD), USER)
-    desk = Control(OpenMailbox(str(other)))
+    desk = ControlDesk(OpenMailbox(str(other)))
     desk.set_mode(USER, [WORKER], "safe")
     scene.post.configure("[control]\ntimeout = 30\n")
 
     def approve() -> None:
-        asked = until(lambda: Control(OpenMailbox(str(other))).pending(LEAD))[0]
-        Control(OpenMailbox(str(other))).answer(LEAD, asked.id, True, updated_input=CURL)
+        asked = until(lambda: ControlDesk(OpenMailbox(str(other))).pending(LEAD))[0]
+        ControlDesk(OpenMailbox(str(other))).answer(LEAD, asked.id, True, updated_input=CURL)
 
     thread = Thread(target=approve)
     thread.start()

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...control.requests import Control
-from ...control_plane.standing import binds
+from ...control_plane.standing import binds, find_standing
 from ...core import frame
 from ...core.records import USER
 from ...core.roster import ALIVE
@@ -70,7 +69,7 @@ def _changing_hooks(session_id: str, name: str, environ: Mapping[str, str]) -> I
 def unenforced(desk: OpenMailbox, agent: Agent, environ: Mapping[str, str]) -> str:
     """Return why nothing enforces the lead, mode or rules that the agent has; empty if it has none."""
     why = missing(desk, agent, environ)
-    return why if why and binds(Control(desk).standing(agent.session_id), agent) else ""
+    return why if why and binds(find_standing(desk, agent.session_id), agent) else ""
 
 
 def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:

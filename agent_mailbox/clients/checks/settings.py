@@ -11,8 +11,8 @@ import shlex
 import shutil
 from typing import TYPE_CHECKING
 
-from ...control.requests import Control
-from ...control_plane.standing import withholds
+from ...control_plane import control_log
+from ...control_plane.standing import find_standing, withholds
 from ...core import codec, frame
 from ...core.records import Record
 from ...core.roster import DEAD
@@ -222,9 +222,9 @@ def _passed_by(
 def _note_open(directory: str, found: Sequence[FoundHook], all_of_them: Sequence[HookSource]) -> Iterator[Problem]:
     """Yield agents that only hooks restrict: a failing hook fails open, and one of another tool may change what ours
     judged."""
-    control = Control(OpenMailbox(directory))
-    roster = control.plane().roster
-    bound = [a for a in roster.agents.values() if a.state != DEAD and withholds(control.standing(a.session_id))]
+    box = OpenMailbox(directory)
+    roster = control_log.of(box).roster
+    bound = [a for a in roster.agents.values() if a.state != DEAD and withholds(find_standing(box, a.session_id))]
     for source in all_of_them if bound else ():
         for command in source.changing_hooks():
             what = "another tool's hook, which may change a command that our rules let pass"

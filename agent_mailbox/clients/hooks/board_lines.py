@@ -7,8 +7,7 @@ quotation marks.
 from __future__ import annotations
 
 from ...control import task_offers
-from ...control.task_views import TaskView
-from ...control.tasking import Tasking
+from ...control.task_views import TaskView, TaskViews
 from ...control_plane import task_reports
 from ...core import frame
 from ...core.control.task import BLOCKED
@@ -29,7 +28,7 @@ NOTES_ROOM = 240
 
 def open_tasks(desk: OpenMailbox, me: str, program: str, views: list[TaskView] | None = None) -> list[str]:
     """Return the line about tasks that are open to a session which holds none; empty if it was told of them all."""
-    found = Tasking(desk).tasks(me) if views is None else views
+    found = TaskViews(desk).tasks(me) if views is None else views
     if not task_offers.untold(desk, me, found):
         return []
     offered = [one for one in found if one.is_open_to_me]
@@ -50,7 +49,7 @@ def at_start(desk: OpenMailbox, me: str, program: str) -> list[str]:
     notes."""
     told: list[str] = []
     if Board(desk.logs.trail, TASKS).is_used():
-        views = Tasking(desk).tasks(me)
+        views = TaskViews(desk).tasks(me)
         mine = [one for one in views if one.is_mine]
         told += _held(mine, program) or open_tasks(desk, me, program, views)
         task_reports.tell(desk, me)

@@ -242,9 +242,9 @@ class Hook(Record):
         agent = self.desk.logs.read_roster().get(self.call.session_id)
         is_led = agent is not None and agent.lead not in (None, USER)
         if agent is not None and (is_led or Watched(self.desk.logs.trail).is_watched(agent.session_id)):
-            from ...control.requests import Control  # the turn of one that others wait for
+            from ...control import orders  # the turn of one that others wait for
 
-            Control(self.desk).report_idle(agent.session_id)
+            orders.report_idle(self.desk, agent.session_id)
 
     def board_lines(self, *, begins: bool = False) -> list[str]:
         """Return what the session is told of tasks and notes. A mailbox without them costs a look for a file."""

@@ -102,15 +102,14 @@ def _take_along(session_id: str, mailbox: str, wait: float) -> None:
     """Mark a session that starts elsewhere as bound, if the mailbox where it was binds it.
 
     Its mark may be lost, and the note of that mailbox is about to be."""
-    from ...control.requests import Control
     from ...control_plane import standing  # a session seldom changes its mailbox
     from ...mailbox.opened import OpenMailbox
     from ...store.user_state import bindings
 
     try:
-        control = Control(OpenMailbox(mailbox, wait=wait))
-        if standing.binds(control.standing(session_id), control.box.logs.read_roster().get(session_id)):
-            bindings.bind(control.box.logs.trail, session_id)
+        before = OpenMailbox(mailbox, wait=wait)
+        if standing.binds(standing.find_standing(before, session_id), before.logs.read_roster().get(session_id)):
+            bindings.bind(before.logs.trail, session_id)
     except MailboxError:
         pass  # it is gone: only a mark closes what cannot be asked
 

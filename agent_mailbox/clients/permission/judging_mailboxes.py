@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...control.requests import Control
+from ...control.requests import Requests
 from ...core import codec
 from ...core.address import check_id
 from ...core.records import BadLine
@@ -55,17 +55,13 @@ def answer_call(
     found: list[Answer] = []
     is_bound = False
     for place in places:
-        control = Control(OpenMailbox(place, wait=LOCK_WAIT, prove=prove()))
-        if (
-            control.box.logs.custody is None
-            and named is not None
-            and (place in elsewhere or len(elsewhere) == len(named))
-        ):
+        box = OpenMailbox(place, wait=LOCK_WAIT, prove=prove())
+        if box.logs.custody is None and named is not None and (place in elsewhere or len(elsewhere) == len(named)):
             write(permit.closed_answer(call.event, "another mailbox replaced its own"))
             return
         told: list[str] = []
         several = len(places) > 1
-        judge = permit.Permit(call, control, environ, program, told.append if several else write, several)
+        judge = permit.Permit(call, Requests(box), environ, program, told.append if several else write, several)
         try:
             binds = judge.answer_question()
         except Exception:  # whoever calls closes the session; what was said until then is said

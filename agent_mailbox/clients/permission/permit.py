@@ -13,8 +13,9 @@ import signal
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from ...control.requests import Control, WaitAbort
-from ...control_plane.standing import binds, is_over, policy_of
+from ...control.requests import WaitAbort
+from ...control_plane import control_log
+from ...control_plane.standing import binds, find_standing, is_over, policy_of
 from ...core import codec, frame
 from ...core.control import lasting, messages, transitions
 from ...core.records import Record
@@ -33,10 +34,12 @@ from . import tool_files
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ...control.requests import Requests
     from ...control_plane.standing import Standing
     from ...core.control.control_requests import ControlRequest
     from ...core.control.messages import Payload
     from ...core.roster import Agent
+    from ...mailbox.opened import OpenMailbox
     from ..client_input import ClientInput
 
 SHARE = 4
@@ -56,11 +59,16 @@ class Permit(Record):
     ``write`` is the answer. ``is_one_of_several``: other mailboxes judge the same call."""
 
     call: ClientInput
-    control: Control
+    requests: Requests
     environ: Mapping[str, str]
     program: str
     write: Callable[[str], None]
     is_one_of_several: bool = False
+
+    @property
+    def box(self) -> OpenMailbox:
+        """Return the mailbox that may bind the session."""
+        return self.requests.box
 
     @property
     def given(self) -> Mapping[str, Any]:
@@ -76,22 +84,22 @@ class Permit(Record):
         """Answer the client; say nothing if the session is not bound, or may go on as without us. Return whether this
         mailbox binds it."""
         me = self.call.session_id
-        standing = self.control.standing(me)
-        agent = self.control.box.logs.read_roster().get(me)
-        if (why := self.control.box.logs.broken()) is not None:
+        standing = find_standing(self.box, me)
+        agent = self.box.logs.read_roster().get(me)
+        if (why := self.box.logs.broken()) is not None:
             reads = policy.is_reading(self.call.tool, self.given, self._where_called())
-            if bindings.is_bound(self.control.box.logs.trail, me) and not reads:
+            if bindings.is_bound(self.box.logs.trail, me) and not reads:
                 self.write(closed_answer(self.call.event, f"{why}; only the person can mend that: {TRUST}"))
                 return True
         elif not binds(standing, agent):
-            if self.control.box.logs.custody is not None:
+            if self.box.logs.custody is not None:
                 self._spare_hooks()
             return False
         if not binds(standing, agent):
             return False
-        bindings.bind(self.control.box.logs.trail, me)
+        bindings.bind(self.box.logs.trail, me)
         named = False
-        if not self.asks_the_person and bindings.has_grants(self.control.box.logs.trail):
+        if not self.asks_the_person and bindings.has_grants(self.box.logs.trail):
             self._take_grant()  # drop a grant that an earlier, equal call left unused
             named = self._take_grant(NAMED)
         try:
@@ -154,7 +162,7 @@ class Permit(Record):
 
     def _own_answers(self) -> list[str]:
         """Return the rules for the requests that its lead asked it to answer: it decides about its own end."""
-        asked = self.control.part_about(self.call.session_id).open_requests()
+        asked = control_log.of_agents(self.box, [self.call.session_id]).open_requests()
         mine = [one.id for one in asked if one.flow == transitions.SHUTDOWN and one.answerer == self.call.session_id]
         plain = [name for name in mine if name.replace("-", "").isalnum()]
         return [texts.answering_rule(self.program, verb, name) for name in plain for verb in texts.ANSWERS]
@@ -189,11 +197,11 @@ class Permit(Record):
 
     def _spare_hooks(self) -> None:
         """Spare the hooks that follow the question; sound as the quiet stamps are (``store.user_state.bindings``)."""
-        logs, me = self.control.box.logs, self.call.session_id
+        logs, me = self.box.logs, self.call.session_id
         with logs.messages.held(), logs.reads.held(), logs.roster.held():
-            logs.trail.vouch(self.control.box.config.stamp)
-            now = self.control.box.now()
-            if not binds(self.control.standing(me), self.control.box.logs.read_roster().get(me)):
+            logs.trail.vouch(self.box.config.stamp)
+            now = self.box.now()
+            if not binds(find_standing(self.box, me), self.box.logs.read_roster().get(me)):
                 bindings.unbind(logs.trail, me, now)
 
     # -- asking the lead ----------------------------------------------------------------------------------------------
@@ -209,7 +217,7 @@ class Permit(Record):
         if verdict.host is not None:
             return messages.SandboxRequest(capability="network", hosts=(verdict.host,), reason=verdict.reason)
         written, plain = _spell_value(dict(self.given))
-        most = self.control.box.config.max_content // SHARE
+        most = self.box.config.max_content // SHARE
         command, why = self.given.get("command"), self.given.get("description")
         said = clipped(_carriable_text(why), MAX_SAID) if isinstance(why, str) else verdict.reason
         elsewhere = f"in {within_quotes(self.call.here, MAX_SAID)}: " if self.call.here != self.call.cwd else ""
@@ -225,7 +233,7 @@ class Permit(Record):
 
     def _shorten_text(self, text: str) -> str:
         """Return the text, or its beginning with a note: in any spelling a request must fit into a message."""
-        most = self.control.box.config.max_content // SHARE
+        most = self.box.config.max_content // SHARE
         if _size_of(text) <= most:
             return text
         length = most
@@ -236,21 +244,21 @@ class Permit(Record):
     def _ask_lead(self, standing: Standing, payload: Payload) -> None:
         """Ask the lead, wait, answer. If the client cancels (SIGTERM), or the person answered its dialog, give the
         request up: a later approval counts for nothing."""
-        control, me = self.control, self.call.session_id
-        seconds = control.box.config.control_timeout
+        requests, me = self.requests, self.call.session_id
+        seconds = self.box.config.control_timeout
         beside = self._watch_dialog()
         gc.enable()  # the start switched it off for a hook that is over at once; this one waits for minutes
         with _Ending() as ending:
-            request = control.request(me, payload.replace(expires=control.box.now() + int(seconds * 1000)))
+            request = requests.request(me, payload.replace(expires=self.box.now() + int(seconds * 1000)))
             try:
-                decided = ending.run_until_end(lambda: control.wait(me, request.id, seconds, beside))
+                decided = ending.run_until_end(lambda: requests.wait(me, request.id, seconds, beside))
             except _Ended:
-                control.give_up(me, request)
+                requests.give_up(me, request)
                 return
         if beside is not None and decided.state == transitions.TIMED_OUT and beside.why():
             return  # the client no longer waits for this answer
-        self._tell_outcome(decided, frame.name_of(standing.lead, control.box.logs.read_roster()), seconds)
-        control.consume(me, decided)
+        self._tell_outcome(decided, frame.name_of(standing.lead, self.box.logs.read_roster()), seconds)
+        requests.consume(me, decided)
 
     def _watch_dialog(self) -> WaitAbort | None:
         """Return the client's dialog beside the question. The client does not tell the hook that it was answered, but
@@ -259,7 +267,7 @@ class Permit(Record):
         call, path = self.call, self.call.transcript
         if not self.asks_the_person or not path:
             return None
-        length, now = system.size(path), self.control.box.now()
+        length, now = system.size(path), self.box.now()
         place = path if system.exists(path) else system.dirname(path)
 
         def why_over() -> str:
@@ -275,7 +283,7 @@ class Permit(Record):
             self._tell_approved(request, lead, notes)
         elif request.state == transitions.TIMED_OUT:
             why = f"{lead} did not answer {request.id} within {seconds:g} s; a later answer counts for nothing"
-            self._say_decision(self.control.box.own.control_default, why)
+            self._say_decision(self.box.own.control_default, why)
         else:
             self._say_decision(DENY, f"{lead}{request.doubt} denied {request.id}{notes}")
 
@@ -283,7 +291,7 @@ class Permit(Record):
         answer = request.answer
         changed = answer.updated_input if isinstance(answer, messages.PermissionResponse) else None
         if changed is not None:
-            judged = self._by_policy(self.control.standing(self.call.session_id), changed, self._where_called())
+            judged = self._by_policy(find_standing(self.box, self.call.session_id), changed, self._where_called())
             if judged.decision == DENY:
                 self._say_decision(DENY, f"{lead} approved another input, which is not allowed either: {judged.reason}")
                 return
@@ -315,10 +323,10 @@ class Permit(Record):
     def _keep_grant(self, given: Mapping[str, Any], kind: str = ASKED) -> None:
         """Have this decision answer the next question too. ``ASKED``: the client's question about this call, if a rule
         makes it ask. ``NAMED``: the call that the model was told to make."""
-        bindings.grant(self.control.box.logs.trail, self._call_id(given, kind))
+        bindings.grant(self.box.logs.trail, self._call_id(given, kind))
 
     def _take_grant(self, kind: str = ASKED) -> bool:
-        return bindings.take(self.control.box.logs.trail, self._call_id(self.given, kind), self.control.box.now())
+        return bindings.take(self.box.logs.trail, self._call_id(self.given, kind), self.box.now())
 
     def _call_id(self, given: Mapping[str, Any], kind: str) -> str:
         named = dict(given)

@@ -51,6 +51,12 @@ class ControlRequest(Record):
             return authority.is_same(speaker, self.answerer, when, roster)
         return authority.commands(speaker, self.asker, when, roster, proven=approves)
 
+    def list_deciders(self, roster: Roster) -> list[str]:
+        """Return who decides it: for a shutdown the worker, else its lead, or the person if it has none."""
+        if self.answerer:
+            return roster.heirs(self.answerer) or [self.answerer]
+        return [authority.lead_of(self.asker, roster)]
+
     @property
     def is_open(self) -> bool:
         """Return whether it still needs a decision."""

@@ -56,6 +56,10 @@ class Task(ControlRequest):
         """Return the tasks that go to who claims it: it hands them over."""
         return self.payload.hands if isinstance(self.payload, TaskAssignment) else ()
 
+    def list_deciders(self, roster: Roster) -> list[str]:
+        """Return its holder."""
+        return [holder] if (holder := self.holder(roster)) else []
+
     def holder(self, roster: Roster) -> str:
         """Return the agent that holds it now: the claimer, or who has its place; empty if nobody does.
 

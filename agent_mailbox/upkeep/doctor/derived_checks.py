@@ -13,8 +13,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...control.orders import Coordination
-from ...control_plane import standing
+from ...control_plane import control_log, standing
 from ...core import inbox, roster_cache
 from ...core.records import IDLE, NOW
 from ...core.roster import DEAD, Roster
@@ -161,23 +160,23 @@ def _check_stamps(mailbox: Mailbox) -> Iterator[Problem]:
 
 
 def _check_unbound(mailbox: Mailbox) -> Iterator[Problem]:
-    def is_wrong(desk: Coordination) -> bool:
-        agent = desk.plane().roster.get(session_id)
+    def is_wrong(desk: OpenMailbox) -> bool:
+        agent = control_log.of(desk).roster.get(session_id)
         freed = bindings.frees(mailbox.logs.trail, session_id, mailbox.now())
-        return freed and standing.binds(desk.standing(session_id), agent)
+        return freed and standing.binds(standing.find_standing(desk, session_id), agent)
 
-    desk = _open_coordination(mailbox)
+    desk = _open_underived(mailbox)
     for session_id in bindings.unbound(mailbox.logs.trail):
         path = mailbox.logs.trail.kept(stamps.UNBOUND, session_id)
-        if is_wrong(desk) and _is_still_wrong(mailbox, lambda: is_wrong(_open_coordination(mailbox))):
+        if is_wrong(desk) and _is_still_wrong(mailbox, lambda: is_wrong(_open_underived(mailbox))):
             what = f"says that nothing binds {session_id}, but it has a lead or a policy, which its tool calls bypass"
             yield Problem(path, None, what, REMOVE_DERIVED)
 
 
-def _open_coordination(mailbox: Mailbox) -> Coordination:
+def _open_underived(mailbox: Mailbox) -> OpenMailbox:
     box = OpenMailbox(mailbox.directory, clock=mailbox.now)
     box.logs = LogsOnly(mailbox.logs)
-    return Coordination(box)
+    return box
 
 
 def _check_ends(mailbox: Mailbox) -> Iterator[Problem]:

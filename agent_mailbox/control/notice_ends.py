@@ -1,0 +1,56 @@
+"""Ending a standing notice: finding it by its id, who may, and the message that ends it.
+
+Belongs here: those steps, which leases and watches share. The rules are ``core.control.standing_notices``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..core import address, frame
+from ..errors import NotFound, Refused
+from .steps import MIN_PREFIX, post_message, read_own, refuse_unapplied
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..core.control.standing_notices import N, StandingNotices
+    from ..mailbox.opened import OpenMailbox
+
+
+def end_notice(
+    box: OpenMailbox,
+    me: str,
+    word: str,
+    fold: StandingNotices[N],
+    older: Callable[[], StandingNotices[N]],
+    live: Sequence[N],
+    payload: Callable[..., Any],
+    hint: Callable[[], str] = str,
+) -> tuple[N, bool]:
+    """End a notice, by its id or a unique beginning; return whether it was over before, too. ``older``: the fold of
+    an archived one. ``hint``: what else may be meant.
+
+    Raises ``NotFound``, and ``Refused`` unless ``me`` owns it or commands its owner."""
+    notice = fold.get(word) or older().get(word)
+    if notice is None:
+        known = {one.id: one for one in live}
+        matches = [one for one in known if len(word) >= MIN_PREFIX and one.startswith(word)]
+        found = address.only_match(word, matches, fold.plural)
+        if found is None:
+            raise NotFound(f"no {fold.KIND} {word!r}", hint() or f"`agent-mailbox {fold.KIND} list` lists them")
+        notice = known[found]
+    if notice.over:
+        return notice, True
+    if notice.proven and not fold.may_end(me, notice, box.now()):
+        raise Refused(
+            f"{notice.id} is {frame.name_of(notice.owner, box.logs.read_roster())}'s {fold.KIND}",
+            f"its {fold.OWNER}, that one's lead or the person ends it; it also ends by itself",
+            code="not_yours",
+        )
+    own = fold.is_owner(me, notice, box.now())
+    sent = post_message(box, me, payload(request_id=notice.id), (me if own else notice.owner,))
+    if own:
+        read_own(box, me, sent)
+    refuse_unapplied(box, sent)
+    return notice.replace(over=True), False

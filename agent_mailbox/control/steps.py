@@ -1,0 +1,133 @@
+"""The steps that all of control shares: finding a request, sending one control message, refusing who has no right.
+
+Belongs here: those steps, for an opened mailbox. ``requests``, ``orders``, ``tasking`` and the notices say when each is
+taken.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..control_plane import control_log
+from ..control_plane.control_log import ControlStep, note
+from ..core import address, codec
+from ..core.compose import Draft
+from ..core.control import authority, message_fields, message_text, transitions
+from ..core.control.verdicts import REFUSED
+from ..core.records import MAX_TTL_HOURS, USER, Read
+from ..errors import BadData, NotFound, Refused
+from ..mailbox.sending import Sending
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..core.control.control_requests import ControlRequest
+    from ..core.control.messages import Payload
+    from ..core.control.state import ControlState
+    from ..core.control.verdicts import Verdict
+    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.sending import Sent
+
+MIN_PREFIX = 4
+"""Characters to which a request's id may be shortened, as a message's."""
+
+DECIDE = "decide in the session itself, or as the person at a terminal; a program may not"
+
+TEAM = "team:"
+"""The tag that names an agent's team, in a mailbox that takes such tags; an agent of two teams names none."""
+
+
+def written(payload: Payload) -> str:
+    """Return the message's text; raises ``BadData`` if it cannot be written as JSON."""
+    try:
+        return message_text.written(payload)
+    except ValueError as error:
+        raise BadData(
+            f"{message_fields.name(payload)}: {error}", "a tool's input must be plain JSON, not nested deeply"
+        ) from None
+
+
+def post_message(
+    box: OpenMailbox,
+    me: str,
+    payload: Payload,
+    to: Sequence[str],
+    *,
+    thread: str | None = None,
+    lasts: bool = False,
+    when: str | None = None,
+) -> Sent:
+    """Send one control message; one that ``lasts`` never expires, and goes to nobody by mistake. Raises as ``send``
+    does."""
+    roster = box.logs.read_roster()
+    agent = roster.get(me)
+    teams = [tag.removeprefix(TEAM) for tag in agent.tags if tag.startswith(TEAM)] if agent is not None else []
+    payload = payload.replace(
+        timestamp=box.now(),
+        team=teams[0] if len(teams) == 1 else "",
+        agent_id=me,
+        agent_name=(agent.name or "") if agent is not None else "",
+    )
+    content = written(payload)
+    hours = MAX_TTL_HOURS if lasts else None
+    draft = Draft(sender=me, to=tuple(to), content=content, type="control", when=when, thread=thread, ttl_hours=hours)
+    # An answer goes to the asker, even if the roster has it dead by now.
+    answering = to[0] if len(to) == 1 and not lasts else None
+    return Sending(box).send_all([draft], strict=lasts, answering=answering, by_id=False)[0]
+
+
+def read_own(box: OpenMailbox, me: str, sent: Sent) -> None:
+    """Record a message of ``me`` to itself as read: it waits for nobody."""
+    read = Read(message_id=sent.message.id, session_id=me, timestamp=box.now(), via=me)
+    box.logs.reads.append([codec.spell_read(read)], (), [box.prove(me)])
+
+
+def find_request(box: OpenMailbox, word: str) -> ControlRequest:
+    """Return the request of an id, of its message's id, or of a unique prefix of either, live or archived; raises
+    ``NotFound`` or ``Ambiguous``."""
+    whole = None if len(word) == address.ID_SHOWN else _meant(word, control_log.of_request(box, word))
+    found = whole or _meant(word, control_log.of_beginning(box, word))
+    if found is None and len(word) >= MIN_PREFIX:
+        found = _meant(
+            word, control_log.archived(box.logs, box.archive, word)[0]
+        )  # live before archive: the steward moves it that way
+        found = found and _meant(found.id, control_log.archived(box.logs, box.archive, found.id)[0])
+        if found is not None and found.state in transitions.UNFINISHED:
+            raise NotFound(
+                f"{found.id} was archived undecided: {found.worker} is gone", "send a new request to its successor"
+            )
+    if found is None:
+        raise NotFound(f"no request {word!r}", "`agent-mailbox control pending` lists the open ones")
+    return found
+
+
+def _meant(word: str, fold: ControlState) -> ControlRequest | None:
+    everything = {**fold.tasks, **fold.requests}
+    named = {name: request.id for request in everything.values() for name in (request.message_id, request.id)}
+    begin = [name for name in named if name == word or (len(word) >= MIN_PREFIX and name.startswith(word))]
+    found = address.only_match(
+        word, list(dict.fromkeys(named[name] for name in address.meant_ids(word, begin))), "requests"
+    )
+    return None if found is None else everything[found]
+
+
+def refuse_other(box: OpenMailbox, me: str, worker: str, what: str) -> None:
+    """Raise ``Refused`` unless ``me`` may command the worker."""
+    roster = box.logs.read_roster()
+    if authority.commands(me, worker, box.now(), roster):
+        return
+    lead = authority.lead_of(worker, roster)
+    who = USER if lead == USER else f"{lead} or {USER}"
+    why = "no agent commands itself" if me == worker else f"{me} is not the lead of {worker}"
+    note(box, ControlStep(me, what, REFUSED, worker, cause=why))
+    raise Refused(f"{what}: {why}", f"ask {who} to do it", code="not_lead")
+
+
+def refuse_unapplied(box: OpenMailbox, sent: Sent, hint: str = DECIDE) -> Verdict | None:
+    """Return the fate of a message that was sent; raise ``Refused`` if the fold refused it.
+
+    Nothing proved its writer then, or the writer lost the right."""
+    verdict = control_log.of_sent(box, sent.message.id).verdicts.get(sent.message.id)
+    if verdict is not None and verdict.outcome == REFUSED:
+        raise Refused(f"{verdict.kind}: {verdict.why}", hint, code="unverified")
+    return verdict
