@@ -94,15 +94,15 @@ def check_json(session_id: str, items: Sequence[Item], more: int, box: str) -> d
 def check_pieces(
     session_id: str,
     items: Sequence[Item],
-    lines: Callable[[Item], list[str]],
+    texts: Sequence[str],
     more: int,
     roster: Roster,
     style: Style,
     command: Callable[[str], str],
 ) -> list[str]:
-    """Return the text of ``check``, a piece for each message in its frame; the last has the command to answer.
-    ``lines``: those of a message. ``command`` completes the next commands."""
-    blocks = [["\n".join(lines(item)), ""] for item in items]
+    """Return the text of ``check``, a piece for each of the ``texts``; the last has the command to answer. ``command``
+    completes the next commands."""
+    blocks = [[text] for text in texts]
     head = f"{count_noun(len(items), 'unread message')} for {frame.name_of(session_id, roster)}"
     blocks[0].insert(0, style(head, "dim") + "\n")
     chat = [item for item in items if item.message.type != "control"]  # a reply does not answer control

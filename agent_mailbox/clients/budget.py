@@ -13,7 +13,7 @@ from ..core.text import clipped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from ..core.inbox import Item
     from ..core.records import Message
@@ -39,6 +39,10 @@ def count_units(text: str) -> int:
     return len(text.encode("utf-16", "surrogatepass")) // 2 - 1  # minus the byte order mark
 
 
+def _no_message(_: str) -> Message | None:
+    return None
+
+
 class Told(Record):
     """A delivery's text; the items it shows, in order; by message id the cost of each in tokens. That includes its
     share of the lines around, ours and the client's. ``titles`` are the ids of those that it gives by title."""
@@ -52,7 +56,7 @@ class Told(Record):
 class Sheet(Record):
     """The surroundings of a delivery's text: the roster, the time, how an agent starts our program. ``nonce``
     identifies the delivery in the transcript (empty: it will not be looked for). ``around``: UTF-16 units that the
-    client puts around the text. ``box``: the mailbox's path."""
+    client puts around the text. ``box``: the mailbox's path. ``parent`` looks up a message."""
 
     roster: Roster
     now: int
@@ -60,6 +64,7 @@ class Sheet(Record):
     nonce: str = ""
     around: int = 0
     box: str = ""
+    parent: Callable[[str], Message | None] = _no_message
 
 
 def client_frame(event: str, tool: str = "") -> int:
@@ -91,7 +96,12 @@ def render_mail(items: Sequence[Item], page: Sheet, room: int, others: int = 0) 
         left -= count_units(block) + 1
     titles, digest = _render_digest(_others(items, full), page, left)
     shown = [item for item in items if item.message.id in full or item.message.id in titles]
-    parts = [_head_of(items, page), *(full[item.message.id] for item in items if item.message.id in full), *digest]
+    blocks = [full[item.message.id] for item in items if item.message.id in full]
+    for item in items if len(full) > 1 else ():
+        if item.message.thread is not None:
+            blocks = _join_threads([one for one in items if one.message.id in full], full, page)
+            break
+    parts = [_head_of(items, page), *blocks, *digest]
     if more := len(items) - len(shown) + others:
         parts.append(f"{more} more unread: {page.program} check")
     asking = [item.message.id for item in shown if item.message.ack and item.message.type != "control"]
@@ -101,6 +111,20 @@ def render_mail(items: Sequence[Item], page: Sheet, room: int, others: int = 0) 
     own = {i: count_units(part) for i, part in (full | titles).items()}
     around = (page.around + count_units(text) - sum(own.values())) // len(own)
     return Told(text, shown, {i: -(-(size + around) // TOKEN) for i, size in own.items()}, titles.keys())
+
+
+def _join_threads(items: Sequence[Item], full: Mapping[str, str], page: Sheet) -> list[str]:
+    """Return the messages with those of one thread together, under one line."""
+    from ..core.showing import message_frame, thread_blocks  # answers
+
+    lines: list[str] = []
+    for block in thread_blocks.arrange(items, page.parent):
+        lines += block.lines()
+        for row in block.rows:
+            m = row[0].message
+            head = message_frame.brief_row_head(row, page.roster, block.told_thread, _spell_time(m, page.now))
+            lines.append("\n".join([head, *full[m.id].split("\n")[1:]]))
+    return lines
 
 
 def _others(items: Sequence[Item], full: Collection[str], item: Item | None = None) -> list[Item]:

@@ -39,9 +39,11 @@ def check_mail(app: Context, desk: OpenMailbox, session: str | None, peek: bool,
         shown = page.choose_items(items)
         pieces = page.output_pieces(shown, len(items) - len(shown) + delivery.left)
         taken, error = app.hand_over(pieces) if pieces else (0, None)
-        if error is not None:
-            failed.append(_partly_error(error, taken, len(shown)) if taken else error)
-        return shown if error is None else shown[:taken]
+        if error is None:
+            return shown
+        kept = [item for row in page.rows[:taken] for item in row]
+        failed.append(_partly_error(error, len(kept), len(shown)) if kept else error)
+        return kept
 
     delivery.deliver(me, show_items, choose=page.choose_items, offering=page.offer)
     if failed:
@@ -60,6 +62,8 @@ class CheckPage:
     """
 
     offer: Offering | None = None
+    rows: Sequence[Sequence[Item]] = ()
+    """The messages of each piece of the text."""
 
     def __init__(self, app: Context, desk: OpenMailbox, me: str, limit: int) -> None:
         self._app = app
@@ -103,18 +107,40 @@ class CheckPage:
         if app.json:
             if self.offer is not None:  # a program takes the whole document; whether a model does is unknown
                 self.offer.titles.update(item.message.id for item in items[:1] if self._length_of(item) > _PASSED_ON)
+            self.rows = [items]
             return [mail_output.json_document(mail_output.check_json(me, items, more, desk.directory))]
         if not items:
             app.write_answer("no new mail\n")
             return []
-        pieces = mail_output.check_pieces(
-            me, items, self._message_lines, more, self.roster, self._painter, app.complete_command
-        )
+        self.rows, texts = [(item,) for item in items], list[str]()
+        for item in items if len(items) > 1 else ():
+            if item.message.thread is not None:
+                texts = self._thread_texts(items)
+                break
+        texts = texts or ["\n".join([*self._message_lines(item), ""]) for item in items]
+        pieces = mail_output.check_pieces(me, items, texts, more, self.roster, self._painter, app.complete_command)
         if self.offer is None or self.offer.nonce is None:
             return pieces
         from ..cli import client_output
 
         return client_output.mark_pieces(pieces, self.offer.nonce)
+
+    def _thread_texts(self, items: Sequence[Item]) -> list[str]:
+        """Return the text of each row: of one message, or of several in a thread that say the same."""
+        from ..core.showing import message_frame, thread_blocks  # answers
+        from ..mailbox import parents
+
+        texts: list[str] = []
+        blocks = thread_blocks.arrange(items, parents.find_in(self._desk))
+        for block in blocks:
+            lines = block.lines(self._painter)
+            for row in block.rows:
+                head = message_frame.row_head(row, self.roster, block.told_thread, self._painter)
+                texts.append("\n".join([*lines, head, *self._message_lines(row[0])[1:]]))
+                lines = []
+            texts[-1] += "\n"
+        self.rows = [row for block in blocks for row in block.rows]
+        return texts
 
     def _message_lines(self, item: Item) -> list[str]:
         """Return the lines of a message: below a client no more than fit, and then it is known by title."""

@@ -18,7 +18,7 @@ from ..errors import MailboxError
 from ..store.files import system
 from ..store.files.small_files import read_if_possible, replace_file
 from ..store.log.stamps import WOKEN
-from ..store.projection import lookup
+from . import parents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -125,20 +125,13 @@ class SessionBrake:
             said = f"{message.sender}\n{message.subject or ''}\n{message.content}"
             return sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS], False
         root, is_echo = message, False
-        for above in conversations.upwards(message, self._parent()):
+        for above in conversations.upwards(message, parents.find_in(self._desk)):
             if above.id == message.thread:
                 is_echo = _is_echo(message, above)
             root = above
             if above is not message and above.id in self._threads:
                 return self._threads[above.id], is_echo
         return root.thread or root.id, is_echo
-
-    def _parent(self) -> Callable[[str], Message | None]:
-        def look(message_id: str) -> Message | None:
-            found = lookup.ask_index(self._desk.logs, self._desk.archive, lambda index: (index.message(message_id),))
-            return self._desk.state().messages.get(message_id) if found is None else found[0]
-
-        return look
 
     # -- the person ---------------------------------------------------------------------------------------------------
 
@@ -155,7 +148,7 @@ class SessionBrake:
     def _tell_person(self, call: Call) -> None:
         """Tell the person, once for each thread, that its talk wakes nobody for now. Several sessions may find that:
         the message's id follows from the thread, so the first one tells it."""
-        roster, found = self._desk.logs.read_roster(), self._parent()(call.id)
+        roster, found = self._desk.logs.read_roster(), parents.find_in(self._desk)(call.id)
         if found is None:
             return
         said = (

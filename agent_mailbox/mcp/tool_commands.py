@@ -14,10 +14,10 @@ from ..core import frame, proofs, words
 from ..core.compose import Draft
 from ..core.records import USER
 from ..core.roster import ALIVE, FROZEN
-from ..core.showing import message_frame
+from ..core.showing import message_frame, thread_blocks
 from ..core.text import clipped, neutral
 from ..errors import MailboxError, Malformed
-from ..mailbox import agents, arrivals
+from ..mailbox import agents, arrivals, parents
 from ..mailbox.delivery import Delivery, Offering
 from ..mailbox.facade import Mailbox
 from ..mailbox.queries import Library
@@ -105,7 +105,8 @@ def _check_mail(app: CallContext, desk: Mailbox, given: Given, write: Write) -> 
         roster, shown, box = desk.logs.read_roster(), choose_items(items), desk.directory
         more = len(items) - len(shown) + desk.part(Delivery).left
         data = {"session": me, "messages": [_item_data(i, roster, room, box) for i in shown], "count": len(shown)}
-        write(_make_answer(app, _check_text(me, shown, more, roster, room, box), data | {"more": more}))
+        texts = _message_blocks(desk, shown, roster, room)
+        write(_make_answer(app, _check_text(me, shown, more, roster, texts), data | {"more": more}))
         offer.titles.update(i.message.id for i in shown if len(_whole_message(i, roster, box)) > room)  # those were cut
         return shown
 
@@ -137,12 +138,26 @@ def _fitting_items(items: Sequence[Item], roster: Roster, room: int, box: str) -
     return fitting
 
 
-def _check_text(me: str, shown: Sequence[Item], more: int, roster: Roster, room: int, box: str) -> str:
+def _message_blocks(desk: Mailbox, shown: Sequence[Item], roster: Roster, room: int) -> list[str]:
+    """Return the messages, with those of one thread in one block."""
+    whole = {item.message.id: _message_block(item, roster, room, desk.directory) for item in shown}
+    if not thread_blocks.may_share(shown):
+        return [*whole.values()]
+    found: list[str] = []
+    for block in thread_blocks.arrange(shown, parents.find_in(desk)):
+        lines = block.lines()
+        for row in block.rows:
+            head = message_frame.row_head(row, roster, block.told_thread)
+            lines += [head, *whole[row[0].message.id].split("\n")[1:]]
+        found.append("\n".join(lines))
+    return found
+
+
+def _check_text(me: str, shown: Sequence[Item], more: int, roster: Roster, texts: Sequence[str]) -> str:
     if not shown:
         return "no new mail\n"
     head = f"{mail_output.count_noun(len(shown), 'unread message')} for {frame.name_of(me, roster)}"
-    blocks = [_message_block(item, roster, room, box) for item in shown]
-    return "\n\n".join([head, *blocks, *([f"{more} more: check again"] if more else [])]) + "\n"
+    return "\n\n".join([head, *texts, *([f"{more} more: check again"] if more else [])]) + "\n"
 
 
 def _item_data(item: Item, roster: Roster, room: int, box: str) -> dict[str, Any]:

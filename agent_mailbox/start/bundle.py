@@ -178,6 +178,7 @@ LATER_MODULES = {
     "store.projection.projection_file": "check dead-letters hook start status",
     "store.projection.projection": "check dead-letters hook start status",
     "store.projection.lookup": "hook start",
+    "mailbox.parents": "hook start",
     "mailbox.session_brake": "hook start",
     "clients.hooks.turn_end": "hook",
     "core.attention": "hook",

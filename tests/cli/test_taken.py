@@ -93,6 +93,22 @@ def test_a_reader_that_stops_within_mail_leaves_the_rest_unread(
     assert post.unread("bob") == six[taken:]
 
 
+def test_a_reader_that_stops_within_a_thread_leaves_the_rest_unread(post: Post) -> None:
+    """Messages that share a line are read together, and the others by themselves, though one frame is around them."""
+    for name in ("ann", "bob", "cat"):
+        post.register(name)
+    asked = post.send("bob", "ann, cat", "ready?")
+    sent = [
+        post.ok("reply", asked, "--from", who, "--body", body)["message"]["id"]
+        for who, body in (("ann", "ok"), ("cat", "ok"), ("ann", "but one test is red"), ("cat", "mine is green"))
+    ]
+    # two lines above, the thread's line, the row of two; what follows that row shows that all of it was taken
+    for lines, taken in ((5, 0), (6, 2)):
+        done, _ = into(post, f"head -{lines}")
+        refused(done, 5, f"{taken} of 4 messages were marked as read" if taken else "nothing was marked as read")
+        assert post.unread("bob") == sent[taken:]
+
+
 @pytest.mark.parametrize("reader", ["cat", "head -99", "tee copy", 'x=$(cat); echo "$x"', "cat | cat", "dd bs=3"])
 def test_a_reader_that_takes_everything_has_read_it(post: Post, six: list[str], reader: str) -> None:
     """Whatever it does in pieces; nothing is said on standard error."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...core.inbox import Item
+    from ...core.records import Message
     from ...mailbox.delivery import Delivery
     from ...mailbox.opened import OpenMailbox
     from ...store.polling.offers import Offer
@@ -273,11 +274,17 @@ class Hook(Record):
             return budget.Told(before, (), {})
         around = budget.client_frame(self.call.event, self.call.tool) if nonce else 0  # other clients' is unknown
         desk = self.desk
-        page = budget.Sheet(desk.logs.read_roster(), desk.now(), self.program, nonce or "", around, desk.directory)
+        roster, parent = desk.logs.read_roster(), self._parent
+        page = budget.Sheet(roster, desk.now(), self.program, nonce or "", around, desk.directory, parent)
         told = budget.render_mail(
             items, page, self.desk.config.hook_tokens * budget.TOKEN - budget.count_units(before), left
         )
         return told.replace(text=f"{before}\n{told.text}") if before else told
+
+    def _parent(self, message_id: str) -> Message | None:
+        from ...mailbox import parents  # answers in one thread
+
+        return parents.find_in(self.desk)(message_id)
 
 
 def answer_event(hook: Hook) -> None:

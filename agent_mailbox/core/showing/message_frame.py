@@ -11,7 +11,7 @@ from ..text import clipped, neutral, neutral_lines, term
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ..inbox import Item
     from ..records import Message
@@ -26,10 +26,9 @@ def item(
     ``box``: the mailbox's path, for the paths of attachments. ``options``: those that a decision's command repeats.
     """
     m = shown.message
-    head = f"{style(frame.short(m.id), 'id')}  {style(frame.sender_of(m, roster), 'sender')} → {_through(shown)}"
-    said = [frame.when(m.timestamp), *frame.notes(m), *_outcome(shown)]
+    sender = f"{style(frame.short(m.id), 'id')}  {style(frame.sender_of(m, roster), 'sender')}"
     lines = control(m, "" if shown.note else "agent-mailbox", options) if m.type == "control" else body(m, style, box)
-    return [", ".join([head, *said]), *lines]
+    return [_head(sender, shown, frame.when(m.timestamp), frame.PLAIN_NOTES), *lines]
 
 
 def brief(shown: Item, roster: Roster, time: str, program: str, box: str = "") -> list[str]:
@@ -43,21 +42,44 @@ def brief(shown: Item, roster: Roster, time: str, program: str, box: str = "") -
         | May I add a column?
     """
     m = shown.message
-    head = f"{frame.short(m.id)} {frame.sender_of(m, roster, brief=True)} → {_through(shown)}"
-    said = [*([time] if time else []), *frame.notes(m, frame.BRIEF_NOTES), *_outcome(shown)]
+    sender = f"{frame.short(m.id)} {frame.sender_of(m, roster, brief=True)}"
     lines = [frame.BAR + clipped(neutral(m.subject), frame.SUBJECT)] if m.subject and m.type != "control" else []
     lines += (
         control(m, "" if shown.note else program) if m.type == "control" else body(m.replace(subject=None), box=box)
     )
-    return [", ".join([head, *said]), *lines]
+    return [_head(sender, shown, time, frame.BRIEF_NOTES), *lines]
 
 
-def _through(shown: Item) -> str:
+def row_head(
+    row: Sequence[Item], roster: Roster, told: str | None, style: Callable[[str, str], str] = frame.plain
+) -> str:
+    """Return the head of messages that say the same. ``told``: what a line above says that they answer, if it does."""
+    senders = ", ".join(
+        f"{style(frame.short(one.message.id), 'id')}  {style(frame.sender_of(one.message, roster), 'sender')}"
+        for one in row
+    )
+    times = dict.fromkeys(frame.when(one.message.timestamp) for one in (row[0], row[-1]))
+    return _head(senders, row[0], " to ".join(times), frame.PLAIN_NOTES, told)
+
+
+def brief_row_head(row: Sequence[Item], roster: Roster, told: str | None, time: str) -> str:
+    """Return the same in the fewest words."""
+    senders = (f"{frame.short(one.message.id)} {frame.sender_of(one.message, roster, brief=True)}" for one in row)
+    return _head(", ".join(senders), row[0], time, frame.BRIEF_NOTES, told)
+
+
+def _head(senders: str, shown: Item, time: str, words: tuple[str, str, str], told: str | None = None) -> str:
+    """Return the line above a message; the line of its thread tells its address, too."""
+    m = shown.message
+    way = f" → {told_way(shown)}" if told is None else ""
+    notes = frame.notes(m.replace(thread=None) if told is not None and m.thread == told else m, words)
+    note = [clipped(neutral(shown.note), frame.SUBJECT)] if shown.note else []
+    return ", ".join([f"{senders}{way}", *([time] if time else []), *notes, *note])
+
+
+def told_way(shown: Item) -> str:
+    """Return by which address a message came, in the frame's words."""
     return "you" if shown.mode == "direct" else frame.word(shown.via if shown.mode != "role" else _role(shown))
-
-
-def _outcome(shown: Item) -> list[str]:
-    return [clipped(neutral(shown.note), frame.SUBJECT)] if shown.note else []
 
 
 def _role(shown: Item) -> str:
