@@ -5,8 +5,8 @@ importing some fifty small modules costs the rest. So one derived file, a *bundl
 That saves finding, opening and decoding each by itself; within a bundle, imports are look-ups. The modules of the
 verb's rarer branches are in it, too: each is decoded when it is imported. Like ``.pyc`` files a bundle lives in
 ``__pycache__``. The first process that finds it missing or stale writes it; it counts only while every source file is
-unchanged. Its modification time is its seal, as with the mailbox's derived files (``store.files.cache``). Other modules
-are imported as usual.
+unchanged. Its modification time is its seal, as with the mailbox's derived files (``store.files.small_files``). Other
+modules are imported as usual.
 """
 
 import marshal

@@ -104,7 +104,7 @@ class Walk:
         post.register(BOB, "--lead", ANN)
         os.environ["AGENT_MAILBOX_TEST_STATE"] = str(post.user_state)
         from agent_mailbox.store.user_state import processes
-        from agent_mailbox.store.user_state.hosts import PIPE, HostRecords
+        from agent_mailbox.store.user_state.processes import PIPE, HostRecords
 
         me = processes.read(os.getpid())
         assert me is not None, "the trips need /proc"

@@ -66,7 +66,6 @@ BYPASSES = {
     ("upkeep.notify", "time"): "the person's hour of the day",
     ("upkeep.crontab", "pathlib"): "the place of the package",
     ("upkeep.extras", "pathlib"): "the place of the package",
-    ("store.user_state.processes", "_socket"): "the maker of a hook's socket, as the kernel knows it",
     ("control.shutdown", "subprocess"): "the person's own program",
 }
 """The imports that go past the door, each with its reason."""

@@ -1,6 +1,6 @@
 """One invocation: the session it acts as, its mailbox, its output. Shared by all commands, without click.
 
-Belongs here: identifying the caller, opening the mailbox (``mailbox_place`` finds it), writing answers. Must not know
+Belongs here: identifying the caller, opening the mailbox, writing answers. Must not know
 any command, nor how its arguments were parsed (``options`` for click, ``start.plain`` for the hot verbs).
 """
 
@@ -16,9 +16,9 @@ from ..core.roster import MIN_PREFIX
 from ..core.text import neutral, typed
 from ..errors import NOT_YOU, MailboxError, Malformed, NoMailbox, Refused
 from ..identity import callers, client_variables
-from ..store.files import paths
+from ..mailbox.opened import locate_mailbox
+from ..store.files import paths, system
 from . import mail_output
-from .mailbox_place import environment, locate_mailbox
 from .output import write_in_full, write_out, write_pieces
 
 TYPE_CHECKING = False
@@ -67,7 +67,7 @@ class Context:
     """One invocation: its options, environment, open mailbox and output."""
 
     def __init__(self, directory: str | None = None) -> None:
-        self.environ: Mapping[str, str] = environment()
+        self.environ: Mapping[str, str] = system.environment()
         self.directory = directory
         self.given: dict[str, str] = {}
         """The options that our hints repeat, beside ``--dir``: see ``suggested``."""
@@ -84,15 +84,15 @@ class Context:
         """Return the mailbox, opened once: with all its parts, or without."""
         if not isinstance(self._desk, kind):
             try:
-                place = locate_mailbox(self.directory, self.environ)
-                self._desk = desk = kind(place.directory, prove=self.proof_for, environ=self.environ)
+                directory, is_named = locate_mailbox(self.directory, self.environ)
+                self._desk = desk = kind(directory, prove=self.proof_for, environ=self.environ)
             except (NoMailbox, Refused) as error:
                 if self.is_session:  # an agent must not make a mailbox in a strange project
                     error.hint = (
                         "nothing to do: this project has no agent mail of yours, and only a person makes a mailbox"
                     )
                 raise
-            self.vouched = place.named or paths.recorded(desk.directory, self.environ)
+            self.vouched = is_named or paths.recorded(desk.directory, self.environ)
             if not self.vouched:
                 if (link := paths.inner_link(desk.directory)) is not None:
                     raise Refused(

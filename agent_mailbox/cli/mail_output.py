@@ -6,11 +6,10 @@ Belongs here: both renderings of ``check`` and ``send``, and what all renderers 
 
 from __future__ import annotations
 
-from ..core import codec, frame, instant, proofs
-from ..core.address import BROADCAST, TAG
+from ..core import codec, instant, proofs
 from ..core.codec import message_object
-from ..core.roster import DEAD
 from ..core.text import ascii_json, is_utf8
+from ..core.text import count_noun as count_noun
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from ..core.inbox import Item
     from ..core.reach import Arrival, Reach
     from ..core.records import Message
-    from ..core.roster import Roster
 
     Style = Callable[[str, str], str]
 
@@ -51,11 +49,6 @@ def json_document(value: Any) -> str:
 def color_text(text: str, style: str) -> str:
     """Return text in a terminal's style (ECMA-48 SGR)."""
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if text and style in _CODES else text
-
-
-def count_noun(count: int, what: str) -> str:
-    """Return a count with its noun: ``1 message``, ``2 messages``."""
-    return f"{count} {what}" + ("" if count == 1 else "s")
 
 
 def message_json(message: Message, reads: Reads | None = None, box: str = "") -> dict[str, Any]:
@@ -89,44 +82,6 @@ def item_json(item: Item, box: str) -> dict[str, Any]:
 def check_json(session_id: str, items: Sequence[Item], more: int, box: str) -> dict[str, Any]:
     """Return the document of ``check --json``; ``box``: the mailbox's path."""
     return {"session": session_id, "messages": [item_json(i, box) for i in items], "count": len(items), "more": more}
-
-
-def check_pieces(
-    session_id: str,
-    items: Sequence[Item],
-    texts: Sequence[str],
-    more: int,
-    roster: Roster,
-    style: Style,
-    command: Callable[[str], str],
-) -> list[str]:
-    """Return the text of ``check``, a piece for each of the ``texts``; the last has the command to answer. ``command``
-    completes the next commands."""
-    blocks = [[text] for text in texts]
-    head = f"{count_noun(len(items), 'unread message')} for {frame.name_of(session_id, roster)}"
-    blocks[0].insert(0, style(head, "dim") + "\n")
-    chat = [item for item in items if item.message.type != "control"]  # a reply does not answer control
-    last = blocks[-1]
-    answered = next((item for item in chat if not _is_dead(item.message.sender, roster)), None)
-    if answered is not None:
-        wide = " (--all: everyone it was for)" if _has_others(answered) else ""
-        reply = command(f'reply {frame.short_typed(answered.message.id)} --body "…"')
-        last.append(f"Reply{wide}: {reply}")
-    elif chat:
-        last.append(f"Nobody can be answered: {frame.name_of(chat[0].message.sender, roster)} is dead")
-    if more:
-        last.append(f"{more} more: {command('check')}")
-    return ["\n".join(block) + "\n" for block in blocks]
-
-
-def _is_dead(sender: str, roster: Roster) -> bool:
-    """Return whether the sender is dead, and no agent has its place: a reply to it is refused."""
-    return roster.state(sender) == DEAD and not roster.heirs(sender)
-
-
-def _has_others(item: Item) -> bool:
-    """Return whether the message may have other readers, whom an answer to its sender alone would not reach."""
-    return len(item.message.recipients) > 1 or item.mode in (TAG, BROADCAST)
 
 
 def reach_json(delivery: Reach) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from ..core.text import typed
 from ..errors import NotFound, Refused
 from ..identity import callers
+from ..mailbox.opened import working_directory
 from ..store.files import paths, system
-from . import mailbox_place
 
 if TYPE_CHECKING:
     from .context import Context
@@ -37,7 +37,7 @@ def wanted_place(app: Context) -> str:
     named = app.directory or app.environ.get("AGENT_MAILBOX_DIR")
     if named:
         return named
-    here = mailbox_place.working_directory()
+    here = working_directory()
     common = paths.common_directory(here)
     if common is not None and paths.is_mailbox(inside := os.path.join(common, paths.IN_GIT)):
         return inside
@@ -47,7 +47,7 @@ def wanted_place(app: Context) -> str:
 def meant_place(app: Context, where: str | None, in_git_of: bool) -> str:
     """Return the place that ``init`` is about: ``where`` (default: see ``wanted_place``), or the repository around
     it."""
-    return in_git(where or mailbox_place.working_directory()) if in_git_of else where or wanted_place(app)
+    return in_git(where or working_directory()) if in_git_of else where or wanted_place(app)
 
 
 def covering_mailbox(place: str) -> str | None:

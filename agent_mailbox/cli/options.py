@@ -13,10 +13,11 @@ import click
 
 from ..core.records import USER
 from ..mailbox.facade import Mailbox
+from ..mailbox.opened import locate_mailbox
 from ..mailbox.queries import Library
+from ..store.files import system
 from . import reserved, widening
 from .context import SESSION, Context
-from .mailbox_place import environment, locate_mailbox
 
 
 class App(Context):
@@ -129,7 +130,7 @@ def one_of(words: Sequence[str]) -> Callable[[click.Context, click.Parameter, st
 def _directory_of(ctx: click.Context) -> str:
     app = ctx.find_object(App)
     root = ctx.find_root()
-    return locate_mailbox((app.directory if app else None) or root.params.get("directory"), environment()).directory
+    return locate_mailbox((app.directory if app else None) or root.params.get("directory"), system.environment())[0]
 
 
 def _words_to_complete(ctx: click.Context, *, agents_only: bool) -> list[str]:

@@ -1,8 +1,5 @@
 """Write to standard output: everything, flushed, with a time-out.
 
-Belongs here: the meaning of "shown". Mail counts as shown once its reader took it (``store.files.output_reader``). A
-reader that takes nothing for two seconds (an open pager) must not block other writers, so the write fails and records
-nothing.
 
 A program such as ``head`` takes more than it shows. So mail is written in pieces, each when the one before was taken.
 A reader that asks for more has taken the piece before.
@@ -14,18 +11,24 @@ import posix
 import sys
 import time
 
-from ..errors import MailboxError, StorageFailed
+from ..errors import Busy, MailboxError, StorageFailed
 from ..store.files import system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 PATIENCE = 2.0
 """Seconds to wait for the reader while holding a lock."""
 _CHUNK = 4096  # PIPE_BUF: what poll(2) calls writable takes this much without blocking
 _AGAIN = 0.01
 """Seconds until a socket may have room again."""
+_QUESTIONS = {system.S_IFIFO: 0x541B, system.S_IFSOCK: 0x5411}
+"""The numbers for ioctl(2), by the kind of file: FIONREAD of a pipe, SIOCOUTQ of a socket (Linux)."""
+_PAUSE, _LONGEST = 0.00002, 0.01
+"""Seconds between the first two looks, and between two looks at most."""
+_AT_ONCE = 8
+"""Looks before one whether the reader is gone: most have taken everything by then."""
 
 
 def write_out(text: str, patience: float | None = None) -> None:
@@ -53,7 +56,7 @@ def write_taken(text: str, patience: float = PATIENCE) -> None:
     """Write, and return once the reader took everything; raises as ``write_out`` does."""
     until = time.monotonic() + patience
     write_out(text, patience)
-    if (error := _why_untaken(max(until - time.monotonic(), 0))) is not None:
+    if (error := why_untaken(_output_descriptor(), max(until - time.monotonic(), 0))) is not None:
         raise error
 
 
@@ -62,7 +65,7 @@ def write_in_full(text: str, patience: float = PATIENCE) -> MailboxError | None:
     error = None
     for part in (text[:-1], text[-1:]):
         write_out(part)
-        error = error or _why_untaken(patience)
+        error = error or why_untaken(_output_descriptor(), patience)
     return error
 
 
@@ -70,10 +73,8 @@ def write_pieces(pieces: Sequence[str], patience: float = PATIENCE) -> tuple[int
     """Write pieces, each once the reader took the one before. Return how many it surely took, and why not all.
 
     A piece is surely taken if the reader took something of what follows it. Behind the last one that is its newline."""
-    from ..store.files import output_reader  # where mail is shown
-
     fd = _output_descriptor()
-    ask = None if fd is None else output_reader.question(fd)
+    ask = None if fd is None else question(fd)
     if fd is None or ask is None:
         write_out("".join(pieces), patience)
         return len(pieces), None
@@ -81,20 +82,13 @@ def write_pieces(pieces: Sequence[str], patience: float = PATIENCE) -> tuple[int
     for number, part in enumerate((*pieces[:-1], pieces[-1][:-1], pieces[-1][-1:])):
         try:
             write_out(part, max(until - time.monotonic(), 0))
-            left, error = output_reader.await_taken(fd, ask, until)
+            left, error = await_taken(fd, ask, until)
         except MailboxError as failed:
             left, error = sys.maxsize, failed
         if error is not None:
             is_begun = left < len(part.encode("utf-8", "backslashreplace"))
             return max(number if is_begun else number - 1, 0), error
     return len(pieces), None
-
-
-def _why_untaken(patience: float) -> MailboxError | None:
-    from ..store.files import output_reader
-
-    fd = _output_descriptor()
-    return None if fd is None else output_reader.why_untaken(fd, patience)
 
 
 def _output_descriptor() -> int | None:
@@ -145,8 +139,6 @@ def _write_pieces_to(fd: int, data: bytes, patience: float | None) -> None:
         while piece:
             before = time.monotonic()
             if not poll.poll(None if patience is None else patience * 1000):
-                from ..store.files.output_reader import stalled
-
                 raise stalled()
             if patience is not None:
                 patience = max(patience - (time.monotonic() - before), 0)
@@ -154,3 +146,58 @@ def _write_pieces_to(fd: int, data: bytes, patience: float | None) -> None:
                 piece = piece[posix.write(fd, piece) :]
             except BlockingIOError:  # a non-blocking socket with room for less
                 system.sleep(_AGAIN)
+
+
+def question(fd: int) -> Callable[[], int] | None:
+    """Return a function that tells how many bytes the reader has not taken; None if the system cannot say."""
+    number = _QUESTIONS.get(system.fstat(fd).st_mode & system.S_IFMT)
+    if number is None:
+        return None
+
+    def ask() -> int:
+        left = int.from_bytes(system.ioctl(fd, number, b"\0\0\0\0"), sys.byteorder)
+        if left == 0 and number == _QUESTIONS[system.S_IFSOCK] and system.is_broken(fd):
+            return 1  # a socket drops what its reader left there
+        return left
+
+    try:
+        ask()
+    except OSError:
+        return None
+    return ask
+
+
+def await_taken(fd: int, ask: Callable[[], int], until: float) -> tuple[int, MailboxError | None]:
+    """Wait until that instant for the reader to take everything. Return how many bytes it left, and why."""
+    pause, looks = _PAUSE, 0
+    while left := ask():
+        looks += 1
+        if looks > _AT_ONCE:
+            if system.is_broken(fd):
+                return (left, _gone()) if (left := ask()) else (0, None)
+            if system.monotonic() >= until:
+                return left, stalled()
+        system.sleep(pause)
+        pause = min(pause * 2, _LONGEST)
+    return 0, None
+
+
+def why_untaken(fd: int | None, patience: float) -> MailboxError | None:
+    """Return why the reader did not take everything that was written, for so many seconds; None once it did."""
+    ask = None if fd is None else question(fd)
+    return None if fd is None or ask is None else await_taken(fd, ask, system.monotonic() + patience)[1]
+
+
+def _gone() -> StorageFailed:
+    return StorageFailed(
+        "the reader of the output left before its end", "nothing was marked as read; run it again", code="output"
+    )
+
+
+def stalled() -> Busy:
+    """Return the error of a reader that does not read."""
+    return Busy(
+        "the reader of the output does not read; nothing was marked as read",
+        "use `agent-mailbox check --peek` with a pager; let a plain `check` print to its end",
+        code="output_blocked",
+    )

@@ -14,10 +14,10 @@ from ..core import frame
 from ..core.text import neutral
 from ..errors import NoMailbox, Refused
 from ..identity import callers
+from ..mailbox.opened import locate_mailbox
 from ..store.files import paths
 from ..store.user_state import bindings
 from . import new_place
-from .mailbox_place import locate_mailbox
 
 if TYPE_CHECKING:
     from .context import Context
@@ -39,7 +39,7 @@ def _leaves_the_project(app: Context, params: Params) -> bool:
     if params.get("verify"):
         return False
     try:
-        mailbox = locate_mailbox(app.directory, app.environ).directory
+        mailbox = locate_mailbox(app.directory, app.environ)[0]
     except NoMailbox:
         return False
     project = os.path.dirname(os.path.realpath(mailbox))

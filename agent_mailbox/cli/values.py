@@ -15,8 +15,8 @@ from ..core.attachments import MOST, AttachmentFile
 from ..core.records import BadLine
 from ..errors import BadData, Malformed, Refused
 from ..store.attachments import attachment_files
+from ..store.files import standard_input
 from ..store.user_state import creation
-from . import standard_input
 from .options import App
 
 

@@ -1,4 +1,4 @@
-"""The input of a hook: a client's JSON, and the session that it names.
+"""The input of a hook: a client's JSON, the session that it names, that one's mailbox, the proof of who calls.
 
 Belongs here: which fields of which client mean what (Claude Code hooks reference; observed with 2.1.329). The answers
 are ``hook_events``'.
@@ -6,26 +6,42 @@ are ``hook_events``'.
 
 from __future__ import annotations
 
+import sys
+
+from ..core import codec
 from ..core.address import is_shown
 from ..core.records import BadLine, Record
-from ..errors import BadData
+from ..core.text import neutral, typed
+from ..errors import BadData, NoMailbox, StorageFailed
+from ..identity import hook_calls
+from ..identity.client_variables import SERVICES
 from ..known_clients import codex, cursor_cli, gemini_cli
 from ..known_clients.claude_code import CLAUDE_CODE
 from ..known_clients.copilot_cli import COPILOT_CLI, PARENT
-from ..known_clients.every_client import calling_client
+from ..known_clients.every_client import CLIENTS
 from ..known_clients.gemini_cli import GEMINI_CLI
+from ..mailbox.opened import locate_mailbox
+from ..store.files import paths, standard_input
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
+    from ..core.records import Proof
     from ..known_clients.known_client import KnownClient
 
 LOCK_WAIT = 1.0
 """Seconds a hook waits for any lock: SessionEnd hooks share 1.5 s."""
 MAX_INPUT = 64 << 20
 """Bytes of a client's JSON: it may carry a whole prompt or a tool's answer."""
+TELLING = ("SessionStart", "UserPromptSubmit", "Stop")
+"""Events that tell the person of a mailbox whose log was removed; a tool's would repeat it each time."""
+PATIENCE = 2.0
+"""Seconds without a byte behind which the client's JSON counts as ended: some clients never close the pipe."""
+REST = "AGENT_MAILBOX_HOOK_REST"
+"""Names the seconds to wait for the rest of the client's JSON, which is at ``_REST``: the shim did not see its end."""
+_REST = 3
 
 
 class ClientInput(Record):
@@ -98,7 +114,7 @@ def parse_call(event: str, obj: Mapping[str, Any] | BadLine, environ: Mapping[st
     session_id = text_of("session_id") or text_of(cursor_cli.SESSION, environ.get(CLAUDE_CODE.session_variable))
     if not session_id:
         raise BadData("hook input: no session_id", "run `agent-mailbox check` instead: only a client calls hooks")
-    client = calling_client(session_id, obj, environ)
+    client = next((one for one in CLIENTS if one.calls(session_id, obj, environ)), None)
     if client is COPILOT_CLI and (parent := text_of(PARENT)):
         from ..identity import hook_calls  # where a subagent of Copilot calls
 
@@ -154,3 +170,65 @@ def _keeps(client: KnownClient | None, path: str, session_id: str) -> bool:
 def parse_unreadable(event: str, environ: Mapping[str, str], here: str) -> ClientInput:
     """Return what is known of a call with unreadable JSON; raises ``BadData`` if even the session is unknown."""
     return parse_call(event, {}, environ, here)
+
+
+def read_input(environ: Mapping[str, str]) -> dict[str, Any] | BadLine:
+    """Return the client's JSON as soon as it is whole; why it is none if it ended, or nothing more came, before."""
+    found: dict[str, Any] | BadLine = BadLine("empty")
+
+    def take_bytes(data: bytes) -> bool:
+        nonlocal found
+        found = codec.parse(data, MAX_INPUT, ours=False) if data.strip() else BadLine("empty")
+        return not isinstance(found, BadLine)
+
+    if sys.stdin is not None:
+        seconds = {"1": 1.0, "2": PATIENCE}.get(environ.get(REST, ""))
+        then = None if seconds is None else _REST
+        standard_input.read_object(take_bytes, MAX_INPUT, seconds or PATIENCE, then)
+    return found
+
+
+def mailbox_of(call: ClientInput, directory: str | None, environ: Mapping[str, str]) -> str | None:
+    """Return the mailbox of a client's session; None if there is none, or only one that the user's ``init`` did not
+    make."""
+    named = directory or (environ.get("AGENT_MAILBOX_DIR") if environ.keys().isdisjoint(SERVICES) else None)
+    if not named and call.event != "SessionStart" and (known := paths.pointed(call.session_id, environ)):
+        return known  # a mailbox created later, nearer to it, changes nothing
+    try:
+        found, is_named = locate_mailbox(directory, environ, call.cwd)
+    except NoMailbox:
+        return None
+    except StorageFailed as error:
+        if error.code == "log_gone" and call.event not in TELLING:
+            return None
+        raise
+    if not is_named and not paths.recorded(found, environ):
+        said = f"{neutral(found)} is not one your `agent-mailbox init` made; ignored"
+        if call.event == "SessionStart" and not paths.trusted(environ):  # lost, perhaps, with what binds the session
+            raise StorageFailed(f"{said}. If it is yours: agent-mailbox init {typed(found)}", code="unknown")
+        print_error(f"agent-mailbox: {said}")
+        return None
+    return found
+
+
+def make_prover(call: ClientInput, environ: Mapping[str, str]) -> Callable[[str], Proof | None]:
+    """Return a function from a session's id to the proof for records in its name. It proves the session whose client
+    called the hook, and that client's earlier ones. Raises ``Refused`` if a command called it."""
+    me = call.session_id
+    proof = hook_calls.prove_call(me, environ, begins=call.begins, told=call.told, is_fork=call.source == "fork")
+
+    def prove_session(session_id: str) -> Proof | None:
+        if proof is None or session_id == me:
+            return proof if session_id == me else None
+        return hook_calls.prove_shared(session_id, me, environ)
+
+    return prove_session
+
+
+def print_error(text: str) -> None:
+    """Write a line to standard error, if anybody can read it."""
+    try:
+        if sys.stderr is not None:
+            sys.stderr.write(text + "\n")
+    except OSError:
+        pass

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any, TypeVar
 
-    from ..store.polling.offers import Offer
+    from ..mailbox.delivery import Offer
 
     Found = TypeVar("Found")
 

@@ -6,18 +6,23 @@ Belongs here: what is handed over, in which pieces, and what of it counts as sho
 from __future__ import annotations
 
 from ..cli import mail_output
-from ..mailbox.delivery import Delivery
+from ..core import frame
+from ..core.address import BROADCAST, TAG
+from ..core.roster import DEAD
+from ..core.text import count_noun
+from ..mailbox.delivery import Delivery, Offering, load_offers
+from ..store.files import paths, system
+from ..store.user_state import processes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ..cli.context import Context
     from ..core.inbox import Item
     from ..core.records import Message
     from ..core.roster import Roster
     from ..errors import MailboxError
-    from ..mailbox.delivery import Offering
     from ..mailbox.opened import OpenMailbox
 
 
@@ -81,20 +86,24 @@ class CheckPage:
         return self._roster
 
     def begin_offer(self) -> None:
-        """Note what a client's model is to be shown."""
-        if self._app.is_session:
-            from ..cli import client_output  # below a client
-
-            self.offer = client_output.offer_for(self._app, self._desk, self._me)
+        """Note what a client's model is to be shown. The offer has a nonce if the client keeps its conversation where
+        we can read it, and if the output is text for its model."""
+        app, me, kept = self._app, self._me, ""
+        if not app.is_session:
+            return
+        if me == app.own_session and not app.json and app.columns is None:
+            where = processes.find_whereabouts(me, paths.state_directory(app.environ))
+            kept = where.conversation if where is not None else ""
+        length = system.size(kept) if kept else 0
+        nonce = system.urandom(3).hex() if length else None
+        self.offer = Offering(nonce, length, "", {}, set(), quiet=not load_offers(self._desk.logs, me))
 
     def choose_items(self, items: Sequence[Item]) -> Sequence[Item]:
         """Return the first items, as many as there is room for."""
         items = items[: self._limit or None]
         if self.offer is None or sum(len(item.message.content) + _HEAD for item in items) < _SHORT:
             return items
-        from ..cli import client_output
-
-        return client_output.fitting_items(items, self._length_of)
+        return fitting_items(items, self._length_of)
 
     def _length_of(self, item: Item) -> int:
         if self._app.json:
@@ -118,12 +127,27 @@ class CheckPage:
                 texts = self._thread_texts(items)
                 break
         texts = texts or ["\n".join([*self._message_lines(item), ""]) for item in items]
-        pieces = mail_output.check_pieces(me, items, texts, more, self.roster, self._painter, app.complete_command)
-        if self.offer is None or self.offer.nonce is None:
-            return pieces
-        from ..cli import client_output
+        pieces = self._text_pieces(items, texts, more)
+        return pieces if self.offer is None or self.offer.nonce is None else mark_pieces(pieces, self.offer.nonce)
 
-        return client_output.mark_pieces(pieces, self.offer.nonce)
+    def _text_pieces(self, items: Sequence[Item], texts: Sequence[str], more: int) -> list[str]:
+        """Return the output, a piece for each of the ``texts``; the last has the command to answer."""
+        roster, command = self.roster, self._app.complete_command
+        blocks = [[text] for text in texts]
+        head = f"{count_noun(len(items), 'unread message')} for {frame.name_of(self._me, roster)}"
+        blocks[0].insert(0, self._painter(head, "dim") + "\n")
+        chat = [item for item in items if item.message.type != "control"]  # a reply does not answer control
+        last = blocks[-1]
+        answered = next((item for item in chat if not _is_dead(item.message.sender, roster)), None)
+        if answered is not None:
+            wide = " (--all: everyone it was for)" if _has_others(answered) else ""
+            reply = command(f'reply {frame.short_typed(answered.message.id)} --body "…"')
+            last.append(f"Reply{wide}: {reply}")
+        elif chat:
+            last.append(f"Nobody can be answered: {frame.name_of(chat[0].message.sender, roster)} is dead")
+        if more:
+            last.append(f"{more} more: {command('check')}")
+        return ["\n".join(block) + "\n" for block in blocks]
 
     def _thread_texts(self, items: Sequence[Item]) -> list[str]:
         """Return the text of each row: of one message, or of several in a thread that say the same."""
@@ -174,3 +198,33 @@ def _partly_error(error: MailboxError, taken: int, of: int) -> MailboxError:
     error.what = f"{error.what.partition(';')[0]}; {taken} of {of} messages were marked as read"
     error.hint = "run it again for the others"
     return error
+
+
+def mark_pieces(pieces: list[str], nonce: str) -> list[str]:
+    """Return the text of a check between two lines that show later whether the model was given all of it."""
+    head, _, rest = pieces[0].partition("\n")
+    count = sum(map(len, pieces)) - len(head) - 1
+    pieces = [f"{head}, mail {nonce}\n{rest}", *pieces[1:]]
+    return [*pieces[:-1], f"{pieces[-1]}end of mail {nonce}: {count} characters\n"]
+
+
+def fitting_items(items: Sequence[Item], length: Callable[[Item], int]) -> Sequence[Item]:
+    """Return the first items that fit into the room, by their ``length``: at least one."""
+    from ..cli import client_output  # of long mail
+
+    room = client_output.ROOM
+    for number, item in enumerate(items):
+        room -= length(item)
+        if room < 0 and number:
+            return items[:number]
+    return items
+
+
+def _is_dead(sender: str, roster: Roster) -> bool:
+    """Return whether the sender is dead, and no agent has its place: a reply to it is refused."""
+    return roster.state(sender) == DEAD and not roster.heirs(sender)
+
+
+def _has_others(item: Item) -> bool:
+    """Return whether the message may have other readers, whom an answer to its sender alone would not reach."""
+    return len(item.message.recipients) > 1 or item.mode in (TAG, BROADCAST)

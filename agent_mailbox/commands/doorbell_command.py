@@ -7,8 +7,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from ..cli.mailbox_place import environment
 from ..clients import client, client_input, codex_server, doorbell
+from ..clients.client_input import mailbox_of, make_prover, print_error, read_input
 from ..core.address import check_id
 from ..errors import MailboxError
 from ..known_clients.claude_code import CLAUDE_CODE
@@ -18,7 +18,6 @@ from ..mailbox.opened import OpenMailbox
 from ..store.files import paths, system
 from ..store.locks.doorbell_lock import DoorbellLock
 from ..store.log import events
-from .hook_input import mailbox_of, make_prover, print_error, read_input
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 def keep_doorbell(directory: str | None) -> int:
     """Wait for mail beside the calling client. Returns ``doorbell.WAKE`` to wake it, with a line on standard error;
     else 0. Codex is woken by its own command. It says nothing else: the session's own hooks report errors."""
-    environ = environment()
+    environ = system.environment()
     try:
         call = client_input.parse_call("Doorbell", read_input(environ), environ, os.getcwd())
         found = _client_beside(call, environ)
@@ -38,7 +37,7 @@ def keep_doorbell(directory: str | None) -> int:
             return 0
         prove = make_prover(call, environ)
         with found as beside:
-            mailbox = paths.check(place.directory)
+            mailbox = paths.check(place)
             os.chdir("/")  # it may wait for days, and must not keep a directory busy
             gc.enable()
             code = _wait_in_mailbox(mailbox, check_id(call.session_id), beside, prove)

@@ -26,7 +26,7 @@ from ..mailbox import absence
 from ..mailbox.registry import Registry
 from ..store.files import paths, system
 from ..store.user_state import processes, team_records
-from ..store.user_state.hosts import HostRecords
+from ..store.user_state.processes import HostRecords
 from ..store.user_state.team_records import Started
 
 if TYPE_CHECKING:

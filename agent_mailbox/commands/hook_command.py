@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from ..cli.mailbox_place import environment
 from ..cli.output import PATIENCE, write_out, write_taken
 from ..clients import client_input
+from ..clients.client_input import mailbox_of, make_prover, print_error, read_input
 from ..clients.hooks import hook_events as hooks
 from ..core.address import check_id
 from ..core.text import neutral, shell_quoted
@@ -16,7 +16,6 @@ from ..known_clients.known_client import BEFORE_TOOL, FILES
 from ..mailbox.delivery import Delivery
 from ..mailbox.opened import OpenMailbox
 from ..store.files import paths, system
-from .hook_input import mailbox_of, make_prover, print_error, read_input
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def answer_hook(event: str, directory: str | None) -> int:
         write_taken(text)
 
     try:
-        _answer_event(name, directory, environment(), write_answer)
+        _answer_event(name, directory, system.environment(), write_answer)
     except (NoMailbox, Refused) as error:
         print_error(f"agent-mailbox: {neutral(error.what)}")
         return int(error.code == NOT_YOU)
@@ -91,7 +90,7 @@ def _answer_event(name: str, directory: str | None, environ: Mapping[str, str], 
             _close_bound(asked, error, environ, write)
         raise
     if name == BEFORE_TOOL:
-        if text := _refuse_command(call, lambda: _mailbox_of(call, directory, environ)):
+        if text := _refuse_command(call, lambda: mailbox_of(call, directory, environ)):
             write(text)
         else:
             try:
@@ -105,7 +104,7 @@ def _answer_event(name: str, directory: str | None, environ: Mapping[str, str], 
     place = mailbox_of(call, directory, environ)
     if place is None:
         return
-    desk = OpenMailbox(place.directory, wait=client_input.LOCK_WAIT, prove=make_prover(call, environ), environ=environ)
+    desk = OpenMailbox(place, wait=client_input.LOCK_WAIT, prove=make_prover(call, environ), environ=environ)
     start = program_call(environ.get("PATH", ""))
     if directory:
         start += f" --dir {shell_quoted(desk.directory)}"
@@ -156,7 +155,7 @@ def _answer_permit(
         place = mailbox_of(call, directory, environ)
         judging_mailboxes.answer_call(
             call,
-            None if place is None else place.directory,
+            place,
             environ,
             program=program_call(environ.get("PATH", "")),
             prove=lambda: make_prover(call, environ),
@@ -188,7 +187,7 @@ def _answer_lease(
     caller = callers.caller_of(environ)
     if check_id(call.session_id) not in caller.sessions:
         return
-    desk = Leasing(OpenMailbox(place.directory, wait=client_input.LOCK_WAIT, prove=caller.proof_for))
+    desk = Leasing(OpenMailbox(place, wait=client_input.LOCK_WAIT, prove=caller.proof_for))
     program = program_call(environ.get("PATH", ""))
     guard = LeaseGuard(call=call, desk=desk, program=program, home=environ.get("HOME") or "/")
     if text := guard.answer_call():
@@ -207,12 +206,6 @@ def _close_bound(
 
 def _is_bound(call: client_input.ClientInput, environ: Mapping[str, str]) -> bool:
     return paths.is_bound(paths.state_directory(environ), check_id(call.session_id))
-
-
-def _mailbox_of(call: client_input.ClientInput, directory: str | None, environ: Mapping[str, str]) -> str | None:
-    """Return the directory of the session's mailbox; None if it has none."""
-    place = mailbox_of(call, directory, environ)
-    return None if place is None else place.directory
 
 
 def _working_directory() -> str:

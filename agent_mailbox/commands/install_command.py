@@ -12,7 +12,6 @@ import click
 
 from ..cli import reserved, widening
 from ..cli.group import CommandGroup, cli
-from ..cli.mailbox_place import locate_mailbox
 from ..cli.options import App, CommandWithOptions, pass_app, set_json
 from ..clients import places, texts
 from ..clients.checks import settings
@@ -23,6 +22,7 @@ from ..errors import Malformed, NoMailbox, Refused
 from ..known_clients.claude_code import CLAUDE_CODE
 from ..known_clients.cursor_cli import CURSOR_CLI
 from ..known_clients.every_client import CLIENTS, INSTALLED
+from ..mailbox.opened import locate_mailbox
 from ..store.files import paths
 from .client_list import list_clients
 from .hook_command import program_call
@@ -238,10 +238,11 @@ def install_claude_code(
 def _mailbox_of(app: App, target: Target) -> str | None:
     """Return the mailbox of the target's sessions, if there is one."""
     try:
-        place = locate_mailbox(app.directory, app.environ, os.getcwd() if target.user else os.path.dirname(target.base))
+        start = os.getcwd() if target.user else os.path.dirname(target.base)
+        directory, _ = locate_mailbox(app.directory, app.environ, start)
     except NoMailbox:
         return None
-    return os.path.realpath(place.directory)
+    return os.path.realpath(directory)
 
 
 def _kept_mailbox(app: App, target: Target) -> str:

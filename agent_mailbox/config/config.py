@@ -5,8 +5,7 @@ Belongs here: the settings and their defaults.
 
 from __future__ import annotations
 
-from ..core.address import NAMESPACES
-from ..core.expiry import DEFAULT_TTL
+from ..core.address import DEFAULT_TTL, NAMESPACES
 from ..core.records import Record
 from ..errors import StorageFailed
 from ..store.files import system

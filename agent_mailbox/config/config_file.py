@@ -12,10 +12,9 @@ import tomllib
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any
 
-from ..core.address import MODES, NAMESPACES
+from ..core.address import DEFAULT_TTL, MODES, NAMESPACES
 from ..core.attention import quiet_hours
 from ..core.codec import BOM
-from ..core.expiry import DEFAULT_TTL
 from ..core.records import MAX_TTL_HOURS, Record
 from ..core.text import near
 from ..store.files import system

@@ -12,7 +12,7 @@ from ..core.records import Record
 from ..core.session_steps import CALL, PROMPT, SAID, TOLD
 from ..core.text import clipped, visible_text
 from ..store.attachments import conversation_files
-from ..store.user_state import whereabouts
+from ..store.user_state import processes
 from . import calls, markup, presenters
 
 if TYPE_CHECKING:
@@ -116,5 +116,5 @@ def _summarize_call(step: Step) -> str:
 
 
 def _latest_steps(now: Looking, session_id: str, most: int) -> list[Step] | None:
-    where = whereabouts.of(session_id, now.mailbox.logs.trail.kept())
+    where = processes.find_whereabouts(session_id, now.mailbox.logs.trail.kept())
     return conversation_files.latest(where.conversation, session_id, most) if where is not None else None

@@ -19,7 +19,7 @@ from .records import MAX_WORD, NOW, TURN, USER, Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable, Sequence
+    from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
     from .records import Message
 
@@ -27,6 +27,8 @@ ALL = "all"
 DIRECT, ROLE, TAG, BROADCAST = "direct", "role", "tag", "broadcast"
 MODES = (DIRECT, ROLE, TAG, BROADCAST)
 """From the most specific to the least; if several addresses bring a message, the first of these is reported."""
+DEFAULT_TTL: Mapping[str, float | None] = {DIRECT: 24, ROLE: None, TAG: 72, BROADCAST: 4}
+"""Hours per mode. Direct, role (none) and broadcast are the seed's; the seed gives tags none, 72 is ours."""
 NAMESPACES = ("role", "project", "concern", "domain", "team", "swarm")
 SHOWN = frozenset(
     (

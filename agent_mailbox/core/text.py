@@ -234,3 +234,8 @@ def filled(words: Iterable[str], values: Mapping[str, str]) -> list[str]:
             made.append(values[name] + rest if brace and name in values else "{" + part)
         found.append("".join(made))
     return found
+
+
+def count_noun(count: int, what: str) -> str:
+    """Return a count with its noun: ``1 message``, ``2 messages``."""
+    return f"{count} {what}" + ("" if count == 1 else "s")

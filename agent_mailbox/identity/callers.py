@@ -1,8 +1,8 @@
 """The caller of a command: the session whose process this is, whatever the command says.
 
 Belongs here: the four cases. A *session*: a client's process is above this one, and its hooks recorded it
-(``store.user_state.hosts``). The *person*: a terminal of its own, no client above it. A *program*: anything else; it
-writes mail, and decides nothing. The console makes its own proof.
+(``HostRecords``). The *person*: a terminal of its own, no client above it. A *program*: anything else; it writes mail,
+and decides nothing. The console makes its own proof.
 
 ``cli`` says which command asks for what.
 """
@@ -14,7 +14,7 @@ from ..core.records import USER, Record
 from ..errors import NOT_YOU, Refused
 from ..store.files import paths, system
 from ..store.user_state import processes
-from ..store.user_state.hosts import SERVED, HostRecords
+from ..store.user_state.processes import SERVED, HostRecords
 from . import client_variables
 from .client_processes import is_client
 
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..core.records import Proof
-    from ..store.user_state.hosts import Host
-    from ..store.user_state.processes import Process
+    from ..store.user_state.processes import Host, Process
 
 SESSION, PERSON, PROGRAM = "session", "person", "program"
 NOT_THE_PERSON = "not_the_person"

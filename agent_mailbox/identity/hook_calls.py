@@ -12,9 +12,8 @@ import sys
 from ..core import proofs
 from ..errors import NOT_YOU, Refused, StorageFailed
 from ..store.files import paths, system
-from ..store.user_state import hosts as hosting
 from ..store.user_state import processes
-from ..store.user_state.hosts import HostRecords
+from ..store.user_state.processes import PIPE, SERVED, SOCKET, HostRecords
 from . import client_variables
 from .client_processes import is_client, is_launcher, is_service
 
@@ -23,11 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..core.records import Proof
-    from ..store.user_state.hosts import Host
-    from ..store.user_state.processes import Process
+    from ..store.user_state.processes import Host, Process
 
 INPUT = 0
 """The file descriptor of the client's JSON."""
+_STREAM, _UNIX, _SOCKET, _PEERCRED = 1, 1, 1, 17
+"""``SOCK_STREAM``, ``AF_UNIX``, ``SOL_SOCKET``, ``SO_PEERCRED`` (unix(7))."""
 
 
 def prove_call(
@@ -42,7 +42,7 @@ def prove_call(
     if next(line, None) is None:
         return _by_environment(session_id, environ)
     hosts = HostRecords(paths.state_directory(environ))
-    maker = processes.maker(INPUT) if told else None
+    maker = maker_of(INPUT) if told else None
     passed: list[Process] = []
     for process in line:  # mostly up to the nearest client
         host = hosts.of(process)
@@ -52,7 +52,7 @@ def prove_call(
     else:
         return _of_a_stranger(session_id, passed, maker, hosts)
     is_its = maker == process.pid
-    if not is_its and host and host.how != hosting.PIPE:
+    if not is_its and host and host.how != PIPE:
         raise _not_the_clients()
     if host and session_id in host.sessions and not begins:
         return proofs.of_session(session_id)
@@ -64,9 +64,9 @@ def prove_call(
     is_nested = is_nested or (services > 0 and _is_asked_by_agent(session_id, environ))
     if not _may_host(session_id, process, hosts, environ, is_nested=is_nested):
         return None
-    how = hosting.SOCKET if is_its else hosting.PIPE
-    if services and ((host and host.how == hosting.SERVED) or is_fork or _is_known(session_id, hosts, environ)):
-        how = hosting.SERVED
+    how = SOCKET if is_its else PIPE
+    if services and ((host and host.how == SERVED) or is_fork or _is_known(session_id, hosts, environ)):
+        how = SERVED
     return _record_host(hosts, process, session_id, how, begins=begins)
 
 
@@ -106,7 +106,7 @@ def _of_a_stranger(session_id: str, above: list[Process], maker: int | None, hos
     process = next((process for process in above if process.pid == maker), None)
     if any(hosts.is_living(host) for host in known):
         raise _hosted_error(session_id, known[0])
-    return None if process is None or known else _record_host(hosts, process, session_id, hosting.SOCKET, begins=True)
+    return None if process is None or known else _record_host(hosts, process, session_id, SOCKET, begins=True)
 
 
 def _services(above: list[Process]) -> int:
@@ -179,3 +179,28 @@ def _hosted_error(session_id: str, host: Host) -> Refused:
         "end it there first, or begin another session here",
         code=NOT_YOU,
     )
+
+
+def maker_of(fd: int) -> int | None:
+    """Return the process that made the socket pair of which this file is one end; None for any other file.
+
+    The kernel keeps the caller of ``socketpair``, and no other process can change that. An end that is bound, or whose
+    peer is, was connected instead: the client's own listening socket has the same credentials.
+    """
+    try:
+        if system.fstat(fd).st_mode & system.S_IFMT != system.S_IFSOCK:
+            return None
+        from _socket import SocketType as Socket  # only if a client calls a hook through one
+
+        end = Socket(fileno=system.dup(fd))
+    except (OSError, ImportError):
+        return None
+    try:
+        if end.family != _UNIX or end.type != _STREAM or end.getsockname() or end.getpeername():
+            return None
+        pid = int.from_bytes(end.getsockopt(_SOCKET, _PEERCRED, 4), "little")
+        return pid or None
+    except OSError:
+        return None
+    finally:
+        end.close()

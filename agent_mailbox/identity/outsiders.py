@@ -13,8 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..store.user_state.hosts import Host, HostRecords
-    from ..store.user_state.processes import Process
+    from ..store.user_state.processes import Host, HostRecords, Process
 
 
 UNSEEN = "its ancestors cannot be read"

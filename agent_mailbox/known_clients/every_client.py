@@ -13,21 +13,9 @@ from .gemini_cli import GEMINI_CLI
 from .mcp_client import MCP_CLIENT
 from .opencode import OPENCODE
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from .known_client import KnownClient
-
 INSTALLED = (CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE, COPILOT_CLI)
 """The clients that ``install`` knows."""
 CLIENTS = (*INSTALLED, CURSOR_CLI)
 """All whose processes and files are told apart. If two could be meant by a call, the first one is."""
 KNOWN = (*INSTALLED, MCP_CLIENT)
 """All whose sessions can have their mail."""
-
-
-def calling_client(session_id: str, obj: Mapping[str, Any], environ: Mapping[str, str]) -> KnownClient | None:
-    """Return the client that calls a hook with this JSON for this session; None if it is none we know."""
-    return next((client for client in CLIENTS if client.calls(session_id, obj, environ)), None)

@@ -1,7 +1,8 @@
 """Delivering unread mail: choose, claim, show, record.
 
-Belongs here: the order of those steps and the locks around them. ``core.inbox`` decides what is unread;
-``store.polling.poll`` finds it without reading everything.
+Belongs here: the order of those steps, the locks around them, the list of open offers. It has what hooks showed a
+session that perhaps did not see it. It is derived, and saves a search of the reads log (``recall_offers``).
+``core.inbox`` decides what is unread; ``store.polling.poll`` finds it without reading everything.
 
 Role mail goes to one holder, and no lock that others need is held while output is written. So it is claimed first,
 under the reads' lock (``core.claims``):
@@ -15,26 +16,30 @@ under the reads' lock (``core.claims``):
 from __future__ import annotations
 
 from ..core import claims, codec, inbox, proofs
+from ..core.claims import Reads
 from ..core.records import IDLE, NOW, TURN, USER, Read, Record
 from ..core.roster import ALIVE, DEAD
 from ..errors import Busy, StorageFailed
+from ..store.files import system
+from ..store.files.small_files import load_derived, save_derived
 from ..store.files.watched import Watched
 from ..store.locks.lock import WAIT, Patience
 from ..store.log.stamps import AT_TURN, LED
-from ..store.polling import offers
 from ..store.polling.poll import Poll
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from ..core.compose import Draft
     from ..core.inbox import Item
     from ..core.roster import Agent, Roster
     from ..space.order.ordered_log import OrderedLog
     from ..store.log.log import HeldLog
+    from ..store.log.logs import Logs
     from .opened import OpenMailbox
 
+OFFERS = "offers"
 WITHHELD = 60.0
 """Seconds until whoever waits for mail looks again at role mail that another session claimed: time may free it."""
 SOON = 0.25
@@ -56,6 +61,20 @@ class Offering(Record):
     tokens: dict[str, int]
     titles: set[str]
     quiet: bool = True
+
+
+class Offer(Record):
+    """One delivery by a hook: its nonce, its time (ms), the length of the client's transcript then (bytes), its
+    messages.
+
+    ``client`` is the client's process (empty: unknown).
+    """
+
+    nonce: str
+    time: int
+    length: int
+    messages: tuple[str, ...]
+    client: str = ""
 
 
 class Delivery:
@@ -91,7 +110,7 @@ class Delivery:
         poll = self._poll(session_id)
         items = self._unread(poll)
         self.withheld = poll.withheld
-        done = not (items and inbox.due(items, NOW, IDLE)) and not offers.load(self.box.logs, session_id)
+        done = not (items and inbox.due(items, NOW, IDLE)) and not load_offers(self.box.logs, session_id)
         self._settle(poll, set(), 0, quiet=done)
         return self._judged(session_id, items)
 
@@ -213,7 +232,7 @@ class Delivery:
             poll.save()
             return 0
         if offering is None:  # an earlier hook's offer is settled by a later hook, which a stamp would spare
-            quiet = not offers.load(self.box.logs, me)
+            quiet = not load_offers(self.box.logs, me)
         else:
             quiet = offering.quiet and (offering.nonce is None or not records)
         self._settle(poll, {record.message_id for record in records}, size, quiet)
@@ -241,8 +260,8 @@ class Delivery:
 
         It is kept before the records are written: an open offer without records does no harm."""
         ids = tuple(record.message_id for record in records)
-        offer = offers.Offer(nonce, records[0].timestamp, offering.length, ids, offering.client)
-        offers.save(self.box.logs, me, [*offers.load(self.box.logs, me), offer])
+        offer = Offer(nonce, records[0].timestamp, offering.length, ids, offering.client)
+        save_offers(self.box.logs, me, [*load_offers(self.box.logs, me), offer])
 
     def _is_stamped(self, me: str, offering: Offering | None, now: int) -> bool:
         """Return whether the session has its quiet stamp; for a hook the guard must also believe it."""
@@ -301,3 +320,42 @@ class Delivery:
         from .registry import Registry  # the rare case; a poll of a living session is spared the import
 
         self.registered = Registry(self.box).admit(session_id)
+
+
+def load_offers(logs: Logs, session_id: str) -> list[Offer]:
+    """Return the session's open offers: from the derived list, or from the log if its writer was killed."""
+    found = _listed_offers(logs, session_id)
+    if found is None and system.size(logs.cache(OFFERS, session_id)):
+        return recall_offers(logs, session_id)
+    return found or []
+
+
+def _listed_offers(logs: Logs, session_id: str) -> list[Offer] | None:
+    """Return the derived list; None if there is no sound one."""
+    body = load_derived(logs.cache(OFFERS, session_id))
+    listed = codec.parse(body) if body is not None else None
+    if not isinstance(listed, dict):
+        return None
+    return [Offer(nonce, time, length, tuple(ids), by) for nonce, (time, length, ids, by) in listed.items()]
+
+
+def save_offers(logs: Logs, session_id: str, offers: Iterable[Offer]) -> None:
+    """Keep the list. The caller holds the session's delivery lock."""
+    listed = {o.nonce: (o.time, o.length, o.messages, o.client) for o in offers}
+    save_derived(logs.cache(OFFERS, session_id), codec.dumps(listed).encode())
+
+
+def recall_offers(logs: Logs, session_id: str) -> list[Offer]:
+    """Return the session's open offers from the reads log; only the list knows the transcript's length and client."""
+    from ..store.projection import open_ends  # as a session starts, and where a delivery was lost
+
+    reads = open_ends.read_offered(logs, session_id)
+    standing = Reads(reads)
+    listed = {offer.nonce: offer.replace(messages=()) for offer in _listed_offers(logs, session_id) or ()}
+    found: dict[str, Offer] = {}
+    for message_id in dict.fromkeys(r.message_id for r in reads if r.nonce):
+        for read in standing.unseen(message_id):
+            nonce = read.nonce or ""
+            before = found.get(nonce) or listed.get(nonce) or Offer(nonce, read.timestamp, 0, ())
+            found[nonce] = before.replace(messages=(*before.messages, message_id))
+    return list(found.values())

@@ -1,7 +1,7 @@
-"""A mailbox directory, opened: its parts act on it.
+"""A mailbox directory, found and opened: its parts act on it.
 
-Belongs here: the directory, its logs and configuration, the clock. ``mailbox.sending``, ``mailbox.delivery`` and
-``mailbox.registry`` each take it; ``mailbox.facade`` holds all of them.
+Belongs here: the search for it (callers check who made it), its logs and configuration, the clock. ``mailbox.sending``,
+``mailbox.delivery`` and ``mailbox.registry`` each take it; ``mailbox.facade`` holds all of them.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ from ..config import config as configuration
 from ..core.address import uuid_of
 from ..core.records import USER
 from ..core.roster import ALIVE
+from ..core.text import typed
+from ..errors import NoMailbox
+from ..identity.client_variables import SERVICES
 from ..store.files import paths, system
 from ..store.locks.lock import WAIT
 from ..store.log import logs
-from ..store.user_state.hosts import HostRecords
+from ..store.user_state.processes import HostRecords
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -272,3 +275,40 @@ class OpenMailbox:
     def state(self) -> InboxState:
         """Return the live logs, folded."""
         return self.logs.state(self.config.ttls)
+
+
+def locate_mailbox(given: str | None, environ: Mapping[str, str], start: str | None = None) -> tuple[str, bool]:
+    """Return the mailbox to use, and whether ``--dir`` or ``AGENT_MAILBOX_DIR`` named it. Else it is the nearest from
+    ``start`` (default: the working directory) upwards. Raises ``NoMailbox``, and ``StorageFailed`` if its messages log
+    was removed.
+
+    A variable with a relative path names a mailbox of each directory: it is found there, as without the variable. In a
+    client's background service the variable is another terminal's, and does not count.
+    """
+    variable = environ.get("AGENT_MAILBOX_DIR") if environ.keys().isdisjoint(SERVICES) else None
+    if given or (variable and variable.startswith("/")):
+        return given or variable or "", True
+    begin = system.real_directory(start) if start else working_directory()
+    found = system.absolute(system.join(working_directory(), variable)) if variable else paths.find(begin)
+    if found is not None and (real := paths.strays(found, environ)) is not None:
+        raise NoMailbox(
+            f"{found} is {real}, through a link that your `agent-mailbox init` did not record",
+            f"if it is to be this project's, too, the person runs `agent-mailbox init {typed(found)}`",
+        )
+    if found is None:
+        if (gone := paths.remnant(begin, environ)) is not None:
+            raise paths.lost(gone)
+        raise NoMailbox(
+            "no mailbox here or above",
+            "run `agent-mailbox init` to make one, or name one with --dir or AGENT_MAILBOX_DIR",
+        )
+    return found, False
+
+
+def working_directory() -> str:
+    """Return the working directory; raises ``NoMailbox`` if it is gone."""
+    try:
+        return system.getcwd()
+    except OSError:  # such as that of a worktree that was removed
+        hint = "change to a directory that is there, or name the mailbox with --dir or AGENT_MAILBOX_DIR"
+        raise NoMailbox("the working directory is gone", hint) from None

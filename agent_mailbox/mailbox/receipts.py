@@ -10,15 +10,14 @@ from __future__ import annotations
 from ..core import claims, codec, proofs
 from ..core.records import Read, Record
 from ..store.log.stamps import EVERYONE
-from ..store.polling import offers
+from .delivery import Offer, load_offers, recall_offers, save_offers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from ..core.records import Message
-    from ..store.polling.offers import Offer
-    from .delivery import Delivery
+    from .delivery import Delivery, Offer
     from .opened import OpenMailbox
 
 
@@ -40,15 +39,15 @@ def settle(
     locked, and ``StorageFailed``.
     """
     with desk.logs.delivery(session_id):
-        open_offers = (offers.recalled if recall else offers.load)(desk.logs, session_id)
+        open_offers = (recall_offers if recall else load_offers)(desk.logs, session_id)
         if not open_offers:
             return False
         if recall:  # should this fail, the hooks that follow know of them
-            offers.save(desk.logs, session_id, open_offers)
+            save_offers(desk.logs, session_id, open_offers)
         verdict, now = judge(open_offers), desk.now()
         events = dict.fromkeys(verdict.seen, "seen") | dict.fromkeys(verdict.lost, "release")
         if verdict.lost and not recall:  # mail that was acked meanwhile must not be given back
-            known = {offer.nonce: offer for offer in offers.recalled(desk.logs, session_id)}
+            known = {offer.nonce: offer for offer in recall_offers(desk.logs, session_id)}
             open_offers = [known.get(offer.nonce, offer.replace(messages=())) for offer in open_offers]
         lines = [
             codec.spell_read(Read(message_id, session_id, now, events[offer.nonce], None, offer.nonce))
@@ -62,7 +61,7 @@ def settle(
                 log.append(lines, EVERYONE if verdict.lost else (), [proof] * len(lines))
                 log.sync()
         left = [offer for offer in open_offers if offer.nonce not in events and offer.nonce not in verdict.unknown]
-        offers.save(desk.logs, session_id, left)
+        save_offers(desk.logs, session_id, left)
         return bool(left)
 
 
@@ -82,7 +81,7 @@ def take_back(delivery: Delivery, session_id: str, held: Callable[[Sequence[Offe
     seen = {(read.message_id, read.nonce) for read in records if read.event == "seen"}
     given = {read.message_id: read for read in records if read.event == "read"}  # the last counts
     mine = {i: read for i, read in given.items() if read.nonce and (i, read.nonce) not in seen}
-    found = {nonce: offers.Offer(nonce, read.timestamp, 0, ()) for read in mine.values() if (nonce := read.nonce)}
+    found = {nonce: Offer(nonce, read.timestamp, 0, ()) for read in mine.values() if (nonce := read.nonce)}
     nonces = held([*found.values()]) if found else frozenset()
     if not nonces:
         return

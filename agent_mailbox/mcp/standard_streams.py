@@ -15,9 +15,9 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from ..cli import output
 from ..core.codec import BOM
 from ..errors import BadData, Busy
-from ..store.files import output_reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +88,7 @@ class OutputStream(io.TextIOBase):
                 except BlockingIOError:  # another process that holds the pipe filled it
                     continue
         message = json.loads(text)
-        if "method" not in message and output_reader.why_untaken(self._fd, TAKEN) is None:
+        if "method" not in message and output.why_untaken(self._fd, TAKEN) is None:
             self._taken(message.get("id"))
         return len(text)
 

@@ -18,10 +18,9 @@ from ..core.showing import message_frame, thread_blocks
 from ..core.text import clipped, neutral
 from ..errors import MailboxError, Malformed
 from ..mailbox import agents, arrivals, parents
-from ..mailbox.delivery import Delivery, Offering
+from ..mailbox.delivery import Delivery, Offering, load_offers
 from ..mailbox.facade import Mailbox
 from ..mailbox.queries import Library
-from ..store.polling import offers
 from . import board_tools
 from .call_context import CallContext
 from .tool_schemas import MOST, TOOLS, ToolAnswer, checked_arguments
@@ -96,7 +95,7 @@ def _check_mail(app: CallContext, desk: Mailbox, given: Given, write: Write) -> 
     """Show unread mail, as much as there is room for; it is recorded as read once the client has it."""
     me, limit = app.acting_session(given.get("session"), desk), given.get("limit", MOST)
     room = desk.config.hook_tokens * TOKEN
-    offer = Offering(None, 0, "", {}, set(), quiet=not offers.load(desk.logs, me))
+    offer = Offering(None, 0, "", {}, set(), quiet=not load_offers(desk.logs, me))
 
     def choose_items(items: list[Item]) -> Sequence[Item]:
         return _fitting_items(items[:limit], desk.logs.read_roster(), room, desk.directory)

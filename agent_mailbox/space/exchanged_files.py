@@ -17,7 +17,7 @@ from ..core.line_forms import may_have
 from ..core.records import BadLine, Record
 from ..errors import MailboxError
 from ..store.attachments import attachment_files
-from ..store.files import cache, system
+from ..store.files import small_files, system
 from ..store.files.lines import boundary, lines_of
 from .space import PLACE
 
@@ -75,7 +75,7 @@ class ExchangedFiles:
                 self._told(f"attached files: {error.what}")
             self._said = error.what
         if self._state_to_save() != before:
-            cache.save(self._path, codec.dumps(self._state_to_save()).encode())
+            small_files.save_derived(self._path, codec.dumps(self._state_to_save()).encode())
 
     def _read_new_messages(self, now: int) -> None:
         """Note the files of new messages."""
@@ -146,7 +146,7 @@ class ExchangedFiles:
         return {**marks, "wanted": wanted, "due": [*self.due], "ours": dict(self.ours)}
 
     def _load_state(self) -> None:
-        body = cache.load(self._path)
+        body = small_files.load_derived(self._path)
         found = codec.parse(body, len(body)) if body is not None else None
         if isinstance(found, dict):
             self._inode, self._place, self._swept = found["inode"], found["place"], found["swept"]
@@ -158,7 +158,7 @@ def awaited_files(logs: Logs) -> set[str]:
     """Return the stored names of the files that are on their way to this machine, as its replicator last knew."""
     if not logs.is_shared or logs.custody is None:
         return set()
-    body = cache.load(logs.custody.path(PLACE, STATE))
+    body = small_files.load_derived(logs.custody.path(PLACE, STATE))
     found = codec.parse(body, len(body)) if body is not None else None
     return set(found["wanted"]) if isinstance(found, dict) else set()
 

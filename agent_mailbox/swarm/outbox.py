@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..core import codec, expiry, instant
+from ..core import address, codec, instant
 from ..core.address import TAG, is_remote, swarm_of
 from ..core.compose import Draft
 from ..core.line_forms import may_have
@@ -265,7 +265,7 @@ class Outbox:
         given = parcel.event.get("expires_at")
         if given is not None:
             return min(queued_at + LONGEST, instant.parse(given))
-        hours = self.mailbox.config.ttls.get(TAG, expiry.DEFAULT_TTL[TAG])
+        hours = self.mailbox.config.ttls.get(TAG, address.DEFAULT_TTL[TAG])
         return queued_at + (LONGEST if hours is None else min(LONGEST, int(hours * instant.HOUR)))
 
     def report_failure(self, parcel: Parcel, peer: str, why: str) -> None:

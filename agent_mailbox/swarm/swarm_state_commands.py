@@ -9,13 +9,14 @@ import sys
 
 import click
 
-from ..cli import mail_output, standard_input
+from ..cli import mail_output
 from ..cli.group import CommandGroup
 from ..cli.options import CommandWithOptions
 from ..cli.output import write_bytes
 from ..core import instant
 from ..core.codec import BOM
 from ..errors import BadData, Malformed, Refused
+from ..store.files import standard_input
 from .home import write_new
 from .swarm_commands import swarm
 from .swarm_context import SwarmContext, with_door

@@ -26,9 +26,8 @@ from ..core.roster import DEAD
 from ..core.showing import message_frame
 from ..core.text import clipped, neutral, typed
 from ..errors import Busy, Refused
-from ..mailbox.delivery import Delivery
+from ..mailbox.delivery import Delivery, recall_offers
 from ..store.log.stamps import EVERYONE
-from ..store.polling import offers
 from . import format as form
 from . import team_files, transcripts
 from .members import members_here
@@ -115,7 +114,7 @@ class Outward:
             for member in (*self._team.names, *team_files.inbox_names(self._where, self._team.name))
         }
         for session_id, member in mine.items():
-            for offer in offers.recalled(self._mailbox.logs, session_id):
+            for offer in recall_offers(self._mailbox.logs, session_id):
                 self._offers.append(_Offer(offer.nonce, member, offer.messages, ours=False))
 
     def deliver_once(self) -> LookResult:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from ..core.roster import DEAD
 from ..errors import MailboxError
+from ..mailbox.delivery import OFFERS
 from ..store.files import paths, system
 from ..store.files.board import TASKS, TREES, Board, is_past
 from ..store.files.edits import TOLD, Edits
 from ..store.files.small_files import list_names, remove_if_possible
 from ..store.locks.lock import FileLock
 from ..store.log.stamps import QUIET, WOKEN
-from ..store.polling.offers import OFFERS
 from ..store.polling.poll import CURSORS
 from ..store.user_state.work_trees import BESIDE
 

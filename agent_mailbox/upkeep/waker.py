@@ -19,9 +19,8 @@ from ..store.files.small_files import read_file, replace_file
 from ..store.locks.lock import FileLock
 from ..store.log import events
 from ..store.log.proof_view import add_proof
-from ..store.user_state import whereabouts
-from ..store.user_state.hosts import HostRecords
-from ..store.user_state.whereabouts import Whereabouts
+from ..store.user_state import processes
+from ..store.user_state.processes import HostRecords, Whereabouts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -59,7 +58,7 @@ def _wanted_agents(mailbox: Mailbox) -> Iterator[tuple[Agent, Message]]:
     """Yield the frozen agents with the mail that may start each."""
     roster, hosts = mailbox.logs.read_roster(), HostRecords(mailbox.logs.trail.kept())
     for agent in waking.sleepers(roster):
-        where = whereabouts.of(agent.session_id, mailbox.logs.trail.kept()) or Whereabouts()
+        where = processes.find_whereabouts(agent.session_id, mailbox.logs.trail.kept()) or Whereabouts()
         if where.mailbox != system.real_directory(mailbox.directory) or agent.session_id.startswith("-"):
             continue  # not started here, or by no hook
         if any(map(hosts.is_living, hosts.hosting(agent.session_id))):
@@ -84,7 +83,7 @@ def _proven_among(mailbox: Mailbox, wanted: Mapping[str, Message]) -> list[str]:
 
 def _start_program(mailbox: Mailbox, agent: Agent, words: tuple[str, ...]) -> str:
     """Start the person's program for an agent, and leave it; return why it could not, or nothing."""
-    where = whereabouts.of(agent.session_id, mailbox.logs.trail.kept()) or Whereabouts()
+    where = processes.find_whereabouts(agent.session_id, mailbox.logs.trail.kept()) or Whereabouts()
     values = {"session": agent.session_id, "client": where.client, "cwd": where.directory}
     nothing, error = subprocess.DEVNULL, ""
     try:

@@ -12,7 +12,7 @@ from agent_mailbox.config import config_file
 from agent_mailbox.config.config import Config
 from agent_mailbox.config.own_config import OwnConfig
 from agent_mailbox.core import brake, waking
-from agent_mailbox.core.expiry import DEFAULT_TTL
+from agent_mailbox.core.address import DEFAULT_TTL
 from agent_mailbox.swarm import swarm_settings
 from agent_mailbox.upkeep import notify
 

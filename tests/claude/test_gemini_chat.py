@@ -11,7 +11,7 @@ from agent_mailbox.clients.hooks import gemini_chat
 from agent_mailbox.clients.permission import gemini_tools
 from agent_mailbox.clients.transcript import ERASED, OPEN, PASSED, SEEN, SHOWN
 from agent_mailbox.core import instant
-from agent_mailbox.store.polling.offers import Offer
+from agent_mailbox.mailbox.delivery import Offer
 from tests.helpers import READS, Post, each
 
 if TYPE_CHECKING:

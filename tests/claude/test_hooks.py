@@ -20,7 +20,7 @@ from agent_mailbox.clients import texts
 from agent_mailbox.clients.hooks import session
 from agent_mailbox.core import address, given_names
 from agent_mailbox.core.given_names import NAMES
-from agent_mailbox.store.user_state.whereabouts import Whereabouts
+from agent_mailbox.store.user_state.processes import Whereabouts
 from tests.helpers import (
     HEARTBEATS,
     MESSAGES,

@@ -14,9 +14,9 @@ import pytest
 from agent_mailbox.clients import transcript
 from agent_mailbox.clients.client_input import ClientInput
 from agent_mailbox.clients.hooks import receipt_rules
+from agent_mailbox.mailbox.delivery import Offer
 from agent_mailbox.mailbox.receipts import Settlement
 from agent_mailbox.store.log.logs import Logs
-from agent_mailbox.store.polling import offers
 from tests.claude.test_hooks import ME, Client
 from tests.helpers import MESSAGES, READS, Post, record, stamp
 
@@ -413,7 +413,7 @@ def test_a_transcript_that_cannot_be_read_for_the_moment_tells_nothing(
 
     monkeypatch.setattr(transcript.system, "open", refuse)
     call = ClientInput(event="Stop", session_id=ME, cwd="/", conversation=str(tmp_path / "t.jsonl"))
-    settlement = receipt_rules.make_judge(call, "")([offers.Offer("abcdef", 1, 0, ("m",))])
+    settlement = receipt_rules.make_judge(call, "")([Offer("abcdef", 1, 0, ("m",))])
     assert settlement == Settlement(unknown=frozenset(["abcdef"] if concludes else []))
 
 

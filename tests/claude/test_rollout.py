@@ -11,7 +11,7 @@ from agent_mailbox.clients import client_input
 from agent_mailbox.clients.hooks import rollout
 from agent_mailbox.clients.transcript import OPEN, PASSED, SEEN, SHOWN
 from agent_mailbox.core import instant
-from agent_mailbox.store.polling.offers import Offer
+from agent_mailbox.mailbox.delivery import Offer
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.core.given_names import NAMES
-from agent_mailbox.store.user_state.hosts import SERVED, SOCKET, HostRecords
+from agent_mailbox.store.user_state.processes import SERVED, SOCKET, HostRecords
 from tests.helpers import MESSAGES, ROSTER, refused
 from tests.surroundings import Client, line
 

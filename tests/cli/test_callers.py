@@ -17,10 +17,10 @@ from agent_mailbox import Mailbox
 from agent_mailbox.cli import reserved
 from agent_mailbox.commands import send_commands
 from agent_mailbox.errors import NOT_YOU
-from agent_mailbox.identity import callers, client_processes
+from agent_mailbox.identity import callers, client_processes, hook_calls
 from agent_mailbox.store.files import paths
 from agent_mailbox.store.user_state import processes
-from agent_mailbox.store.user_state.hosts import PIPE, SESSIONS, SOCKET, HostRecords
+from agent_mailbox.store.user_state.processes import PIPE, SESSIONS, SOCKET, HostRecords
 from tests.door import switches
 from tests.helpers import MESSAGES, ROOT, ROSTER, copy_package, refused, stamp, until
 from tests.surroundings import NOBODY_SAID, Client, at_terminal, kind, line, who, words
@@ -321,7 +321,7 @@ def test_a_hook_that_a_command_calls_is_refused(post: Post, worker: Client, sess
 def test_only_an_end_of_the_client_s_own_pair_proves_it(tmp_path: Path) -> None:
     """A connection to a socket on which the client listens has its credentials, too, but has a name."""
     mine, theirs = socket.socketpair()
-    assert processes.maker(theirs.fileno()) == os.getpid()
+    assert hook_calls.maker_of(theirs.fileno()) == os.getpid()
     path = str(tmp_path / "listening")
     with mine, theirs, socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as connected:
         server.bind(path)
@@ -329,9 +329,9 @@ def test_only_an_end_of_the_client_s_own_pair_proves_it(tmp_path: Path) -> None:
         connected.connect(path)
         accepted, _ = server.accept()
         with accepted:
-            assert [processes.maker(one.fileno()) for one in (connected, accepted)] == [None, None]
+            assert [hook_calls.maker_of(one.fileno()) for one in (connected, accepted)] == [None, None]
     read, write = os.pipe()
-    assert processes.maker(read) is None
+    assert hook_calls.maker_of(read) is None
     for fd in (read, write):
         os.close(fd)
 

@@ -16,7 +16,7 @@ import pytest
 from agent_mailbox.commands import widened_output
 from agent_mailbox.core.control.messages import PermissionRequest
 from agent_mailbox.mailbox.opened import OpenMailbox
-from agent_mailbox.store.user_state import whereabouts
+from agent_mailbox.store.user_state import processes
 from tests.control_desk import ControlDesk
 from tests.helpers import MESSAGES, PATIENCE, Post, record, refused, refused_both, stamp, until
 
@@ -768,7 +768,7 @@ def test_an_order_to_a_session_that_nothing_binds_is_warned_of(post: Post) -> No
     post.register("plain")
     for name, word in (("open", "cursor"), ("closed", "codex")):
         post.register(name)
-        whereabouts.note(name, whereabouts.Whereabouts(client=word), str(post.user_state))
+        processes.note_whereabouts(name, processes.Whereabouts(client=word), str(post.user_state))
     expected = {"plain": "no client's hooks ask us before its tools", "open": "Cursor CLI asks nobody", "closed": ""}
     for name, why in expected.items():
         done = post.call("control", "mode", name, "safe", "--session", "user")

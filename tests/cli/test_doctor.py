@@ -21,10 +21,10 @@ from agent_mailbox.core import codec
 from agent_mailbox.core.records import Message, Read
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.store.archive import rotation
-from agent_mailbox.store.files import cache, mounts
+from agent_mailbox.store.files import mounts, small_files
 from agent_mailbox.store.log.stamps import STARTED
 from agent_mailbox.store.projection import index_keys
-from agent_mailbox.store.user_state import bindings, whereabouts
+from agent_mailbox.store.user_state import bindings, processes
 from agent_mailbox.upkeep import doctor
 from tests.faults.killing import killed
 from tests.helpers import ARCHIVE, HEARTBEATS, MESSAGES, READS, ROOT, ROSTER, Post, record, refused, stamp
@@ -176,17 +176,17 @@ def test_a_cursor_that_answers_otherwise_is_a_problem(used: Post) -> None:
     mailbox = Mailbox(str(used.box))
     mailbox.deliver("cat", lambda items: items[:1])
     path = mailbox.logs.cache("cursors", "cat")
-    saved = codec.parse(cache.load(path) or b"")
+    saved = codec.parse(small_files.load_derived(path) or b"")
     assert isinstance(saved, dict)
     assert saved["pending"]
     assert told(used) == ([], [])
-    cache.save(path, codec.dumps({**saved, "pending": []}).encode())
+    small_files.save_derived(path, codec.dumps({**saved, "pending": []}).encode())
     assert used.unread("cat") == []
     problems, _ = told(used)
     assert [p[:3] for p in problems] == [(".cache/cursors/cat", None, "remove derived file")]
     assert told(used, "--repair") == ([], [])
     assert len(used.unread("cat")) == 1
-    cache.save(path, codec.dumps({**saved, "messages": 7}).encode())
+    small_files.save_derived(path, codec.dumps({**saved, "messages": 7}).encode())
     assert told(used) == ([], [])
     assert len(used.unread("cat")) == 1
 
@@ -200,9 +200,9 @@ def rollbook(post: Post) -> Path:
 def test_a_rollbook_that_tells_another_roster_is_a_problem(used: Post) -> None:
     """Bob would hold another role than the log gives him."""
     path = str(rollbook(used))
-    body = cache.load(path)
+    body = small_files.load_derived(path)
     assert body is not None
-    cache.save(path, body.replace(b"role:builder", b"role:burglar"))
+    small_files.save_derived(path, body.replace(b"role:builder", b"role:burglar"))
     problems, _ = told(used)
     assert (os.path.relpath(path, used.box), None, "remove derived file") in [p[:3] for p in problems]
     assert told(used, "--repair") == ([], [])
@@ -239,7 +239,7 @@ def test_derived_files_nobody_would_trust_are_notes(used: Post) -> None:
     """The doctor gives a derived file that is torn or of another version as a note, not as a problem."""
     for path in (used.file(".cache/cursors/bob"), rollbook(used)):
         name = os.path.relpath(path, used.box)
-        path.write_bytes(path.read_bytes().replace(cache.VERSION, b"agent-mailbox 99"))
+        path.write_bytes(path.read_bytes().replace(small_files.VERSION, b"agent-mailbox 99"))
         problems, notes = told(used)
         assert problems == []
         assert [(n[0], "another version (99)" in n[3]) for n in notes] == [(name, True)]
@@ -576,7 +576,9 @@ def test_another_tool_s_hook_that_may_change_what_our_rules_let_pass_is_a_note(p
     settle(post.cwd, {**settings, "hooks": {**settings["hooks"], **others, **quiet}}, "settings.local.json")
     post.register("worker", "--lead", "boss")
     assert not [note for note in told(post)[1] if "another tool's hook" in note[3]]
-    whereabouts.note("worker", whereabouts.Whereabouts(directory=str(post.cwd), client="claude"), str(post.user_state))
+    processes.note_whereabouts(
+        "worker", processes.Whereabouts(directory=str(post.cwd), client="claude"), str(post.user_state)
+    )
     ordered = post.call("control", "policy", "worker", "--deny", "Bash(touch:*)", "--session", "boss")
     assert ordered.stderr.count("has a hook that may change a call of worker after the rules judged it") == 1
     problems, notes = told(post)

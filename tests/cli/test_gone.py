@@ -21,7 +21,7 @@ from agent_mailbox.mailbox import absence
 from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.mailbox.opened import MANY_HOLDERS
 from agent_mailbox.store.user_state import processes
-from agent_mailbox.store.user_state.hosts import DIRECTORY
+from agent_mailbox.store.user_state.processes import DIRECTORY
 from tests.helpers import DOOR, MESSAGES, READS, ROSTER, Result, record, until
 from tests.surroundings import NOBODY_SAID, Client, at_terminal, line, words
 

@@ -20,7 +20,7 @@ from agent_mailbox.core.clocks import ClockDoubt
 from agent_mailbox.core.instant import HOUR
 from agent_mailbox.errors import Refused
 from agent_mailbox.mailbox.facade import Mailbox
-from agent_mailbox.store.files import cache
+from agent_mailbox.store.files import small_files
 from agent_mailbox.upkeep import steward as stewards
 from tests.helpers import (
     ARCHIVE,
@@ -227,7 +227,7 @@ def test_a_doubt_that_is_no_doubt_counts_as_none(untouched: Post) -> None:
     refused(untouched.call("steward", "run"), 1)
     path = str(untouched.file(".cache/steward-clock"))
     for text in (b"[]", b"{}", b'{"now":"x","boot":"","up":0,"newest":0,"steady":0}', b"torn"):
-        cache.save(path, text)
+        small_files.save_derived(path, text)
         refused(untouched.call("steward", "run"), 1, "40 days ahead")
 
 

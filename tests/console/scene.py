@@ -19,8 +19,8 @@ from agent_mailbox.core.records import Read
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.mailbox.opened import OpenMailbox, wall_clock
-from agent_mailbox.store.user_state import whereabouts
-from agent_mailbox.store.user_state.whereabouts import Whereabouts
+from agent_mailbox.store.user_state import processes
+from agent_mailbox.store.user_state.processes import Whereabouts
 from tests.control_desk import ControlDesk
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def _transcript(scene: Scene) -> None:
         lines.append(json.dumps(event) + "\n")
     path.write_text("".join(lines))
     where = Whereabouts(client="claude", conversation=str(path))
-    whereabouts.note(mine, where, scene.mailbox.logs.trail.kept())
+    processes.note_whereabouts(mine, where, scene.mailbox.logs.trail.kept())
 
 
 def _present(scene: Scene) -> None:

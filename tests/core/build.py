@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from agent_mailbox.core import proofs
+from agent_mailbox.core.address import DEFAULT_TTL
 from agent_mailbox.core.claims import Reads
-from agent_mailbox.core.expiry import DEFAULT_TTL
 from agent_mailbox.core.inbox import InboxState
 from agent_mailbox.core.instant import HOUR
 from agent_mailbox.core.records import USER, Message, Read, RosterEvent

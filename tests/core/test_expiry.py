@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_mailbox.core import codec
-from agent_mailbox.core.expiry import DEFAULT_TTL, expired, expires_at
-from agent_mailbox.core.inbox import unread
+from agent_mailbox.core.address import DEFAULT_TTL
+from agent_mailbox.core.inbox import expired, expires_at, unread
 from agent_mailbox.core.instant import HOUR
 from agent_mailbox.core.records import Message, RosterEvent
 from agent_mailbox.core.roster import Roster

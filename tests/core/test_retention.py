@@ -7,9 +7,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agent_mailbox.core import codec, inbox, obligations
+from agent_mailbox.core.address import DEFAULT_TTL
 from agent_mailbox.core.claims import Reads
-from agent_mailbox.core.expiry import DEFAULT_TTL, expires_at
-from agent_mailbox.core.inbox import InboxState
+from agent_mailbox.core.inbox import InboxState, expires_at
 from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.keeping.retention import compacted
 from agent_mailbox.core.proofs import BEFORE

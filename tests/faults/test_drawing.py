@@ -22,7 +22,7 @@ def test_a_seed_draws_the_same_changes_each_time_and_another_seed_others():
 
 def test_the_tests_near_a_change_are_those_that_speak_most_of_its_function():
     """A change of expiry is tried by the tests of expiry, and by the judge of the core."""
-    mutant = Drawn(ROOT / "agent_mailbox/core/expiry.py", 1, "", "expires_at", "")
+    mutant = Drawn(ROOT / "agent_mailbox/core/inbox.py", 1, "", "expires_at", "")
     assert {"tests/core/test_expiry.py", "tests/judge"} <= {*near_tests(mutant, 8)}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent_mailbox.store.files import system
-from agent_mailbox.store.user_state.hosts import HostRecords
+from agent_mailbox.store.user_state.processes import HostRecords
 from agent_mailbox.store.user_state.processes import Process as SeenProcess
 from tests.simulation.places import STATE
 

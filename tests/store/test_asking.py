@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_mailbox.core import codec, obligations
+from agent_mailbox.core.address import DEFAULT_TTL
 from agent_mailbox.core.claims import Reads
-from agent_mailbox.core.expiry import DEFAULT_TTL
+from agent_mailbox.mailbox.delivery import Offer, recall_offers
 from agent_mailbox.store.log.logs import Logs
-from agent_mailbox.store.polling import offers
-from agent_mailbox.store.polling.offers import Offer
 from agent_mailbox.store.projection import index_keys, intake, line_facts, open_ends, projection_file
 from agent_mailbox.store.projection.open_ends import read_asks
 from tests.helpers import MESSAGES, READS, ROSTER, stamp
@@ -167,7 +166,7 @@ def test_the_projection_answers_as_the_whole_logs_do(seed: int, tmp_path_factory
             logs = Logs(str(box))
             for who in chance.sample(WHO, 3):
                 agrees(who, read_asks(logs, who, DEFAULT_TTL), logs)
-                assert offers.recalled(logs, who) == recalled_plainly(logs, who)
+                assert recall_offers(logs, who) == recalled_plainly(logs, who)
 
 
 def recalled_plainly(logs: Logs, who: str) -> list[Offer]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.store.files import cache, system
+from agent_mailbox.store.files import small_files, system
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,11 +19,11 @@ def test_what_was_saved_is_loaded_until_somebody_else_writes(tmp_path: Path) -> 
     """Again and again, longer or shorter; a byte from elsewhere, or a changed time, and there is nothing."""
     path = str(tmp_path / "deep" / "file")
     for body in (OLD, b"", NEW * 2, OLD):
-        cache.save(path, body)
-        assert cache.load(path) == body
+        small_files.save_derived(path, body)
+        assert small_files.load_derived(path) == body
     with open(path, "r+b") as file:
         file.write(b"x")
-    assert cache.load(path) is None
+    assert small_files.load_derived(path) is None
 
 
 @pytest.mark.parametrize("at", [0, 1, 4096, 8000])
@@ -33,20 +33,20 @@ def test_a_file_that_is_written_while_it_is_read_is_not_taken(
     """Page by page a read may see the old content first and then the new: that was never written."""
     path = str(tmp_path / "file")
     seals = iter((b"\x90\0\0\0", b"\x91\0\0\0"))  # as many digits each, so that the two contents fit together
-    monkeypatch.setattr(cache.system, "urandom", lambda _: next(seals))
-    cache.save(path, OLD)
+    monkeypatch.setattr(small_files.system, "urandom", lambda _: next(seals))
+    small_files.save_derived(path, OLD)
 
     def interrupted(fd: int, size: int, offset: int) -> bytes:
         if offset == 0:  # the first line, which says how much follows
             return os.pread(fd, size, offset)
         first = os.pread(fd, at, offset)
-        cache.save(path, NEW)
+        small_files.save_derived(path, NEW)
         return first + os.pread(fd, size - at, offset + at)
 
-    monkeypatch.setattr(cache.system, "pread", interrupted)
-    assert cache.load(path) is None
+    monkeypatch.setattr(small_files.system, "pread", interrupted)
+    assert small_files.load_derived(path) is None
     monkeypatch.undo()
-    assert cache.load(path) == NEW
+    assert small_files.load_derived(path) == NEW
 
 
 def test_of_two_who_write_at_once_nobody_s_seal_stands_on_the_other_s_bytes(
@@ -59,21 +59,21 @@ def test_of_two_who_write_at_once_nobody_s_seal_stands_on_the_other_s_bytes(
 
         def meanwhile(fd: int, *, ns: tuple[int, int], other: bytes = second) -> None:
             monkeypatch.setattr(system, "utime", real)
-            cache.save(path, other)
+            small_files.save_derived(path, other)
             real(fd, ns=ns)
 
         monkeypatch.setattr(system, "utime", meanwhile)
-        cache.save(path, first)
-        assert cache.load(path) in (None, first, second)
+        small_files.save_derived(path, first)
+        assert small_files.load_derived(path) in (None, first, second)
         for body in (first, second, b""):
-            cache.save(path, body)
-            assert cache.load(path) == body
+            small_files.save_derived(path, body)
+            assert small_files.load_derived(path) == body
 
 
 def test_a_file_of_which_a_part_was_written_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The disk was full: what stood there before follows the part, and would be taken for the rest."""
     path, write = str(tmp_path / "file"), system.write
-    cache.save(path, b"before" * 101)
+    small_files.save_derived(path, b"before" * 101)
     monkeypatch.setattr(system, "write", lambda fd, data: write(fd, data[: len(data) // 2]))
-    cache.save(path, b"behind" * 100)
-    assert cache.load(path) is None
+    small_files.save_derived(path, b"behind" * 100)
+    assert small_files.load_derived(path) is None

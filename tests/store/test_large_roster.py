@@ -10,8 +10,8 @@ import pytest
 from agent_mailbox.core import codec, line_forms, roster_cache
 from agent_mailbox.core.records import RosterEvent
 from agent_mailbox.core.roster import Roster
-from agent_mailbox.store.files import cache
 from agent_mailbox.store.files import lines as lines_in
+from agent_mailbox.store.files import small_files
 from agent_mailbox.store.log import logs, stamps
 from agent_mailbox.store.log.stamps import EVERYONE, StampFiles
 
@@ -41,17 +41,17 @@ def anew(found: logs.Logs) -> logs.Logs:
 def test_a_change_is_folded_from_the_log_until_there_are_many(many: logs.Logs) -> None:
     """The book stays as it is for one change. Then it is written again, and is that of the whole fold."""
     path = many.rollbook
-    first = cache.load(path)
+    first = small_files.load_derived(path)
     with many.roster.held() as log:
         log.append([registered("new", 1, name="Ann")], EVERYONE)
     found = anew(many).read_roster()
     assert found.find("Ann").session_id == "new"
-    assert cache.load(path) == first
+    assert small_files.load_derived(path) == first
     with many.roster.held() as log:
         log.append([registered(f"more-{n}", 2) for n in range(logs.NEWS // 50)], EVERYONE)
     anew(many).read_roster()
     whole = Roster(logs.parse_roster(many.roster.lines()))
-    assert (cache.load(path) or b"").partition(b"\n")[2] == roster_cache.written(whole)
+    assert (small_files.load_derived(path) or b"").partition(b"\n")[2] == roster_cache.written(whole)
 
 
 @pytest.mark.parametrize("ruin", [b"", b"x" * 64], ids=["cut", "other bytes"])
@@ -78,8 +78,8 @@ def test_the_log_that_a_book_was_not_made_of_is_folded_whole(many: logs.Logs) ->
 
 def test_a_change_reads_the_book_once(many: logs.Logs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Behind its own change a process goes on with the text that it has, as long as the log continues it by little."""
-    read, load = [], cache.load
-    monkeypatch.setattr(logs.cache, "load", lambda path: read.append(path) or load(path))
+    read, load = [], small_files.load_derived
+    monkeypatch.setattr(logs.small_files, "load_derived", lambda path: read.append(path) or load(path))
     found = anew(many)
     for number in range(3):
         with found.roster.held() as log:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_mailbox.core import codec
-from agent_mailbox.core.expiry import DEFAULT_TTL
+from agent_mailbox.core.address import DEFAULT_TTL
 from agent_mailbox.core.roster import Roster
 from agent_mailbox.store.files import lines as read_lines
 from agent_mailbox.store.files.lines import line_at, lines_of

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent_mailbox.core import codec, expiry, instant
+from agent_mailbox.core import address, codec, inbox, instant
 from agent_mailbox.core.records import Message
 from agent_mailbox.core.roster import Roster
 from agent_mailbox.swarm import decisions
@@ -284,7 +284,7 @@ def test_mail_never_ends_before_its_sender_says_so(scene_once: Scene, left: int)
     assert (kept["ttl_hours"], kept["expires_at"]) == (None, instant.text(until_then))
     record = codec.message(wire.dump_json(kept).encode())
     assert isinstance(record, Message)
-    assert expiry.expires_at(record, Roster(), expiry.DEFAULT_TTL) == until_then
+    assert inbox.expires_at(record, Roster(), address.DEFAULT_TTL) == until_then
 
 
 @pytest.fixture(scope="module")

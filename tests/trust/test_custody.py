@@ -19,7 +19,7 @@ from agent_mailbox.errors import Refused
 from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.mailbox.opened import OpenMailbox
 from agent_mailbox.store.archive import roster_compaction
-from agent_mailbox.store.files.cache import TAIL
+from agent_mailbox.store.files.small_files import TAIL
 from agent_mailbox.store.log import custody
 from agent_mailbox.store.log.custody import Kept, LogEnd
 from agent_mailbox.store.log.log import HeldLog

@@ -15,8 +15,8 @@ from ...identity.client_processes import is_codex_server
 from ...known_clients.codex import CODEX
 from ...mailbox.opened import OpenMailbox
 from ...store.files import paths
-from ...store.user_state import processes, whereabouts
-from ...store.user_state.hosts import HostRecords
+from ...store.user_state import processes
+from ...store.user_state.processes import HostRecords
 from ...upkeep.doctor.findings import Problem
 from .. import codex_server
 
@@ -49,7 +49,7 @@ def check_waking(directory: str, environ: Mapping[str, str]) -> Iterator[Problem
 def _why_unwakeable(session_id: str, environ: Mapping[str, str]) -> str:
     """Return why mail does not wake the session; empty if it does, or if it is none of Codex at a terminal."""
     state = paths.state_directory(environ)
-    where, hosts = whereabouts.of(session_id, state), HostRecords(state)
+    where, hosts = processes.find_whereabouts(session_id, state), HostRecords(state)
     living = [host for host in hosts.hosting(session_id) if hosts.is_living(host)]
     if where is None or where.client != CODEX.word or not living:
         return ""

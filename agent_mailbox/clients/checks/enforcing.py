@@ -18,7 +18,7 @@ from ...known_clients.every_client import CLIENTS
 from ...known_clients.known_client import PERMIT
 from ...mailbox.opened import OpenMailbox
 from ...store.files import paths
-from ...store.user_state import whereabouts
+from ...store.user_state import processes
 from ...upkeep.doctor.findings import Problem
 from . import hook_sources
 
@@ -37,7 +37,7 @@ def missing(desk: OpenMailbox, agent: Agent, environ: Mapping[str, str]) -> str:
     me = agent.session_id
     if me == USER or me in desk.elsewhere([me]) or any(tag.startswith(_TEAM) for tag in agent.tags):
         return ""
-    where = whereabouts.of(me, paths.state_directory(environ))
+    where = processes.find_whereabouts(me, paths.state_directory(environ))
     if where is None or not where.client:
         return "" if agent.client else "no client's hooks ask us before its tools"
     client = next((one for one in CLIENTS if one.word == where.client), None)
@@ -58,7 +58,7 @@ def warnings(desk: OpenMailbox, sessions: Collection[str], environ: Mapping[str,
 
 
 def _changing_hooks(session_id: str, name: str, environ: Mapping[str, str]) -> Iterator[str]:
-    where = whereabouts.of(session_id, paths.state_directory(environ))
+    where = processes.find_whereabouts(session_id, paths.state_directory(environ))
     if where is None or where.client != CLAUDE_CODE.word or not where.directory:
         return
     for source in hook_sources.find_sources({where.directory: None}, where.directory, environ):

@@ -15,7 +15,7 @@ from ...identity import background_jobs
 from ...known_clients.claude_code import CLAUDE_CODE
 from ...store.files import paths, system
 from ...store.user_state import processes
-from ...store.user_state.hosts import SERVED, HostRecords
+from ...store.user_state.processes import SERVED, HostRecords
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

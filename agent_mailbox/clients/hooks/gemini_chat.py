@@ -24,7 +24,7 @@ from ..transcript import ERASED, MAX_LINE, OPEN, PASSED, SEEN, SHOWN, is_whole_c
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ...store.polling.offers import Offer
+    from ...mailbox.delivery import Offer
 
 _OPENS, _CLOSES = "<hook_context>", "</hook_context>"
 

@@ -14,12 +14,12 @@ from ...core.text import ascii_json, clipped, neutral
 from ...errors import Busy, MailboxError
 from ...known_clients.claude_code import CLAUDE_CODE
 from ...known_clients.copilot_cli import COPILOT_CLI
+from ...known_clients.every_client import INSTALLED
 from ...known_clients.known_client import AFTER_TOOL, AFTER_TOOLS, BEFORE_TOOL, FILES, PERMISSION, PERMIT, STOP_FAILURE
-from ...mailbox.delivery import Offering
-from ...store.files import cache, system
+from ...mailbox.delivery import Offering, load_offers
+from ...store.files import small_files, system
 from ...store.files.paths import CONFIG
 from ...store.files.watched import Watched
-from ...store.polling import offers
 from .. import budget
 from ..client_input import ClientInput
 
@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 
     from ...core.inbox import Item
     from ...core.records import Message
-    from ...mailbox.delivery import Delivery
+    from ...mailbox.delivery import Delivery, Offer
     from ...mailbox.opened import OpenMailbox
-    from ...store.polling.offers import Offer
 
     Answer = Callable[[str], dict[str, Any]]
 
@@ -77,7 +76,7 @@ class Hook(Record):
     def enter_session(self, source: str) -> list[str]:
         """Enter the session (``session.enter_session``), and make its later commands know who they are. Returns the
         lines to tell it."""
-        from ...store.user_state.whereabouts import Whereabouts
+        from ...store.user_state.processes import Whereabouts
         from . import session  # once or twice in a session's life
 
         where = Whereabouts(directory=self.call.cwd, client=self.call.word, conversation=self.call.conversation)
@@ -104,7 +103,7 @@ class Hook(Record):
 
         ``again``: tell it once more."""
         why = self.desk.logs.broken()
-        if why is None or (cache.load(self._alarm_path()) == why.encode() and not again):
+        if why is None or (small_files.load_derived(self._alarm_path()) == why.encode() and not again):
             return []
         return [f"{why}; nothing here counts as proven until your person ran `agent-mailbox doctor --trust`"]
 
@@ -113,7 +112,7 @@ class Hook(Record):
 
     def _alarm_was_shown(self) -> None:
         if (why := self.desk.logs.broken()) is not None:
-            cache.save(self._alarm_path(), why.encode())
+            small_files.save_derived(self._alarm_path(), why.encode())
 
     def framed_alarm(self) -> list[str]:
         """Return that line as a hook beside the session's start shows it."""
@@ -139,7 +138,7 @@ class Hook(Record):
 
     def open_offers(self) -> list[Offer]:
         """Return the deliveries whose fate the transcript will tell."""
-        return offers.load(self.desk.logs, self.call.session_id) if self.call.conversation else []
+        return load_offers(self.desk.logs, self.call.session_id) if self.call.conversation else []
 
     def settle_offers(self, pauses: Sequence[float] = (), *, returns: bool = False) -> bool:
         """Settle earlier deliveries, as far as the transcript tells; returns whether any is left open. While one is,
@@ -190,12 +189,12 @@ class Hook(Record):
 
     def count_kept_turns(self) -> int:
         """Return how often in a row mail has kept the model from stopping."""
-        return int(cache.load(self._counter_path()) or 0)
+        return int(small_files.load_derived(self._counter_path()) or 0)
 
     def count_turns(self, turns: int) -> None:
         """Keep that number."""
         if turns or system.exists(self._counter_path()):
-            cache.save(self._counter_path(), b"%d" % turns)
+            small_files.save_derived(self._counter_path(), b"%d" % turns)
 
     def _counter_path(self) -> str:
         return self.desk.logs.cache("chains", self.call.session_id)
@@ -289,7 +288,7 @@ class Hook(Record):
 
 def answer_event(hook: Hook) -> None:
     """Do what the event asks for. A subagent's hooks do nothing: it must not consume its parent's mail."""
-    if hook.call.client is not None and not hook.call.client.is_installed:
+    if hook.call.client is not None and hook.call.client not in INSTALLED:
         return  # it runs another client's hooks, and may drop the mail that these show
     if hook.call.agent_id is None and hook.call.event not in SILENT:
         check_id(hook.call.session_id)

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ...store.polling.offers import Offer
+    from ...mailbox.delivery import Offer
     from ..client_input import ClientInput
 
 

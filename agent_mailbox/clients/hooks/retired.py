@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...core import frame
 from ...core.text import clipped, neutral, typed
-from ...store.files import cache
+from ...store.files import small_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ def tell_once(desk: OpenMailbox, session_id: str, program: str, command: str, wr
     """Write the line for a retired session, unless it was told already, or this ``command`` of its own retired it."""
     roster = desk.logs.read_roster()
     agent, told = roster.get(session_id), desk.logs.cache(KEPT, session_id)
-    if agent is None or cache.load(told) == b"%d" % agent.changed or _VERB in command:
+    if agent is None or small_files.load_derived(told) == b"%d" % agent.changed or _VERB in command:
         return
     heirs = [heir for heir in roster.heirs(session_id) if heir != session_id]
     goes = f"{frame.name_of(heirs[-1], roster)} continues it" if heirs else "its mail waits for nobody"
@@ -36,4 +36,4 @@ def tell_once(desk: OpenMailbox, session_id: str, program: str, command: str, wr
         f"agent-mailbox: this session, {frame.name_of(session_id, roster)}, was retired on"
         f" {frame.when(agent.changed)}{why}. It gets no mail, and {goes}. To come back: {back}"
     )
-    cache.save(told, b"%d" % agent.changed)
+    small_files.save_derived(told, b"%d" % agent.changed)

@@ -22,7 +22,7 @@ from ..transcript import MAX_LINE, OPEN, PASSED, SEEN, SHOWN, is_whole_check, re
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ...store.polling.offers import Offer
+    from ...mailbox.delivery import Offer
 
 _GIVEN = ("function_call_output", "custom_tool_call_output")
 """The kinds of items that the model did not make, beside messages of others."""

@@ -18,8 +18,8 @@ from ...mailbox import absence, neighbours, unused_names
 from ...mailbox.registry import Registry
 from ...store.files import paths, system
 from ...store.files.small_files import storage_failed
-from ...store.user_state import creation, processes, whereabouts
-from ...store.user_state.whereabouts import Whereabouts
+from ...store.user_state import creation, processes
+from ...store.user_state.processes import Whereabouts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,10 +91,10 @@ def enter_session(
         request = _with_lead(desk, request, known, environ, told)
     _register_wishes(desk, request.replace(client=client), told)
     mailbox, state = "" if "AGENT_MAILBOX_DIR" in environ else desk.directory, paths.state_directory(environ)
-    before = whereabouts.of(session_id, state)
+    before = processes.find_whereabouts(session_id, state)
     if before is not None and before.mailbox not in ("", desk.directory):
         _take_along(session_id, before.mailbox, desk.logs.wait)
-    whereabouts.note(session_id, where.replace(mailbox=mailbox), state)
+    processes.note_whereabouts(session_id, where.replace(mailbox=mailbox), state)
     return [*told, *neighbours.enter(desk, session_id, where.directory)]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...core import codec
-from ...store.files import cache, system
+from ...store.files import small_files, system
 from ...store.files.small_files import note_time, noted_age, read_file, replace_file
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class CopyState:
 def load_state(directory: str) -> CopyState:
     """Return what was saved; the state of a copy that knows nothing if there is no file, or a damaged one."""
     checksum, _, body = (read_file(system.join(directory, STATE)) or b"").partition(b" ")
-    found = codec.parse(body) if checksum == b"%08x" % cache.checksum(body) else None
+    found = codec.parse(body) if checksum == b"%08x" % small_files.checksum(body) else None
     return CopyState(found if isinstance(found, dict) else {})
 
 
@@ -69,4 +69,4 @@ def save_state(directory: str, state: CopyState) -> None:
     """Save the state; raise ``StorageFailed`` if it cannot be written."""
     body = codec.dumps({**vars(state), "damaged": sorted(state.damaged)}).encode()
     path = system.join(directory, STATE)
-    replace_file(path, b"%08x " % cache.checksum(body) + body, durable=False)
+    replace_file(path, b"%08x " % small_files.checksum(body) + body, durable=False)

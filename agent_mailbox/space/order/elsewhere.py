@@ -12,7 +12,7 @@ from ...core import codec
 from ...core.address import check_id
 from ...core.records import Record
 from ...errors import MailboxError
-from ...store.files import cache, system
+from ...store.files import small_files, system
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +46,7 @@ def own_word(logs: Logs, applied: int, now: int) -> bytes:
 
 def load_peers(directory: str) -> list[Elsewhere]:
     """Return the last word of each other machine, as the replicator keeps it in its directory."""
-    body = cache.load(system.join(directory, FILE))
+    body = small_files.load_derived(system.join(directory, FILE))
     found = codec.parse(body) if body is not None else None
     if not isinstance(found, dict):
         return []
@@ -59,7 +59,7 @@ def keep_words(directory: str, words: Mapping[str, bytes], now: int) -> None:
     for machine, word in words.items():
         if (found := _parse_word(word, now)) is not None and (machine in known or len(known) < MACHINES):
             known[machine] = (now, *found)
-    cache.save(system.join(directory, FILE), codec.dumps(known).encode())
+    small_files.save_derived(system.join(directory, FILE), codec.dumps(known).encode())
 
 
 def _parse_word(word: bytes, now: int) -> tuple[int, dict[str, int]] | None:

@@ -23,8 +23,7 @@ from ...core.line_forms import CONTROL
 from ...core.records import Record
 from ...errors import Busy, StorageFailed
 from ..files import paths, system
-from ..files.cache import checksum, tail
-from ..files.small_files import make_file, open_file, read_file, storage_failed
+from ..files.small_files import checksum, make_file, open_file, read_file, storage_failed, tail_checksum
 from ..locks.lock import acquire, deadline
 
 TYPE_CHECKING = False
@@ -48,7 +47,7 @@ _ROSTER = paths.ROSTER.removesuffix(".jsonl")
 class LogEnd(Record):
     """The end of a log as our last writer left it, and what of the log is proven.
 
-    ``inode``, ``size`` and ``checksum`` (``cache.tail``) tell whether the log continues that. ``generation`` counts the
+    ``inode``, ``size`` and ``checksum`` (of its tail) tell whether the log continues that. ``generation`` counts the
     log's replacements; the replacement itself wrote the lines before ``base``. ``count`` and ``digest`` cover all
     deciding lines, in their order. Lines before ``before`` are older than the record, or retell such lines.
 
@@ -71,10 +70,11 @@ class LogEnd(Record):
 
     def continues(self, fd: int) -> bool:
         """Return whether the open log continues this entry."""
-        there = system.fstat(fd)
         if not self.size:
             return True
-        return there.st_ino == self.inode and there.st_size >= self.size and tail(fd, self.size) == self.checksum
+        there = system.fstat(fd)
+        is_grown = there.st_ino == self.inode and there.st_size >= self.size
+        return is_grown and tail_checksum(fd, self.size) == self.checksum
 
     def difference(self, fd: int | None) -> str:
         """Return in words how an open log, or a missing one, differs from this entry, which it does not continue."""
@@ -91,7 +91,7 @@ class LogEnd(Record):
         """Return the entry of the open log that ends there; unchanged if another writer noted more, or replaced it."""
         if self.inode not in (0, inode) or self.size >= size:
             return self
-        return self.replace(inode=inode, size=size, checksum=tail(fd, size))
+        return self.replace(inode=inode, size=size, checksum=tail_checksum(fd, size))
 
 
 _EMPTY = LogEnd()
@@ -376,6 +376,6 @@ def left(path: str, entry: LogEnd | None = None) -> LogEnd:
     try:
         there = system.fstat(fd)
         size = there.st_size
-        return entry.replace(inode=there.st_ino, size=size, checksum=tail(fd, size), base=size)
+        return entry.replace(inode=there.st_ino, size=size, checksum=tail_checksum(fd, size), base=size)
     finally:
         system.close(fd)

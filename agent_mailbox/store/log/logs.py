@@ -14,7 +14,7 @@ from ...core.records import BadLine, Message, Read, RosterEvent
 from ...core.roster import Roster
 from ...core.roster_cache import RosterCache
 from ...errors import Busy, Malformed, StorageFailed
-from ..files import cache, paths, system
+from ..files import paths, small_files, system
 from ..files.lines import boundary, lines_of
 from ..files.small_files import open_file, storage_failed
 from ..locks.lock import WAIT, FileLock, is_held
@@ -201,7 +201,7 @@ class Logs:
         at = inode, size
         if entry.size != size or at != end_of(self.roster.path):
             return None
-        self._book = self.rollbook, cache.load(self.rollbook) or b""
+        self._book = self.rollbook, small_files.load_derived(self.rollbook) or b""
         start = self._book[1].find(b"\n") + 1
         mark, counted = read_head(self._book[1][:start])
         if mark != (*at, entry.checksum) or counted != (entry.generation, entry.count, entry.digest):
@@ -219,8 +219,8 @@ class Logs:
         kept = self._text(fd, end)
         start = kept.find(b"\n") + 1
         at, counted = read_head(kept[:start])
-        if not start or not cache.holds(fd, at) or (view is not None and not view.resume(*counted)):
-            start, at = 0, cache.NOWHERE
+        if not start or not small_files.holds_mark(fd, at) or (view is not None and not view.resume(*counted)):
+            start, at = 0, small_files.NOWHERE
         if start and at[1] >= end:  # another process wrote an event and saved the rollbook since our look at ``end``
             return RosterCache(kept, start)
         roster = RosterCache(kept, start) if start else Roster()
@@ -229,9 +229,9 @@ class Logs:
         is_sound = boundary(fd, end) == end and (view is None or (view.trusted and view.is_whole()))
         if self.derives and is_sound and (len(kept) <= SHORT or end - at[1] >= NEWS or not start):
             told = (0, 0, b"-") if view is None else (view.entry.generation, view.count, view.digest)
-            head = b"%d %d %d %d %d %s\n" % (*cache.mark(fd, end), *told)
+            head = b"%d %d %d %d %d %s\n" % (*small_files.mark_log(fd, end), *told)
             self._book = self.rollbook, head + roster_cache.written(roster)
-            cache.save(*self._book)
+            small_files.save_derived(*self._book)
         return roster
 
     def _text(self, fd: int, end: int) -> bytes:
@@ -241,8 +241,8 @@ class Logs:
         """
         path, (known, text) = self.rollbook, self._book
         at, _ = read_head(text[: text.find(b"\n") + 1])
-        if known != path or not text or not cache.holds(fd, at) or not 0 <= end - at[1] < NEWS:
-            self._book = path, cache.load(path) or b""
+        if known != path or not text or not small_files.holds_mark(fd, at) or not 0 <= end - at[1] < NEWS:
+            self._book = path, small_files.load_derived(path) or b""
         return self._book[1]
 
     def heart(self, session_id: str) -> str:
@@ -404,11 +404,11 @@ class OpenLogs:
         self.messages = self.reads = self.roster = None
 
 
-def read_head(head: bytes) -> tuple[cache.Mark, tuple[int, int, bytes]]:
+def read_head(head: bytes) -> tuple[small_files.Mark, tuple[int, int, bytes]]:
     """Return the mark that a rollbook was made at, and what was counted on the way."""
     words = head.split()
     if len(words) != 6:
-        return cache.NOWHERE, (0, 0, b"-")
+        return small_files.NOWHERE, (0, 0, b"-")
     inode, position, checksum, generation, count = map(int, words[:5])
     return (inode, position, checksum), (generation, count, words[5])
 

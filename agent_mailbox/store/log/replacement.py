@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from ...core.records import Record
 from ..files import system
-from ..files.cache import tail
 from ..files.lines import lines_of
 from ..files.paths import ROSTER
-from ..files.small_files import storage_failed
+from ..files.small_files import storage_failed, tail_checksum
 from .log import Log
 from .proof_view import counted
 from .stamps import EVERYONE, new_epoch
@@ -112,7 +111,7 @@ def _announced(kept: Kept, aside: str, inode: int, size: int, base: int, before:
         retold = base if kept.name == ROSTER.removesuffix(".jsonl") else 0
         retold = retold if before is None else before
         # The inode of an empty log is noted too: a writer of the old log may still note where that one ended.
-        entry = entry.replace(before=retold, inode=inode, size=size, checksum=tail(fd, size))
+        entry = entry.replace(before=retold, inode=inode, size=size, checksum=tail_checksum(fd, size))
     finally:
         system.close(fd)
     kept.announce(entry)

@@ -33,7 +33,7 @@ from ...core.claims import Reads
 from ...core.inbox import InboxState
 from ...core.line_forms import addresses, id_for_others, may_be_about, may_release
 from ...core.records import BadLine, Record
-from ..files import cache, system
+from ..files import small_files, system
 from ..files.lines import boundary, line_at, lines_of
 from ..log.logs import parse_roster
 from ..log.proof_view import add_proof, weigh_message
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ...core.inbox import Item
     from ...core.records import Message, Read, RosterEvent
     from ...core.roster import Roster
-    from ..files.cache import Mark
+    from ..files.small_files import Mark
     from ..log.log import Log
     from ..log.logs import End, Ends, Logs, OpenLogs
     from ..log.proof_view import ProofView
@@ -67,9 +67,9 @@ class Cursor(Record):
     clock that dropped expired mail.
     """
 
-    messages: Mark = cache.NOWHERE
-    reads: Mark = cache.NOWHERE
-    roster: Mark = cache.NOWHERE
+    messages: Mark = small_files.NOWHERE
+    reads: Mark = small_files.NOWHERE
+    roster: Mark = small_files.NOWHERE
     pending: tuple[int, ...] = ()
     relevant: tuple[int, ...] = ()
     words: tuple[str, ...] = ()
@@ -172,7 +172,7 @@ class Poll:
     def save(self) -> None:
         """Save the cursor if it moved."""
         if self._cursor is not None and self._moved:
-            cache.save(self._path, codec.dumps(self._cursor.__dict__).encode())
+            small_files.save_derived(self._path, codec.dumps(self._cursor.__dict__).encode())
 
     def _asked(self, logs: OpenLogs, now: int, adopt: bool) -> list[Item]:
         epoch = self._epoch(logs)
@@ -218,7 +218,7 @@ class Poll:
     # -- is the cursor good? ------------------------------------------------------------------------------------------
 
     def _load(self) -> Cursor | None:
-        body = cache.load(self._path)
+        body = small_files.load_derived(self._path)
         obj = codec.parse(body) if body else None
         if not isinstance(obj, dict):
             return None
@@ -237,7 +237,7 @@ class Poll:
             return False
         marks = (cursor.messages, cursor.reads, cursor.roster)
         files = (logs.messages, logs.reads, logs.roster)
-        if not all(map(cache.holds, files, marks, [inode for inode, _ in logs.ends])):
+        if not all(map(small_files.holds_mark, files, marks, [inode for inode, _ in logs.ends])):
             return False
         if logs.roster is None or cursor.roster[1] == logs.roster_end:
             return True
@@ -360,17 +360,17 @@ def _lines(fd: int | None, kept: Iterable[int], start: int, end: int) -> Iterato
 def _mark(fd: int | None, at: End, before: Mark) -> Mark:
     """Return the mark of an open log at its end, which may be the one ``before``."""
     if fd is None:
-        return cache.NOWHERE
+        return small_files.NOWHERE
     inode, end = at
-    return before if before[:2] == at else cache.mark(fd, boundary(fd, end), inode)
+    return before if before[:2] == at else small_files.mark_log(fd, boundary(fd, end), inode)
 
 
 def _marked(log: Log, position: int) -> Mark:
     fd = log.open()
     if fd is None:
-        return cache.NOWHERE
+        return small_files.NOWHERE
     try:
-        return cache.mark(fd, position)
+        return small_files.mark_log(fd, position)
     finally:
         system.close(fd)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..files import system
 
 if TYPE_CHECKING:
-    from ..files.cache import Mark
+    from ..files.small_files import Mark
     from ..log.logs import Ends, Logs
 
     File = tuple[int, int, int, int, int]

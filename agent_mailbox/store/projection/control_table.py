@@ -41,7 +41,7 @@ from ...core.control.messages import (
 )
 from ...core.line_forms import control_lines
 from ...core.records import Message
-from ..files import cache, system
+from ..files import small_files, system
 from ..files.lines import boundary, line_at, lines_of
 from ..log.logs import end_of
 from ..log.proof_view import mark_foreign_word
@@ -203,7 +203,7 @@ class _OpenTable:
         query = f"SELECT inode, position, checksum, counted FROM sources WHERE name = '{_SOURCE}'"
         *mark, counted = self._db.execute(query).fetchone() or (0, 0, 0, b"0 0 -")
         generation, count, digest = counted.split()
-        if not 0 < mark[1] <= self._end or not cache.holds(self._fd, mark):
+        if not 0 < mark[1] <= self._end or not small_files.holds_mark(self._fd, mark):
             raise Doubt("the log is another")
         if not self._view.resume(int(generation), int(count), digest):
             raise Doubt("it was proven otherwise")
@@ -255,7 +255,7 @@ class _OpenTable:
         self._insert([(SETTLED, number_of_id(""), at, 0, False) for at in over])
         view = self._view
         counted = b"%d %d %s" % (view.entry.generation, view.count, view.digest)
-        mark = cache.mark(self._fd, self._end)
+        mark = small_files.mark_log(self._fd, self._end)
         self._db.execute("INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?, 0, ?)", (_SOURCE, *mark, counted))
         self._opened.save(is_sound=view.is_whole())
 

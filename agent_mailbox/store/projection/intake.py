@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from ...core.records import Record
 from ...core.words import folded, quick_folding
-from ..files import cache, system
+from ..files import small_files, system
 from ..files.lines import boundary, lines_of
 from . import line_facts
 from .index_keys import (
@@ -169,13 +169,13 @@ class Intake:
 
     def is_sound(self) -> bool:
         """Return whether the live logs still hold what was taken in of them, now and before."""
-        return all(cache.holds(fd, mark) for fd, mark in self._marks)
+        return all(small_files.holds_mark(fd, mark) for fd, mark in self._marks)
 
     def _holds(self, source: IndexSource, known: dict[str, list[int]]) -> bool:
         if source.name not in known:
             return source.fd is not None
         at = known[source.name][:3]
-        is_held = source.fd is not None and cache.holds(source.fd, at)
+        is_held = source.fd is not None and small_files.holds_mark(source.fd, at)
         if is_held:
             self._note(source, at)
         return is_held
@@ -215,11 +215,11 @@ class Intake:
         if end - start > MANY:
             self._hurry()
         edge = boundary(fd, end)
-        mark = cache.mark(fd, edge)
+        mark = small_files.mark_log(fd, edge)
         self._left -= edge - start
         lines = ((source.first | at, line) for at, line in lines_of(fd, start, end))
         last = self._take_reads(lines) if source.reads else self._take_messages(lines)
-        if not cache.holds(fd, mark):
+        if not small_files.holds_mark(fd, mark):
             raise Doubt("a log changed while it was read")
         self._note(source, mark)
         tail = last[1] if last[0] >= source.first | edge else 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..files import system
 from ..files.paths import UNHOOKED
 from ..files.small_files import read_if_possible, remove_if_possible, write_if_possible
-from . import whereabouts
+from . import processes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _is_noted(places: set[str], session_id: str, heart: str) -> bool:
 
 
 def _is_in(places: set[str], state: str, session_id: str) -> bool:
-    where = whereabouts.of(session_id, state)
+    where = processes.find_whereabouts(session_id, state)
     return "" in places or (where is not None and any(f"{where.directory}/".startswith(f"{p}/") for p in places))
 
 

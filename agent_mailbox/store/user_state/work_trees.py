@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..files import system
 from ..files.small_files import read_if_possible
-from . import creation, whereabouts
+from . import creation, processes
 
 BESIDE = "beside"
 """Among the user's own records: a file for each session beside which others work."""
@@ -43,5 +43,5 @@ def mark_of(session_id: str, state: str) -> str:
 
 def tree_of(session_id: str, state: str) -> str | None:
     """Return the tree in which a session works, as its start told; None if it told none."""
-    where = whereabouts.of(session_id, state)
+    where = processes.find_whereabouts(session_id, state)
     return None if where is None else top(where.directory)

@@ -15,7 +15,7 @@ from ...core import clocks, codec, instant
 from ...core.clocks import ClockDoubt
 from ...errors import Refused
 from ...store.archive import rotation
-from ...store.files import cache, paths, system
+from ...store.files import paths, small_files, system
 from ...store.files.small_files import list_names, read_if_possible
 from ...store.log.stamps import LOGS
 from ...store.user_state import processes
@@ -35,7 +35,7 @@ def check_clock(mailbox: Mailbox) -> None:
     doubt = clocks.doubted(look, found, doubt_of(mailbox))
     if doubt is None:
         return
-    cache.save(mailbox.logs.cache(DOUBT), codec.dumps(doubt.__dict__).encode())
+    small_files.save_derived(mailbox.logs.cache(DOUBT), codec.dumps(doubt.__dict__).encode())
     raise Refused(
         f"the clock is {describe_doubt(doubt, found)}: {instant.text(now)}",
         "set the clock, or run `agent-mailbox steward run --trust-clock` if it is right",
@@ -60,7 +60,7 @@ def forget_doubt(mailbox: Mailbox) -> None:
 
 def doubt_of(mailbox: Mailbox) -> ClockDoubt | None:
     """Return the doubt of the last run; None if it had none."""
-    body = cache.load(mailbox.logs.cache(DOUBT))
+    body = small_files.load_derived(mailbox.logs.cache(DOUBT))
     told = codec.parse(body) if body else None
     try:
         doubt = ClockDoubt(**told) if isinstance(told, dict) else None

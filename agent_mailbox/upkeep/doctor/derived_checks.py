@@ -20,7 +20,7 @@ from ...core.roster import DEAD, Roster
 from ...core.roster_cache import RosterCache
 from ...errors import BadData, MailboxError, StorageFailed
 from ...mailbox.opened import OpenMailbox
-from ...store.files import cache, system
+from ...store.files import small_files, system
 from ...store.files.lines import lines_of
 from ...store.files.small_files import list_names, read_if_possible
 from ...store.locks.lock import Patience
@@ -214,7 +214,7 @@ def _ended_elsewhere(mailbox: Mailbox, log: Log) -> str | None:
 def _check_roster_cache(mailbox: Mailbox) -> Iterator[Problem]:
     view = mailbox.logs.roster.view()
     path = mailbox.logs.rollbook
-    body = cache.load(path)
+    body = small_files.load_derived(path)
     if body is None:
         yield from _note_unsound(path)
         return
@@ -222,7 +222,7 @@ def _check_roster_cache(mailbox: Mailbox) -> Iterator[Problem]:
     fd = mailbox.logs.roster.open()
     try:
         at, counted = read_head(head)
-        if fd is None or not cache.holds(fd, at) or (view is not None and view.counted is None):
+        if fd is None or not small_files.holds_mark(fd, at) or (view is not None and view.counted is None):
             return  # of another log: unused
         told = Roster(parse_roster(lines_of(fd, 0, at[1]), view))
         if view is not None and view.counted != counted:
@@ -251,7 +251,7 @@ def _check_cursors(mailbox: Mailbox) -> Iterator[Problem]:
     truth = UnreadToCheck(mailbox)
     for session_id in _names_in(mailbox, CURSORS):
         path = mailbox.logs.cache(CURSORS, session_id)
-        if cache.load(path) is None:
+        if small_files.load_derived(path) is None:
             yield from _note_unsound(path)
         elif has_drifted(truth) and _is_still_wrong(mailbox, lambda: has_drifted(UnreadToCheck(mailbox))):
             what = f"makes {session_id} see other unread mail than the log holds"
@@ -262,7 +262,7 @@ def _note_unsound(path: str) -> Iterator[Problem]:
     """Yield a note of a derived file with a bad checksum; it counts as missing and is rebuilt."""
     if (head := read_if_possible(path, 64)) is None:
         return  # ``use_checks`` tells what is in the place of this file
-    version, known = head.split(b" ")[:2], cache.VERSION.split(b" ")
+    version, known = head.split(b" ")[:2], small_files.VERSION.split(b" ")
     if len(version) == 2 and version[0] == known[0] and version[1] != known[1]:
         what = f"of another version ({version[1].decode('ascii', 'replace')})"
     else:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from ...core import codec
 from ...core.records import BadLine
 from ...errors import MailboxError
-from ...store.files import cache, system
+from ...store.files import small_files, system
 from ...store.files.lines import lines_of
 from ...store.locks.lock import FileLock
 from ...store.projection import index_keys, projection_file
@@ -69,7 +69,7 @@ def _describe_drift(db: Connection, mailbox: Mailbox) -> str | None:
     with mailbox.logs.open() as live:
         for source in sources(live, mailbox.archive):
             at = known.get(source.name)
-            if source.fd is None or source.reads or at is None or not cache.holds(source.fd, at[:3]):
+            if source.fd is None or source.reads or at is None or not small_files.holds_mark(source.fd, at[:3]):
                 continue  # the next search reads it again
             wrong = _first_difference(db, source, at[1])
             if wrong is not None:

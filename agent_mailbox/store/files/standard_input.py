@@ -7,9 +7,8 @@ not the end. All of this program reads standard input here.
 from __future__ import annotations
 
 import sys
-from posix import read
 
-from ..store.files import system
+from . import system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def read_part(fd: int, most: int = PART, seconds: float | None = None) -> bytes 
         if seconds is not None and not holds_bytes(fd) and not wait_for(fd, seconds):
             return None
         try:
-            return read(fd, most)
+            return system.read(fd, most)
         except BlockingIOError:  # another process that holds the pipe may have taken what was there
             if seconds is None:
                 wait_for(fd)
@@ -41,11 +40,7 @@ def read_part(fd: int, most: int = PART, seconds: float | None = None) -> bytes 
 
 def wait_for(fd: int, seconds: float | None = None) -> bool:
     """Wait until a read would tell something; return whether it would, after at most ``seconds``."""
-    import select  # costs an eightieth of a bare start; mostly the bytes are there
-
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    return bool(poll.poll(None if seconds is None else seconds * 1000))
+    return bool(system.readable([fd], seconds))
 
 
 def read_all(most: int) -> bytes:
