@@ -91,7 +91,7 @@ def _has_ended(lines: Iterator[bytes], since: int, tool: str, given: Mapping[str
         event = codec.parse(line, MAX_LINE, ours=False)
         if isinstance(event, BadLine):
             continue
-        for block in _blocks_of(event):
+        for block in blocks_of(event):
             kind = event.get("type"), block.get("type")
             if kind == ("assistant", "tool_use") and block.get("name") == tool and block.get("input") == given:
                 running.add(block.get("id"))
@@ -101,7 +101,7 @@ def _has_ended(lines: Iterator[bytes], since: int, tool: str, given: Mapping[str
     return ended and not running
 
 
-def _blocks_of(event: Mapping[str, Any]) -> list[dict[str, Any]]:
+def blocks_of(event: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the blocks of a line's message."""
     message = event.get("message")
     content = message.get("content") if isinstance(message, dict) else None
@@ -164,7 +164,7 @@ def _texts_given(event: Mapping[str, Any]) -> Iterator[str]:
     message = event.get("message")
     if isinstance(message, dict) and isinstance(content := message.get("content"), str):
         yield content
-    for block in _blocks_of(event):
+    for block in blocks_of(event):
         content = block.get("content") if block.get("type") == "tool_result" else block.get("text")
         parts = content if isinstance(content, list) else [{"text": content}]
         yield from (text for part in parts if isinstance(part, dict) and isinstance(text := part.get("text"), str))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ...core import codec
 from ...core.records import BadLine, Record
 from ...core.text import clipped, neutral
-from ...known_clients.known_client import BEFORE_TOOL
+from ...known_clients.known_client import BEFORE_TOOL, PERMISSION
 from ...store.files.small_files import read_if_possible
 from ..install import commented
 from ..install.hook_entries import calls_us, is_group
@@ -57,7 +57,7 @@ class HookSource(Record):
     def changing_hooks(self) -> Iterator[str]:
         """Yield the commands of other tools' hooks that may change a call after ours judged it."""
         for event, _, hook in self.each_hook():
-            if event == BEFORE_TOOL and isinstance(hook, dict) and not calls_us(hook):
+            if event in (BEFORE_TOOL, PERMISSION) and isinstance(hook, dict) and not calls_us(hook):
                 yield clipped(neutral(str(hook.get("command"))), _MOST)
 
     def has_setting(self, key: str) -> bool:

@@ -18,7 +18,7 @@ from ...known_clients.every_client import INSTALLED
 from ...known_clients.known_client import AFTER_TOOL, AFTER_TOOLS, BEFORE_TOOL, FILES, PERMISSION, PERMIT, STOP_FAILURE
 from ...mailbox.delivery import Offering, load_offers
 from ...store.files import small_files, system
-from ...store.files.paths import CONFIG
+from ...store.files.paths import CONFIG, is_bound
 from ...store.files.watched import Watched
 from .. import budget
 from ..client_input import ClientInput
@@ -246,6 +246,14 @@ class Hook(Record):
 
             orders.report_idle(self.desk, agent.session_id)
 
+    def tell_changed_calls(self) -> None:
+        """Tell the lead of a bound session of calls that another tool's hook changed."""
+        if self.call.transcript and is_bound(self.desk.logs.trail.kept(), self.call.session_id):
+            from ...control.requests import Requests  # a session that a lead or a policy binds
+            from ..permission.permit import Permit
+
+            Permit(self.call, Requests(self.desk), self.environ, self.program, self.write).tell_changes(FLUSH)
+
     def board_lines(self, *, begins: bool = False) -> list[str]:
         """Return what the session is told of tasks and notes. A mailbox without them costs a look for a file."""
         if system.exists(self.desk.logs.trail.kept_here("tasks") or "") or (
@@ -373,6 +381,7 @@ def _answer_stop(hook: Hook) -> None:
         if not rings or not hook.has_mail(NOW, IDLE):
             hook.report_idle()
         return
+    hook.tell_changed_calls()
     hook.desk.weigh_mail()  # the brake asks who wrote it
     left = hook.settle_turn(FLUSH)
     turns = hook.count_kept_turns() if hook.call.stop_hook_active else 0
@@ -398,6 +407,7 @@ def _session_end(hook: Hook) -> None:
         from ...mailbox.registry import Registry  # once in a session's life
 
         me = hook.call.session_id
+        hook.tell_changed_calls()
         Registry(hook.desk).end(me, "freeze", me, neutral(hook.call.reason) or "session ended")
         hook.settle_offers()
 

@@ -28,7 +28,7 @@ from ...permissions.policy import ALLOW, ASK, DENY, NO_OPINION, Judgement
 from ...store.files import system
 from ...store.user_state import bindings
 from .. import texts, transcript
-from ..checks import hook_sources
+from ..checks import changed_calls, hook_sources
 from . import tool_files
 
 if TYPE_CHECKING:
@@ -98,6 +98,8 @@ class Permit(Record):
         if not binds(standing, agent):
             return False
         bindings.bind(self.box.logs.trail, me)
+        if not self.asks_the_person:
+            self.tell_changes()
         named = False
         if not self.asks_the_person and bindings.has_grants(self.box.logs.trail):
             self._take_grant()  # drop a grant that an earlier, equal call left unused
@@ -138,7 +140,7 @@ class Permit(Record):
         where = self._where_called()
         if is_over(standing, agent) and not policy.is_reading(call.tool, given, where):
             return Judgement(DENY, "this session agreed to shut down: end your turn; its work will not resume")
-        verdict = self._by_policy(standing, given, where, free)
+        verdict = self._by_policy(standing, call.tool, given, where, free)
         if verdict.decision in (ALLOW, DENY) or not self.asks_the_person:
             return verdict
         if self._take_grant():
@@ -150,14 +152,22 @@ class Permit(Record):
             return Judgement(ALLOW)  # only our own floor makes the client ask
         return verdict
 
+    def tell_changes(self, pauses: Sequence[float] = ()) -> None:
+        """Tell the lead of calls that another tool's hook changed. ``pauses``: what the client may be late with."""
+        changed_calls.tell_changes(self.call, self.box, self.judge_input, pauses)
+
+    def judge_input(self, tool: str, given: Mapping[str, Any]) -> Judgement:
+        """Return what the session's policy says of another input."""
+        return self._by_policy(find_standing(self.box, self.call.session_id), tool, given, self._where_called())
+
     def _by_policy(
-        self, standing: Standing, given: Mapping[str, Any], where: Where, free: Sequence[str] = ()
+        self, standing: Standing, tool: str, given: Mapping[str, Any], where: Where, free: Sequence[str] = ()
     ) -> Judgement:
         """Return the policy's judgement. A patch is an edit of each of its files: the strictest judgement counts."""
-        calls: list[tuple[str, Mapping[str, Any]]] = [(self.call.tool, given)]
-        if tool_files.is_patch(self.call.tool, given) and (named := tool_files.written_by_tool(self.call.tool, given)):
+        calls: list[tuple[str, Mapping[str, Any]]] = [(tool, given)]
+        if tool_files.is_patch(tool, given) and (named := tool_files.written_by_tool(tool, given)):
             calls = [("Edit", {"file_path": path}) for path in named]
-        found = [policy.judge_call(policy_of(standing), tool, one, where, free) for tool, one in calls]
+        found = [policy.judge_call(policy_of(standing), name, one, where, free) for name, one in calls]
         return min(found, key=lambda verdict: STRICTEST.index(verdict.decision))
 
     def _own_answers(self) -> list[str]:
@@ -291,7 +301,7 @@ class Permit(Record):
         answer = request.answer
         changed = answer.updated_input if isinstance(answer, messages.PermissionResponse) else None
         if changed is not None:
-            judged = self._by_policy(find_standing(self.box, self.call.session_id), changed, self._where_called())
+            judged = self.judge_input(self.call.tool, changed)
             if judged.decision == DENY:
                 self._say_decision(DENY, f"{lead} approved another input, which is not allowed either: {judged.reason}")
                 return

@@ -12,6 +12,7 @@ from .messages import (
     PHASES,
     SCOPES,
     TIMEOUT,
+    CallChanged,
     IdleNotification,
     LeasePaths,
     LeaseRelease,
@@ -166,6 +167,17 @@ SPECS: dict[str, tuple[type[Payload], tuple[Field, ...]]] = {
             _field("mode", "mode", "mode", "policy.permissionMode", "permissionMode"),
             _field("updated_input", "updatedInput", "any", "response.updatedInput"),
             _field("updates", "permissionUpdates", "list", "response.permissionUpdates"),
+        ),
+    ),
+    "call_changed": (
+        CallChanged,
+        (
+            _needed("tool", "tool.name"),
+            _field("use_id", "tool.useId"),
+            _field("arguments", "tool.arguments"),
+            _field("ran", "ran"),
+            _needed("hook", "hook"),
+            _field("reason", "reason"),
         ),
     ),
     "sandbox_permission_request": (

@@ -153,6 +153,19 @@ class PermissionResponse(Answer):
     updates: tuple[Any, ...] = ()
 
 
+class CallChanged(Payload):
+    """Worker to lead and person: another tool's hook changed a call after the rules had judged it.
+
+    ``ran`` took the place of ``arguments``. ``reason``: why the rules deny that, if they do."""
+
+    tool: str = ""
+    use_id: str = ""
+    arguments: str = ""
+    ran: str = ""
+    hook: str = ""
+    reason: str = ""
+
+
 class SandboxRequest(Ask):
     """Worker to lead: may I have this capability (mostly the network, for these hosts)?"""
 

@@ -66,6 +66,9 @@ def _said(p: m.Payload) -> tuple[str, ...]:
         return p.title, p.status, p.summary, _listed("artifacts", p.artifacts), _listed("errors", p.errors)
     if isinstance(p, m.IdleNotification):
         return p.reason, p.summary, f"{p.task} {p.task_status}".strip(), p.failure
+    if isinstance(p, m.CallChanged):
+        ran = f"{p.tool} ran {p.ran!r} in the place of {p.arguments!r}"
+        return f"{ran}: the hook {p.hook!r} changed it after the rules judged it", p.reason
     if isinstance(p, m.PolicyUpdate):
         rules = _listed("allow", p.allow), _listed("deny", p.deny), _listed("hosts", p.hosts)
         return "adds" if p.adds else "", *rules

@@ -1,0 +1,185 @@
+"""Calls of a bound session that another tool's hook changed, after our rules had judged them.
+
+Belongs here: finding them in the client's transcript, and telling the lead and the person. Claude Code (2.1.329 and
+2.1.332, seen live) keeps there what each hook before a tool answered, with the hook's command. The hook behind a batch
+of tools is given the inputs as the model wrote them. So this looks at the next question about a tool, and as a turn or
+the session ends. A subagent has a file of its own, beside the session's.
+
+A hook on the client's own question (PermissionRequest) leaves no words there: what it changed nobody sees.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...control.steps import post_message
+from ...core import codec
+from ...core.control import authority, messages
+from ...core.records import NOW, USER, BadLine, Record
+from ...core.text import clipped, neutral
+from ...errors import MailboxError
+from ...known_clients.known_client import BEFORE_TOOL
+from ...permissions.policy import DENY
+from ...store.files import system
+from ...store.files.small_files import read_if_possible, write_if_possible
+from ...store.locks.lock import FileLock
+from .. import transcript
+from ..client_input import LOCK_WAIT
+from ..install.hook_entries import calls_us
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from ...mailbox.opened import OpenMailbox
+    from ...permissions.policy import Judgement
+    from ..client_input import ClientInput
+
+CHANGED = "changed"
+"""Among the user's own records: how far each session's transcripts were looked through, and which hooks were told."""
+_MOST_TOLD = 100
+"""Hooks, and calls that run, to remember of a session."""
+_MAX_STATE = 1 << 20
+_LONG = 300
+"""Characters of an input or a hook's command that are told."""
+
+
+class ChangedCall(Record):
+    """A call that ran with another input than was asked about, by this hook."""
+
+    use_id: str
+    tool: str
+    asked: Any
+    ran: Mapping[str, Any]
+    hook: str
+
+
+def tell_changes(
+    call: ClientInput, box: OpenMailbox, judge: Callable[[str, Mapping[str, Any]], Judgement], pauses: Sequence[float]
+) -> None:
+    """Tell the lead and the person of each hook that changed a call since the last look. They hear of a hook once, and
+    once more when it made a call that the rules deny. ``judge`` asks those.
+
+    The first look only notes where the transcripts end. The client writes late: while the end of a call is missing,
+    look again after each of the ``pauses`` (seconds). If nobody can be told now, the next look tells."""
+    if not call.transcript:
+        return
+    path = box.logs.trail.kept(CHANGED, call.session_id)
+    try:
+        system.make_directory(system.dirname(path))
+        with FileLock(path, LOCK_WAIT):  # several calls at once are one look after the other
+            for pause in (*pauses, 0):
+                if not _look(path, call, box, judge) or not pause:
+                    return
+                system.sleep(pause)
+    except (MailboxError, OSError):
+        pass  # it changes no answer
+
+
+def _look(
+    path: str, call: ClientInput, box: OpenMailbox, judge: Callable[[str, Mapping[str, Any]], Judgement]
+) -> list[str]:
+    """Look once; return the calls of the session itself whose end is not there."""
+    known = codec.parse(read_if_possible(path) or b"", _MAX_STATE, ours=False)
+    before = {} if isinstance(known, BadLine) else known
+    ends, said = _mapping(before.get("ends")), _listed(before.get("told"))
+    running = [*_listed(before.get("open")), *([call.use_id] if call.use_id and not call.agent_id else [])]
+    after: dict[str, int] = {}
+    for file in _transcripts(call.transcript):
+        start = ends.get(file, 0 if ends else system.size(file))
+        after[file], ended, found = find_changes(file, start if isinstance(start, int) else 0)
+        running = [one for one in running if one not in ended]
+        for changed in found:
+            verdict = judge(changed.tool, changed.ran)
+            is_denied = verdict.decision == DENY
+            if [changed.hook, is_denied] not in said:
+                _tell(box, call.session_id, changed, verdict.reason if is_denied else "")
+                said.append([changed.hook, is_denied])
+    state = {"ends": after, "told": said[-_MOST_TOLD:], "open": running[-_MOST_TOLD:]}
+    if state != before:
+        write_if_possible(path, codec.dumps(state).encode())
+    return running
+
+
+def find_changes(path: str, start: int) -> tuple[int, set[str], list[ChangedCall]]:
+    """Return where the next look begins, the calls that ended, and those that ran changed. A call that has not ended is
+    looked at again.
+
+    ``start``: the position of a line, up to which all was told."""
+    length, nothing = system.size(path), (start, set[str](), list[ChangedCall]())
+    try:
+        return transcript.read_margin(path, start, lambda lines: _found_in(lines, start, length)) or nothing
+    except OSError:
+        return nothing
+
+
+def _found_in(lines: Iterator[bytes], start: int, length: int) -> tuple[int, set[str], list[ChangedCall]]:
+    start = start if start <= length else 0  # the file was replaced
+    at = max(start - transcript.MARGIN, 0)
+    asked: dict[str, tuple[str, Any]] = {}
+    changed: dict[str, tuple[int, str, Mapping[str, Any] | None]] = {}
+    ended, found = set[str](), list[ChangedCall]()
+    for line in lines:
+        begins, at = at, at + len(line) + 1
+        if not (b'"tool_use"' in line or (begins >= start and (b"updatedInput" in line or b'"tool_result"' in line))):
+            continue
+        event = codec.parse(line, transcript.MAX_LINE, ours=False)
+        if isinstance(event, BadLine):
+            continue
+        said = _mapping(event.get("attachment"))
+        if (given := _updated_input(said)) is not None:
+            changed[str(said.get("toolUseID"))] = begins, str(said.get("command")), given
+        for block in transcript.blocks_of(event):
+            use = str(block.get("tool_use_id") or block.get("id"))
+            if block.get("type") == "tool_use":
+                asked[use] = str(block.get("name")), block.get("input")
+            elif block.get("type") == "tool_result":
+                ended.add(use)
+                _, hook, given = changed.pop(use, (0, "", None))
+                tool, before = asked.get(use, ("", None))
+                is_denied = _mapping(event.get("permissionDecision")).get("decision") == "reject"
+                if given is not None and given != before and not is_denied:
+                    found.append(ChangedCall(use_id=use, tool=tool, asked=before, ran=given, hook=hook))
+    return min((begins for begins, *_ in changed.values()), default=min(at, length)), ended, found
+
+
+def _updated_input(said: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the input that another tool's hook gave before a tool; None for any other event."""
+    if said.get("hookEvent") != BEFORE_TOOL or calls_us(said):
+        return None
+    answer = codec.parse(str(said.get("stdout")).encode("utf-8", "surrogatepass"), transcript.MAX_LINE, ours=False)
+    given = None if isinstance(answer, BadLine) else _mapping(answer.get("hookSpecificOutput")).get("updatedInput")
+    return given if isinstance(given, dict) else None
+
+
+def _transcripts(path: str) -> list[str]:
+    """Return the session's file and those of its subagents."""
+    directory = system.join(path.removesuffix(".jsonl"), "subagents")
+    try:
+        names = sorted(system.listdir(directory))
+    except OSError:
+        names = []
+    return [path, *(system.join(directory, name) for name in names if name.endswith(".jsonl"))]
+
+
+def _tell(box: OpenMailbox, me: str, call: ChangedCall, denied: str) -> None:
+    roster = box.logs.read_roster()
+    lead = authority.lead_of(me, roster)
+    payload = messages.CallChanged(
+        tool=call.tool, use_id=call.use_id, arguments=_in_words(call.asked), ran=_in_words(call.ran),
+        hook=clipped(neutral(call.hook), _LONG), reason=clipped(denied, _LONG),
+    )  # fmt: skip
+    post_message(box, me, payload, tuple(dict.fromkeys((lead, USER))), when=NOW)
+
+
+def _in_words(given: Any) -> str:
+    command = given.get("command") if isinstance(given, dict) else None
+    text = command if isinstance(command, str) else "" if given is None else codec.dumps(given, -codec.MAX_DEPTH)
+    return clipped(neutral(text), _LONG)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list) else []
