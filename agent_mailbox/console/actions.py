@@ -164,5 +164,7 @@ ACTS: dict[str, Act] = {
     "/revoke": agent_orders.revoke_grant,
     "/shutdown": agent_orders.shut_down,
     "/state": agent_orders.change_state,
+    "/wake": agent_orders.wake_agent,
+    "/hand-over": agent_orders.hand_over_tasks,
     "/rename": agent_orders.rename_agent,
 }

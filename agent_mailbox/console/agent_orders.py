@@ -9,7 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..control.orders import Orders
+from ..control.task_views import TaskViews
+from ..control.tasking import Tasking
 from ..control_plane import control_log, standing
+from ..core.compose import Draft
 from ..core.control import messages
 from ..core.records import USER
 from ..core.roster_changes import Registration
@@ -77,6 +80,35 @@ def change_state(now: Looking, fields: Mapping[str, str]) -> str:
         raise Malformed("retiring is not confirmed", "tick the box beside the button")
     now.mailbox.end(agent.session_id, event, USER)
     return f"{presenters.party_name(agent.session_id, now.roster)} {ENDS[event]}."
+
+
+def wake_agent(now: Looking, fields: Mapping[str, str]) -> str:
+    """Write mail of high priority to an agent, which wakes its session where anything can."""
+    agent = _agent_of_form(now, fields)
+    draft = Draft(
+        sender=USER,
+        to=(agent.session_id,),
+        content="Please look at your mail and your tasks, and go on.",
+        priority="high",
+        id=fields.get("message_id") or None,
+    )
+    return presenters.describe_sent(now.mailbox.send(draft, strict=True), now.mailbox, now.roster)
+
+
+def hand_over_tasks(now: Looking, fields: Mapping[str, str]) -> str:
+    """Give all tasks that an agent holds to another one."""
+    agent, word = _agent_of_form(now, fields), fields.get("to", "").strip()
+    if not word:
+        raise Malformed("nobody is named who takes over", "name an agent beside the button")
+    taker = now.roster.find(word)
+    held = [view for view in TaskViews(now.mailbox).tasks() if view.holder == agent.session_id]
+    name, other = (presenters.party_name(one, now.roster) for one in (agent.session_id, taker.session_id))
+    if not held:
+        raise NotFound(f"{name} holds no task", "its page shows what it does")
+    for view in held:
+        Tasking(now.mailbox).claim_task(USER, view.task.id, taker.session_id)
+    titles = ", ".join(f"“{presenters.one_line(view.task.title)}”" for view in held)
+    return f"{other} has what {name} held: {titles}."
 
 
 def rename_agent(now: Looking, fields: Mapping[str, str]) -> str:

@@ -53,7 +53,9 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Scope
 
+    from .desk import Looking
     from .gate import Session
+    from .survey import Survey
 
 HERE = Path(__file__).parent
 MAX_FIELDS = 512
@@ -139,6 +141,7 @@ class ConsoleApp:
 
         routes = [
             *(Route(path, partial(self._answer_page, path)) for path in views.PAGES),
+            *(Route(path, partial(self._lead_on, to)) for path, to in views.MOVED.items()),
             *(Route(path, partial(self._answer_action, path), methods=["POST"]) for path in actions.ACTS),
             Route(ENTRANCE, self._enter_session, methods=["POST"]),
             Route("/leave", self._leave_session, methods=["POST"]),
@@ -147,6 +150,7 @@ class ConsoleApp:
             Route("/icon.svg", self._answer_icon),
             Route(beside.PATH, self._answer_attachment),
             Route("/rail", self._answer_rail),
+            Route("/details", self._answer_details),
             Route("/events", self._answer_events),
             Mount(f"{STATIC}{_static_version()}", Static(directory=HERE / "static")),
         ]
@@ -169,6 +173,10 @@ class ConsoleApp:
         params = dict(request.query_params)
         return await run_in_threadpool(self._make_page, path, params, request)
 
+    async def _lead_on(self, to: str, request: Request) -> Response:
+        """Lead an old page's address to where its content is now."""
+        return RedirectResponse(presenters.page_link(to, **request.query_params), 308)
+
     def _make_page(self, path: str, params: Mapping[str, str], request: Request) -> Response:
         template, view = views.PAGES[path]
         number, survey, status = self.hub.number, self.surveyor.current_survey(), 200
@@ -179,11 +187,9 @@ class ConsoleApp:
             except Exception as error:
                 problem, status = describe_error(error, self.hint)
                 template, context = "problem.html", {**context, "title": "Not found", "problem": problem}
-            try:
-                if params.get("open"):
-                    context["details"] = details.view_message(now, survey, params["open"])
-            except Exception as error:
-                context["details"] = {"problem": describe_error(error, self.hint)[0]}
+            shown = params.get("open") or context.get("chosen")
+            if shown:
+                context["details"] = self._view_details(now, survey, shown)
             context |= details.rail_content(now, survey)
             context["broken"] = neutral(now.mailbox.logs.broken() or "")
             context["covered"] = now.library.covered() if self.desk.prepares else None
@@ -203,6 +209,29 @@ class ConsoleApp:
             written=written, new_id=random_id,
         )  # fmt: skip
         return HTMLResponse(text, status)
+
+    def _view_details(self, now: Looking, survey: Survey, message_id: str) -> dict[str, Any]:
+        try:
+            return details.view_message(now, survey, message_id)
+        except Exception as error:
+            return {"problem": describe_error(error, self.hint)[0]}
+
+    async def _answer_details(self, request: Request) -> Response:
+        """Answer with the opened message of a page alone: one goes from one to the next."""
+        params = dict(request.query_params)
+        path, opened = params.pop("page", "/"), params.get("open", "")
+        rest = {key: value for key, value in params.items() if key != "open"}
+
+        def render_details() -> str:
+            with self.desk.lock_for_reading() as now:
+                found = self._view_details(now, self.surveyor.current_survey(), opened)
+            return self.reader.templates.get_template("details_alone.html").render(
+                details=found, path=path, here=presenters.page_link(path, **params),
+                closed=presenters.page_link(path, **rest), written={}, new_id=random_id,
+                opens=lambda message_id: presenters.page_link(path, **rest, open=message_id),
+            )  # fmt: skip
+
+        return HTMLResponse(await run_in_threadpool(render_details))
 
     async def _answer_rail(self, request: Request) -> Response:
         """Answer with the rail of a page alone, which goes out of date more often than the page."""

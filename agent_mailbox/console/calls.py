@@ -38,6 +38,16 @@ class Part(Record):
     is_diff: bool
     runs: tuple[Run, ...]
 
+    @property
+    def numbers(self) -> str:
+        """Return the number of each line of a diff: of a gone line that in the old text, else that in the new one."""
+        old, new, found = 0, 0, []
+        for run in self.runs:
+            for _ in range(run.text.count("\n")):
+                old, new = old + (run.sign != NEW), new + (run.sign != GONE)
+                found.append(old if run.sign == GONE else new)
+        return "\n".join(map(str, found))
+
 
 def parts_of_call(tool: str, given: Mapping[str, Any]) -> tuple[Part, ...]:
     """Return the whole input of a call in the order it is given."""

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 from ..core.control import authority, lasting, transitions
 from ..core.control import messages as m
 from ..core.records import USER, Record
-from . import calls, markup, presenters
+from . import call_words, calls, markup, presenters
 from .json_text import pretty_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from markupsafe import Markup
 
     from ..core.control.control_requests import ControlRequest
     from ..core.roster import Roster
+    from .call_words import CallWords
 
 
 class Card(Record):
@@ -39,7 +40,7 @@ class Card(Record):
     until: str
     until_iso: str
     expires: int | None
-    title: str
+    saying: CallWords
     given: str
     call: tuple[calls.Part, ...]
     parts: tuple[tuple[str, Markup | str], ...]
@@ -49,46 +50,24 @@ class Card(Record):
     proven: bool = True
 
 
-MOST_UNVERIFIED = 20
-"""Requests without a proof that a page shows: any program may write hundreds."""
-
-
-class Unverified(Record):
-    """The requests that nothing proves: how many, and the first ones as cards."""
-
-    count: int
-    cards: tuple[Card, ...]
-
-
-def split_by_proof(
-    requests: Sequence[tuple[ControlRequest, list[str]]], roster: Roster, now: int
-) -> tuple[list[Card], Unverified]:
-    """Return requests with their deciders as cards: those of proven writers, and the others apart."""
-    proven = [make_card(request, who, roster, now) for request, who in requests if request.proven]
-    others = [(request, who) for request, who in requests if not request.proven]
-    shown = tuple(make_card(request, who, roster, now) for request, who in others[:MOST_UNVERIFIED])
-    return proven, Unverified(len(others), shown)
-
-
 def make_card(request: ControlRequest, deciders: list[str], roster: Roster, now: int) -> Card:
     """Return a request as a card."""
     payload = request.payload
     expires = payload.expires if isinstance(payload, m.Ask) else None
     given = getattr(payload, "input", None)
-    mine = request.flow in (transitions.PLAN, transitions.PERMISSION, transitions.SANDBOX)
     return Card(
         id=request.id,
         flow=request.flow,
         asker=presenters.party_name(request.asker, roster) + ("" if request.proven else " (unverified)"),
         asker_id=request.asker,
         deciders=", ".join(presenters.party_name(who, roster) for who in deciders),
-        mine=mine and authority.commands(USER, request.asker, now, roster),
+        mine=may_decide(request, now, roster),
         iso=presenters.iso_instant(request.asked),
         waits=presenters.elapsed_time(request.asked, now),
         until="" if expires is None else presenters.local_moment(expires, now),
         until_iso="" if expires is None else presenters.iso_instant(expires),
         expires=expires,
-        title=describe_request(request, roster),
+        saying=describe_request(request, roster),
         given="" if given is None else pretty_json(given),
         call=calls.parts_of_call(getattr(payload, "tool", ""), given) if isinstance(given, dict) else (),
         parts=tuple((name, what) for name, what in _payload_fields(payload).items() if what),
@@ -99,16 +78,16 @@ def make_card(request: ControlRequest, deciders: list[str], roster: Roster, now:
     )
 
 
-def describe_request(request: ControlRequest, roster: Roster) -> str:
-    """Return what a request asks, as the end of a sentence about its asker."""
-    payload = request.payload
-    if isinstance(payload, m.PermissionRequest):
-        return f"wants to use {presenters.one_line(payload.tool)}"
-    if isinstance(payload, m.SandboxRequest):
-        return f"wants access to: {presenters.one_line(payload.capability) or 'network'}"
-    if isinstance(payload, m.ShutdownRequest):
-        return f"asks {presenters.party_name(request.answerer, roster)} to end its work"
-    return "asks for approval of a plan"
+def may_decide(request: ControlRequest, now: int, roster: Roster) -> bool:
+    """Return whether the person may decide a request; a shutdown is its worker's alone."""
+    decides = request.flow in (transitions.PLAN, transitions.PERMISSION, transitions.SANDBOX)
+    return decides and authority.commands(USER, request.asker, now, roster)
+
+
+def describe_request(request: ControlRequest, roster: Roster) -> CallWords:
+    """Return what a request asks in a few words, as the end of a sentence about its asker."""
+    answerer = presenters.party_name(request.answerer, roster) if request.answerer else ""
+    return call_words.describe_payload(request.payload, answerer)
 
 
 def _payload_fields(payload: m.Payload) -> Mapping[str, Markup | str]:

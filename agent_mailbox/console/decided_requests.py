@@ -139,7 +139,7 @@ def _describe_decision(request: ControlRequest, roster: Roster, now: int) -> Dec
         state=request.state.replace("_", " ") + (" with changes" if changed is not None else ""),
         asker=presenters.party_name(request.asker, roster) + ("" if request.proven else " (unverified)"),
         asker_id=request.asker,
-        title=cards.describe_request(request, roster),
+        title=cards.describe_request(request, roster).text,
         what=summary.line(payload).partition(": ")[2],
         instead="" if changed is None else summary.line(payload.replace(input=changed)).partition(": ")[2],
         asked=calls.parts_of_call(tool, given) if isinstance(given, dict) else (),

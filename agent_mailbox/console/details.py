@@ -14,7 +14,7 @@ from ..core.dead_letters import RECIPIENT_DEAD
 from ..core.records import USER
 from ..core.roster import ALIVE, DEAD, shown_state
 from ..errors import Refused
-from . import cards, forwarding, presenters, topics, unread_mail
+from . import cards, forwarding, presenters, request_context, topics, unread_mail
 from .agent_rows import SIGNS, state_of
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ def view_message(now: Looking, survey: Survey, message_id: str) -> dict[str, Any
         "is_acked": found.reads.acked(message, lineage),
         "dead": {RECIPIENT_DEAD: "its recipient died"}.get(given_up, given_up),
         "resend_to": ", ".join(forwarding.new_recipients(message, roster)),
-        "request": asked.id if asked is not None else "",
-        "mine": asked is not None and USER in asked.list_deciders(now.roster),
+        "card": None if asked is None else cards.make_card(asked, asked.list_deciders(now.roster), roster, clock),
+        "facts": [] if asked is None else request_context.list_facts(now, asked),
         "is_unread": message.id in {item.message.id for item in now.unread_letters()},
         "place": _place_of(message, chain, roster),
     }
@@ -149,8 +149,8 @@ def list_calls(now: Looking, letters: Sequence[Item]) -> list[tuple[str, str, st
     for request in now.open_requests():
         if request.proven and USER in request.list_deciders(now.roster):
             asker = presenters.party_name(request.asker, now.roster)
-            words = f"{asker} {cards.describe_request(request, now.roster)}"
-            found.append((request.asked, request.id, words, f"/#r-{request.id}"))
+            words = f"{asker} {cards.describe_request(request, now.roster).text}"
+            found.append((request.asked, request.id, words, presenters.page_link("/", open=request.message_id)))
     for message in (item.message for item in letters if item.message.ack):
         words = f"{presenters.sender_name(message, now.roster)} asks you by mail"
         found.append((message.timestamp, message.id, words, presenters.page_link("/", open=message.id)))
@@ -166,7 +166,6 @@ def rail_counts(now: Looking, survey: Survey, letters: int) -> dict[str, int | N
     return {
         "decisions": mine,
         "mail": letters + len(survey.owed),
-        "pending": len(requests) + len(survey.unread) if survey.unread is not None else None,
         "dead": len(survey.dead) if survey.dead is not None else None,
         "agents": states.count(ALIVE),
     }

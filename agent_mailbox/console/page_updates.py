@@ -15,7 +15,7 @@ from ..core.control.messages import Answer, Ask
 from ..core.records import USER
 from ..errors import MailboxError
 from ..mailbox.selection import chooses
-from . import cards, presenters, topics, views
+from . import inbox_page, presenters, topics, views
 from .desk import Looking
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 STALE = {
     "/": ("owed",),
-    "/pending": ("control", "survey"),
     "/decided": ("control",),
     "/tasks": ("control", "roster"),
     "/notes": ("mail", "roster"),
     "/dead": ("survey",),
+    "/fleet": ("roster", "control", "survey"),
     "/agents": ("roster", "control", "survey"),
     "/agent": ("roster", "control", "survey"),
     "/channels": ("roster",),
@@ -72,7 +72,7 @@ class PageUpdater:
                         ),
                     )
             if path == "/" and event.message is not None and event.message.type == "control":
-                yield from self._update_cards(event.message)
+                yield from self._update_entries(event.message)
             if event.kind == "reads" and chosen is not None:
                 yield "reads", ",".join(event.ids)
             mail = event.message if event.message is not None and event.message.type != "control" else None
@@ -82,25 +82,26 @@ class PageUpdater:
 
         return write_updates
 
-    def _update_cards(self, message: Message) -> Iterator[tuple[str, str]]:
-        """Yield what a control message changes on the page of requests: the one card, and the order of all.
+    def _update_entries(self, message: Message) -> Iterator[tuple[str, str]]:
+        """Yield what a control message changes in the inbox: the one line, and the order of all.
 
-        A request of the person's own, or one that nothing proves, is elsewhere there: then the page is stale."""
+        A request that nothing proves is elsewhere there: then the page is stale."""
         payload = message_text.parse(message.content)
         if not isinstance(payload, Ask | Answer):
             return
         now = self._looking
-        waiting = [r for r in now.open_requests() if USER in r.list_deciders(now.roster)]
-        asked = next((request for request in waiting if request.id == payload.request_id), None)
-        if USER in message.recipients and (asked is None or not asked.proven):
+        stops = inbox_page.group_requests(now)[0]
+        asked = next((entry for entry in stops.entries if entry.request == payload.request_id), None)
+        if USER in message.recipients and asked is None:
             yield "stale", "main"  # forged, or over already
             return
-        card = ""
+        line = ""
         if asked is not None:
-            shown = cards.make_card(asked, asked.list_deciders(now.roster), now.roster, now.mailbox.now())
-            card = self.templates.get_template("card.html").render(card=shown)
-        order = [request.id for request in waiting if request.proven]
-        yield "cards", codec.dumps({"order": order, "card": card})
+            line = self.templates.get_template("entry.html").render(
+                entry=asked, opens=lambda i: presenters.page_link("/", open=i)
+            )
+        order = [entry.key for entry in stops.entries]
+        yield "entries", codec.dumps({"order": order, "entry": line})
 
     def _belongs_to_page(
         self, message: Message, chosen: Selection, roster: Roster, path: str, params: Mapping[str, str]

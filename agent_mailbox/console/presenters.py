@@ -6,8 +6,10 @@ characters, ``markup`` turns bodies into HTML.
 
 from __future__ import annotations
 
+import re
 import time
 import unicodedata
+import zlib
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
@@ -160,6 +162,33 @@ def party_name(session_id: str, roster: Roster, person: str = "you") -> str:
     given = (agent and agent.name) or session_id
     taken = is_shown(unicodedata.normalize("NFKC", given))
     return f"{called} (agent {frame.short(session_id)})" if taken else called
+
+
+TONES = 12
+"""The colours by which parties are told apart, beside their names."""
+
+
+class Face(Record):
+    """A party's initials, and the number of its colour."""
+
+    initials: str
+    tone: int
+
+
+def face_of(session_id: str, name: str) -> Face:
+    """Return a party's face; its colour stays with its id."""
+    words = [word for word in re.split(r"[^\w]+", name) if word]
+    initials = "".join(word[0] for word in words[:2]) if len(words) > 1 else name[:1]
+    return Face(visible(initials).upper()[:2], zlib.crc32(session_id.encode("utf-8", "replace")) % TONES)
+
+
+def time_left(millis: int) -> str:
+    """Return a short time, exact where it matters: ``40 s``, ``98 min``, ``5 h``."""
+    seconds = max(millis, 0) // 1000
+    for most, size, unit in ((120, 1, "s"), (120 * 60, 60, "min"), (48 * 3600, 3600, "h")):
+        if seconds < most:
+            return f"{seconds // size} {unit}"
+    return f"{seconds // 86400} d"
 
 
 def sender_name(message: Message, roster: Roster, person: str = "you") -> str:

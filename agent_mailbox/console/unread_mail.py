@@ -1,6 +1,6 @@
-"""The pages of mail that nobody read: what still waits for a reader, and what is dead.
+"""Mail that nobody read: the person's direct letters, and the page of dead ones.
 
-Belongs here: their content, a part at a time. ``survey`` counted it, and both pages say how long ago.
+Belongs here: their content, a part at a time. ``survey`` counted it, and the page says how long ago.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..core import claims
 from ..core.dead_letters import RECIPIENT_DEAD
 from ..core.records import USER, Record
-from . import cards, presenters
+from . import presenters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -38,26 +38,6 @@ class ListPart(Record):
 def direct_letters(letters: Iterable[Item]) -> list[Message]:
     """Return the unread mail that is in a direct talk with the person: the page of that talk lists it."""
     return [item.message for item in letters if USER in item.message.recipients]
-
-
-def view_pending(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
-    """Return everyone's open requests, and a page of the mail without a reader, newest first."""
-    roster, clock = now.roster, now.mailbox.now()
-    part = _list_part("/pending", survey.unread or (), params)
-    parents = describe_parents(now, part.shown)
-    asked = [(request, request.list_deciders(now.roster)) for request in now.open_requests()]
-    others = [(request, who) for request, who in asked if USER not in who]
-    found, forged = cards.split_by_proof(others, roster, clock)
-    return {
-        "title": "Pending",
-        "cards": found,
-        "forged": forged,
-        "mine": sum(request.proven and USER in who for request, who in asked),
-        "uncounted": survey.unread is None,
-        "letters": [presenters.message_row(m, claims.Reads(), roster, now=clock, said=parents) for m in part.shown],
-        "shown": part,
-        "taken": _describe_age(survey, clock),
-    }
 
 
 def view_dead(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:

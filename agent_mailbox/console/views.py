@@ -9,9 +9,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from ..control_plane import control_log
 from ..control_plane.standing import find_standing
-from ..core import claims, instant
+from ..core import instant
 from ..core.control.messages import MODES
 from ..core.records import PRIORITIES, USER
 from ..core.roster import DEAD, shown_state
@@ -24,6 +23,8 @@ from . import (
     cards,
     charts,
     decided_requests,
+    fleet_page,
+    inbox_page,
     note_board,
     presenters,
     search_query,
@@ -146,26 +147,6 @@ def _parse_place(given: str) -> Position | None:
 
 
 # -- each page --------------------------------------------------------------------------------------------------------
-
-
-def view_waiting(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
-    """Return the items that wait for the person: decisions, mail, messages owed an answer."""
-    roster, clock = now.roster, now.mailbox.now()
-    requests = [(request, request.list_deciders(now.roster)) for request in now.open_requests()]
-    mine, forged = cards.split_by_proof([(request, who) for request, who in requests if USER in who], roster, clock)
-    asked = [cards.make_card(request, who, roster, clock) for request, who in requests if request.asker == USER]
-    letters = now.unread_letters()
-    none = claims.Reads()
-    return {
-        "title": "Waiting on you",
-        "cards": mine,
-        "forged": forged,
-        "reasons": decided_requests.latest_reasons(control_log.of(now.mailbox).requests.values()),
-        "asked": asked,
-        "letters": [presenters.message_row(item.message, none, roster, now=clock) for item in letters[:MOST]],
-        "more_letters": max(len(letters) - MOST, 0),
-        "owed": [presenters.message_row(message, none, roster, now=clock) for message in survey.owed[:MOST]],
-    }
 
 
 def view_agent(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
@@ -313,7 +294,8 @@ def view_timeline(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
 
 
 PAGES: dict[str, tuple[str, View]] = {
-    "/": ("waiting.html", view_waiting),
+    "/": ("inbox.html", inbox_page.view_inbox),
+    "/fleet": ("fleet.html", fleet_page.view_fleet),
     "/agents": ("agents.html", agent_rows.list_agents),
     "/agent": ("agent.html", view_agent),
     "/transcript": ("transcript.html", activity.view_activity),
@@ -321,7 +303,6 @@ PAGES: dict[str, tuple[str, View]] = {
     "/channel": ("channel.html", view_channel),
     "/direct": ("direct.html", view_direct),
     "/new": ("new.html", view_new),
-    "/pending": ("pending.html", unread_mail.view_pending),
     "/decided": ("decided.html", decided_requests.view_decided),
     "/tasks": ("tasks.html", task_board.view_board),
     "/notes": ("notes.html", note_board.view_notes),
@@ -332,3 +313,5 @@ PAGES: dict[str, tuple[str, View]] = {
     "/sessions": ("sessions.html", sessions_page.view_sessions),
 }
 """Every page: its template, and the function that fills it."""
+MOVED = {"/pending": "/"}
+"""Addresses of old pages, and where they lead."""

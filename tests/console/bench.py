@@ -38,7 +38,7 @@ new MutationObserver(() => document.querySelectorAll('.message:not([data-timed])
 PATHS = {
     "first page": "/",
     "a channel": "/channel?to=project:p1",
-    "agents": "/agents",
+    "fleet": "/fleet",
     "all mail": "/archive",
     "dead letters": "/dead",
     "timeline": "/timeline?hours=168",

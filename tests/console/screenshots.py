@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import tests.conftest  # noqa: F401 - in this process each agent may act
 from tests import browsers
 from tests.console import scene, week
 from tests.console.conftest import Running
@@ -38,7 +39,8 @@ PICTURES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("agent-light", "/agent?id={ines}", "light", WIDE),
     ("transcript-dark", "/transcript?id={ines}", "dark", WIDE),
     ("tasks-light", "/tasks", "light", WIDE),
-    ("pending-dark", "/pending", "dark", WIDE),
+    ("fleet-light", "/fleet", "light", WIDE),
+    ("fleet-dark", "/fleet", "dark", WIDE),
 )
 VIEWS = {
     "waiting": "/",
@@ -48,7 +50,7 @@ VIEWS = {
     "agents": "/agents",
     "agent": "/agent?id={agent}",
     "direct": "/direct?with={agent}",
-    "pending": "/pending",
+    "fleet": "/fleet",
     "dead": "/dead",
     "all": "/archive",
     "search": "/search?q=index",
@@ -70,6 +72,7 @@ KEPT = (
     "waiting-dark",
     "waiting-phone",
     "channel-light",
+    "fleet-light",
     "timeline-dark",
     "tasks-light",
     "transcript-dark",

@@ -362,9 +362,9 @@ def test_a_sound_tells_of_a_request_if_one_wants_it(talk: Running, browser: Brow
 
     def asked(reason: str) -> int:
         talk.post.ok("control", "request", "permission", "--tool", "Bash", "--reason", reason, "--session", "ada")
-        page.locator(".card", has_text=reason).wait_for()
+        page.locator(".item", has_text=reason).wait_for()
         page.wait_for_function(
-            "() => Number(document.body.dataset.decisions) === document.querySelectorAll('.card').length"
+            "() => Number(document.body.dataset.decisions) === document.querySelectorAll('[data-decides]').length"
         )
         return int(page.evaluate("tones"))
 

@@ -39,7 +39,8 @@ class Day:
         """A place of every view, with what must stand there."""
         ines = self.scene.ids["Ines"]
         return {
-            "/": "wants to use Bash",
+            "/": "git push origin main",
+            "/fleet": "Waits for you",
             "/agents": "Dmitri",
             f"/agent?id={ines}": "Decides for it",
             f"/transcript?id={ines}": "git log --oneline",
@@ -47,7 +48,6 @@ class Day:
             "/new": "Agents, roles, tags or all",
             "/channel?to=project:inscription": "indexes are free to come and go",
             f"/direct?with={ines}": "Write to Ines",
-            "/pending": "Who can read plate 11",
             "/decided": "Requests that were decided",
             "/tasks": "Add a task",
             "/notes": "Add a note",
@@ -100,7 +100,7 @@ def test_axe_finds_nothing_on_any_page(day: Day, browser: Browser, axe: Path, lo
     for path in (
         day.pages
         if look == "light"
-        else [p for p in day.pages if p.startswith(("/?", "/agents", "/time", "/tra", "/tasks"))]
+        else [p for p in day.pages if p.startswith(("/?", "/fleet", "/agents", "/time", "/tra", "/tasks"))]
     ):
         page = window.go(path)
         found[path] = window.axe(axe)
@@ -113,7 +113,7 @@ def test_the_longest_names_stay_within_the_window(post: Post, browser: Browser, 
     """No page is wider than its window, empty or with the longest names, on a phone or a screen."""
     with Running(post) as console:
         window = Window(browser, console.enter(), viewport={"width": 390, "height": 844})
-        for path in ("/", "/agents", "/channel?to=all", "/archive", "/dead", "/pending", "/timeline", "/search?q=none"):
+        for path in ("/", "/agents", "/channel?to=all", "/archive", "/dead", "/timeline", "/search?q=none"):
             page = window.go(path)
             assert page.locator(".nothing:visible").count() >= 1, path
             assert window.axe(axe) == [], path
@@ -125,7 +125,14 @@ def test_the_longest_names_stay_within_the_window(post: Post, browser: Browser, 
         sent = post.objects(MESSAGES)[0]["id"]
         for width in (390, 900, 1280):
             page.set_viewport_size({"width": width, "height": 800})
-            for path in ("/", "/agents", f"/channel?to=project:{long}&open={sent}", "/timeline"):
+            for path in (
+                "/",
+                "/agents",
+                "/fleet",
+                "/fleet?as=tree",
+                f"/channel?to=project:{long}&open={sent}",
+                "/timeline",
+            ):
                 window.go(path)
                 wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
                 assert wide <= 0, (width, path)
@@ -301,7 +308,7 @@ def test_a_waiting_tool_call_is_approved_with_another_input_by_keys_alone(quiet:
     decision = json.loads(out)["hookSpecificOutput"]["decision"]
     assert (decision["behavior"], decision["updatedInput"]) == ("allow", {"command": "rm -r build"}), err
     page.locator(".card").wait_for(state="detached")
-    page.get_by_text("No request awaits your decision.").wait_for()
+    page.get_by_text("Nothing waits for you.").wait_for()
 
 
 def test_a_command_is_read_in_the_order_in_which_it_runs(quiet: Running, browser: Browser) -> None:
@@ -337,7 +344,7 @@ def test_deny_needs_a_second_key_and_tells_the_reason(quiet: Running, browser: B
     page.keyboard.press("Escape")
     page.get_by_placeholder("Reason (told to Ada)").fill("not to")
     post.ok(*words, '{"command": "other"}', "--session", "bo")
-    page.locator(".card").nth(1).wait_for()
+    page.locator(".item").nth(1).wait_for()
     field = page.get_by_placeholder("Reason (told to Ada)")
     assert field.input_value() == "not to"
     field.press_sequentially("day")
@@ -345,7 +352,7 @@ def test_deny_needs_a_second_key_and_tells_the_reason(quiet: Running, browser: B
     page.keyboard.press("d")
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Send now").click()
-    page.locator(".card").nth(1).wait_for(state="detached")
+    page.locator(".item").nth(1).wait_for(state="detached")
     (answer,) = [json.loads(m["content"]) for m in post.objects(MESSAGES) if "permission_response" in m["content"]]
     assert (answer["approved"], answer["notes"]) == (False, "not today")
 
@@ -364,7 +371,7 @@ def test_the_person_replies_acknowledges_gives_back_and_sends_again(quiet: Runni
         assert window.problems == []
     assert post.unread("ada") == [m["id"] for m in post.objects(MESSAGES) if m["sender"] == "user"]
     page = Window(browser, quiet).go("/")
-    page.get_by_text("You have read everything.").wait_for()
+    page.get_by_text("Nothing waits for you.").wait_for()
     assert post.unread("user") == []
     second = post.send("ada", "user", "And now?", "--ack")
     page = Window(browser, quiet).go(f"/archive?open={second}")
@@ -410,6 +417,8 @@ def test_always_allow_names_its_rules_and_adds_them(quiet: Running, browser: Bro
     asks.request("wren", PermissionRequest(**call, request_id="perm-always", suggestions=(rule,)))
     window = Window(browser, quiet)
     page = window.go("/")
+    assert page.get_by_role("button", name="Always allow").count() == 0
+    window.choose("perm-always")
     assert page.get_by_role("button", name="Always allow").count() == 1
     page.get_by_role("button", name="Always allow Bash(make test:*)").click()
     page.locator("#r-perm-always").wait_for(state="detached")
@@ -426,18 +435,19 @@ def test_a_decision_can_be_undone_until_it_is_sent(quiet: Running, browser: Brow
         found = quiet.post.ok("control", "pending", "--all", "--session", "user")["requests"]
         return [request["id"] for request in found]
 
-    page = Window(browser, quiet).unhurried().go("/")
+    window = Window(browser, quiet).unhurried()
+    page = window.go("/")
     for undo in (page.get_by_role("button", name="Undo").click, lambda: page.keyboard.press("u")):
-        page.locator(f"#r-{one} .approve").press("Enter")
+        window.choose(one).locator(".approve").press("Enter")
         page.get_by_text("Sent in").wait_for()
         undo()
         page.get_by_text("Taken back: nothing was decided").wait_for()
         assert page.get_by_text("Sent in").count() == 0
         page.get_by_role("button", name="Close").click()
     assert waiting() == [one, other]
-    page.locator(f"#r-{one} .approve").press("Enter")
+    window.choose(one).locator(".approve").press("Enter")
     page.locator(f"#r-{one}").wait_for(state="hidden")
-    page.locator(f"#r-{other} .deny").press("Enter")
+    page.locator(f'.card[data-request="{other}"] .deny').press("Enter")  # which is shown next
     assert page.get_by_text("Sent in").count() == 2
     assert waiting() == [one, other]
     page.goto("about:blank")
@@ -451,9 +461,10 @@ def test_a_double_click_decides_one_request(quiet: Running, browser: Browser) ->
     words = ("control", "request", "permission", "--tool", "Bash", "--input", '{"command": "make"}', "--session")
     one, other = (quiet.post.ok(*words, who)["request"]["id"] for who in ("ada", "bo"))
     page = Window(browser, quiet).unhurried().go("/")
-    page.locator(".card").nth(1).wait_for()
-    page.locator(f"#r-{one} .approve").dblclick()
-    page.get_by_text("nothing was decided").wait_for()
+    page.locator(".item").nth(1).wait_for()
+    page.locator(".card .approve").dblclick()
+    page.locator(f'.card[data-request="{other}"]').wait_for()
+    assert page.get_by_text("Sent in").count() == 1
     page.get_by_role("button", name="Send now").click()
     page.locator(f"#r-{one}").wait_for(state="detached")
     assert page.locator(f"#r-{other}").is_visible()
@@ -492,15 +503,16 @@ def test_enter_in_a_field_decides_nothing(quiet: Running, browser: Browser) -> N
 
 
 def test_ten_decisions_by_keys_lose_none(quiet: Running, browser: Browser) -> None:
-    """Each decision closes its card and moves on to the next one; the list that moved drops no later key."""
+    """Each decision closes its line and moves on to the next one; keys wait for what they decide."""
     words = ("control", "request", "permission", "--tool", "Bash", "--session", "ada", "--input")
     ids = [quiet.post.ok(*words, json.dumps({"command": f"make {n}"}))["request"]["id"] for n in range(10)]
     page = Window(browser, quiet).go("/")
-    page.locator(".card").nth(9).wait_for()
-    page.keyboard.press("j")
+    page.locator(".item").nth(9).wait_for()
     for number in range(10):
-        page.keyboard.press("d" if number % 2 else "a")
-        page.keyboard.press("Enter")
+        page.keyboard.press("n" if number % 2 else "y")
+        if number % 2:
+            page.keyboard.press("Enter")
+    page.locator(f"#r-{ids[-1]}").wait_for(state="hidden")
     page.goto("about:blank")
     until(lambda: quiet.post.ok("control", "pending", "--all", "--session", "user")["requests"] == [])
     answers = [json.loads(m["content"]) for m in quiet.post.objects(MESSAGES) if "permission_response" in m["content"]]
@@ -607,7 +619,7 @@ def test_hostile_mail_does_nothing_wherever_it_is_shown(post: Post, browser: Bro
         window.page.on("request", lambda request: asked.append(request.url))
         first = post.objects(MESSAGES)[0]["id"]
         paths = ["/", "/archive", "/channel?to=all", f"/channel?to=all&open={first}", "/agents", "/agent?id=mallory"]
-        for path in (*paths, "/pending", "/timeline", "/search?q=HIT", f"/search?q={evil}", "/channels"):
+        for path in (*paths, "/timeline", "/search?q=HIT", f"/search?q={evil}", "/channels"):
             page = window.go(path)
             assert page.evaluate("window.HIT") is None, path
             assert page.locator("iframe, object, embed, base, main style, main script, main img").count() == 0, path

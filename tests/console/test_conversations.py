@@ -131,7 +131,7 @@ def test_what_is_new_is_kept_by_the_server_until_it_was_in_sight(talk: Running, 
         post.send("ada", "project:x", f"NEW {number}")
     post.send("user", "project:x", "my own")
     until(lambda: count(away, "#x") == "3")
-    away.goto(f"{talk.url}pending")
+    away.goto(f"{talk.url}dead")
     assert count(away, "#x") == "3"
     window = Window(browser, talk)
     page = window.go("/channel?to=project:x")

@@ -105,9 +105,10 @@ def test_a_request_is_decided_at_a_phone_with_its_bar_in_sight(office: Office, b
     who = office.hire()
     given = json.dumps({"command": "\n".join(f"make step-{n}" for n in range(90))})
     request = office.post.ok(*ASK[:6], given, "--session", who)["request"]["id"]
-    page = Window(browser, office.console, **PHONE).go("/")
-    page.locator(f"#r-{request}").evaluate("card => scrollTo(0, card.getBoundingClientRect().top + scrollY - 60)")
-    button = page.locator(f"#r-{request} .approve")
+    window = Window(browser, office.console, **PHONE)
+    page = window.go("/")
+    assert not page.locator("#details").is_visible()
+    button = window.choose(request).locator(".approve")
     box = button.bounding_box()
     assert box is not None
     assert 0 < box["y"] < 844
@@ -122,13 +123,13 @@ def test_what_became_of_a_decision_sent_by_leaving_is_told_on_the_next_page(offi
     first, second = office.asks(who), office.asks(who)
     window = Window(browser, office.console).unhurried()
     page = window.go("/")
-    page.locator(f"#r-{first} .approve").press("Enter")
+    window.choose(first).locator(".approve").press("Enter")
     page.get_by_text("Sent in").wait_for()
     office.post.ok("control", "deny", first, "--session", "user")
     page = window.go("/agents")
     page.locator("#said .problem, #told .problem").filter(has_text=first).wait_for()
     page = window.go("/")
-    page.locator(f"#r-{second} .deny").press("Enter")
+    window.choose(second).locator(".deny").press("Enter")
     page.get_by_text("Sent in").wait_for()
     page = window.go("/channels")
     page.locator("#said .done, #told .done").filter(has_text=f"{second}: denied").wait_for()
@@ -156,15 +157,15 @@ def test_a_new_request_brings_its_own_card_and_not_the_page(office: Office, brow
     page.wait_for_function("() => window.notices.length === 1")
     office.post.ok("control", "deny", first, "--session", "user")
     page.locator(f"#r-{first}").wait_for(state="detached")
-    assert [url for url in asked if not url.startswith(("rail", "static", "icon"))] == []
+    assert [url for url in asked if not url.startswith(("rail", "static", "icon", "details"))] == []
     title, again = page.evaluate("window.notices[0].slice(0, 2)")
-    assert title.startswith(f"{who} wants to use Bash")
+    assert title.startswith(f"{who} runs make")
     assert again is True
     office.post.send(who, "user", "May I?", "--ack")
     page.wait_for_function("() => window.notices.length === 2")
     assert page.evaluate("window.notices[1][0]").startswith(f"{who} asks you by mail, and ")
     page.evaluate("window.notices[0][2].onclick()")
-    page.wait_for_url(re.compile(f"#r-{second}$"))
+    page.locator(f'.card[data-request="{second}"]').wait_for()
 
 
 def test_several_are_chosen_at_once_and_named_before_they_go(office: Office, browser: Browser) -> None:
@@ -178,7 +179,7 @@ def test_several_are_chosen_at_once_and_named_before_they_go(office: Office, bro
     page.get_by_role("button", name="Deny the chosen").click()
     said = page.locator("#held .said").inner_text()
     assert "Deny: 2 requests: " in said
-    assert said.count(f"{who} wants to use Bash") == 2
+    assert said.count(f"{who} runs make") == 2
     page.get_by_role("button", name="Send now").click()
     until(lambda: {office.state_of(one) for one in ids} == {"denied"})
 

@@ -59,18 +59,19 @@ def test_a_request_that_nothing_proves_has_no_button_that_approves_it(running: R
     text = '{"type":"permission_request","requestId":"perm-x","tool":{"name":"Bash","input":{"command":"ls"}}}'
     running.post.append(MESSAGES, record("ada", "user", text, type="control"))
     page = running.ask("/").text
-    assert [page.count(f'value="{word}" class="{word}"') for word in ("approve", "deny")] == [1, 2]
-    assert "Nothing proves who asks, so it can only be denied." in page
+    opened = [running.ask(f"/?open={one}").text for one in re.findall(r'id="r-[^"]*"[^>]*data-message="([^"]*)"', page)]
+    buttons = [[one.count(f'name="decision" value="{word}" class="{word}"') for word in ("approve", "deny")]
+               for one in opened]  # fmt: skip
+    assert buttons == [[2, 2], [1, 2]]  # with those of several chosen
+    assert "Nothing proves who asks, so it can only be denied." in opened[1]
     for n in range(399):
         running.post.append(MESSAGES, record("ada", "user", text.replace("perm-x", f"forged-{n}"), type="control"))
     page = running.ask("/").text
-    assert 'To decide <span class="count">1<' in page
-    assert 'Unverified requests <span class="count">400<' in page
-    assert page.count('value="deny" class="deny"') == 21
+    assert 'Stops an agent <span class="count">1<' in page
+    assert 'Unverified <span class="count">400<' in page
+    assert page.count("data-decides") == 21
+    assert page.count('form="together"') == 1
     assert 'data-decisions="1"' in page
-    page = running.ask("/pending").text  # which has what others decide
-    assert 'others decide <span class="count">0<' in page
-    assert "1 more waits for you" in page
     many = {f"chosen:forged-{n}": "1" for n in range(399)}
     assert "399 requests are chosen" in running.does("/decide-chosen", decision="deny", **many)["said"]
     assert running.does("/decide", request="perm-x", decision="deny")["kind"] == "done"
@@ -86,7 +87,7 @@ def test_what_was_decided_stays_to_be_seen(running: Running) -> None:
     page = running.ask("/decided").text.partition("<main")[2]
     assert -1 < page.index(second) < page.index(first)
     assert third not in page
-    for said in ("<strong>denied</strong>", "“not on &lt;main&gt;”", "wants to use Tool0", "by you"):
+    for said in ("<strong>denied</strong>", "“not on &lt;main&gt;”", "uses Tool0", "by you"):
         assert said in page
 
 
@@ -149,15 +150,18 @@ def test_old_decisions_are_a_page_further() -> None:
     assert seen == [["r7", "r6", "r5"], ["r4", "r3", "r2"], ["r1"]]
 
 
-def test_no_agent_s_request_stands_behind_another_s_many(running: Running) -> None:
-    """The page shows the agents' requests by turns, the oldest first. Unproven ones come last."""
+def test_no_agent_s_request_comes_after_another_s_many(running: Running) -> None:
+    """The inbox shows requests by their deadlines; what one agent asks beyond eight comes after all others'."""
     for name in ("ada", "bo"):
         running.post.register(name)
     text = '{"type":"permission_request","requestId":"perm-x","tool":{"name":"Bash","input":{"command":"ls"}}}'
     running.post.append(MESSAGES, record("bo", "user", text, type="control"))
-    many = [asked(running, f"Tool{n}") for n in range(3)]
+    many = [asked(running, f"Tool{n}") for n in range(10)]
     words = ("--tool", "Bash", "--input", "{}", "--session", "bo")
-    other = str(running.post.ok("control", "request", "permission", *words)["request"]["id"])
+    late, soon = (
+        str(running.post.ok("control", "request", "permission", *words, *more)["request"]["id"])
+        for more in ((), ("--timeout", "600"))
+    )
     page = running.ask("/").text
-    shown = re.findall(r'<article class="card [^>]* id="r-([^"]*)"', page)
-    assert shown == [many[0], other, *many[1:], "perm-x"]
+    shown = re.findall(r'<li class="item [^>]* id="r-([^"]*)"', page)
+    assert shown == [soon, *many[:8], late, *many[8:], "perm-x"]

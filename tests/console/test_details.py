@@ -90,13 +90,14 @@ def test_pending_is_mail_that_needs_a_reader(running: Running) -> None:
     post.send("user", "project:x", "QUESTION", "--ack")
     post.send("user", "role:r", "FOR-ROLE")
     post.send("user", "ada", "FOR-ADA")
-    until(lambda: "FOR-ADA" in running.ask("/pending").text)
-    text = running.ask("/pending").text
+    assert running.ask("/pending?x=1").headers["location"] == "/?x=1"
+    until(lambda: "FOR-ADA" in running.ask("/").text)
+    text = running.ask("/").text.partition('data-key="unread"')[2]
     assert ("NEWS" in text, "QUESTION" in text, "FOR-ROLE" in text) == (False, True, True)
 
 
 def test_an_answer_in_the_direct_thread_settles_the_question(running: Running, browser: Browser) -> None:
-    """It is neither unread nor owed after that; on the first page each message has its own button."""
+    """It is neither unread nor owed after that; in the inbox each is settled beside the list."""
     post = running.post
     post.register("ada", "--name", "Ada")
     asked = post.send("ada", "user", "May I?", "--ack", "--subject", "Leave")
@@ -111,11 +112,13 @@ def test_an_answer_in_the_direct_thread_settles_the_question(running: Running, b
     assert post.unread("user") == []
     news, other = post.send("ada", "user", "First"), post.send("ada", "user", "Second", "--ack")
     page = window.go("/")
-    unread = page.get_by_role("region", name="Unread mail to you")
-    unread.get_by_role("button", name="Mark as read: Ada").click()
+    page.locator(f"#m-{news} a").click()
+    page.locator(f'#details [data-message="{news}"]').wait_for()
+    page.get_by_role("button", name="Mark as read").click()
     until(lambda: post.unread("user") == [other])
-    unread.get_by_role("button", name="Acknowledge: Ada").click()
-    page.get_by_text("You have read everything.").wait_for()
+    page.locator(f'#details [data-message="{other}"]').wait_for()
+    page.get_by_role("button", name="Acknowledge").click()
+    page.get_by_text("Nothing waits for you.").wait_for()
     assert news != other
     assert post.ok("status", "--session", "user")["obligations"] == []
     assert window.problems == []

@@ -39,7 +39,7 @@ def test_on_a_phone_the_mail_has_the_screen(shared: Running, browser: Browser) -
     page.locator("#body").fill("x")
     assert page.get_by_label("ask for an ack").is_visible()
     page.get_by_role("link", name="Menu").click()
-    assert page.locator("#rail").get_by_role("link", name="Agents").is_visible()
+    assert page.locator("#rail").get_by_role("link", name="Fleet").is_visible()
     page.get_by_role("link", name="Close").click()
     assert not page.locator("#rail").is_visible()
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
 from tests.console.conftest import Window
+from tests.helpers import MESSAGES
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -38,6 +40,35 @@ def test_the_console_sets_an_agent_s_mode_rules_name_and_end(running: Running) -
     assert len(post.ok("control", "pending", "--session", "ada")["requests"]) == 1
     assert running.does("/state", agent="ada", event="retire", sure="1")["said"] == "Countess is retired."
     assert post.ok("roster", "show", "ada")["agent"]["state"] == "dead"
+
+
+def test_the_fleet_tells_who_waits_for_whom_and_gives_their_orders(running: Running) -> None:
+    """Each agent is in the column of what it waits for; it is woken, frozen and relieved from there."""
+    post = running.post
+    for name, more in (("ada", ()), ("bo", ("--lead", "ada")), ("cy", ()), ("di", ())):
+        post.register(name, "--name", name.title(), *more)
+    for name, tool in (("ada", "git push"), ("bo", "make deploy")):
+        given = f'{{"command": "{tool}"}}'
+        post.ok("control", "request", "permission", "--tool", "Bash", "--input", given, "--session", name)
+    running.does("/assign", to="cy", subject="Split the parser")
+    post.ok("roster", "freeze", "di")
+    page = running.ask("/fleet").text
+    columns = [re.findall(r'class="who" [^>]*>(\w+)<', part) for part in page.split('<section aria-labelledby="h-')[1:]]
+    assert columns == [["Ada"], ["Bo"], ["Cy"], ["Di"]]
+    assert "runs git push" in page
+    assert "Ada decides, since" in page
+    assert "Split the parser" in page
+    tree = running.ask("/fleet?as=tree").text
+    assert re.search(r'depth-0" data-key="ada".*depth-1" data-key="bo"', tree, re.DOTALL)
+    assert re.findall(r'class="who" [^>]*>(\w+)<', running.ask("/fleet?lead=ada").text) == ["Bo"]
+    fields = running.form("/fleet", "/wake", {"agent": "bo"})
+    assert "Bo" in running.does("/wake", **fields)["said"]
+    assert post.objects(MESSAGES)[-1]["priority"] == "high"
+    fields = running.form("/fleet", "/hand-over", {"agent": "cy"})
+    told = running.does("/hand-over", **{**fields, "to": "bo"})["said"]
+    assert told == "Bo has what Cy held: “Split the parser”."
+    assert "holds no task" in running.does("/hand-over", **{**fields, "to": "bo"})["said"]
+    assert "nobody is named" in running.does("/hand-over", **fields)["said"]
 
 
 def test_what_may_not_be_is_told_and_changes_nothing(running: Running) -> None:

@@ -215,7 +215,7 @@ def test_every_answer_carries_the_same_headers(shared: Running, path: str) -> No
 
 def test_no_page_has_script_or_style_of_its_own(shared: Running) -> None:
     """No page contains inline script or style, and none loads anything from elsewhere."""
-    for path in ("/", "/agents", "/channel?to=all", "/timeline", "/search", "/pending", "/dead", "/archive"):
+    for path in ("/", "/agents", "/channel?to=all", "/timeline", "/search", "/dead", "/archive"):
         text = shared.ask(path).text
         assert re.search(r"<script(?! src=)|\sstyle=|<style|\son[a-z]+=|javascript:", text) is None
         assert set(re.findall(r'(?:src|href)="(https?:[^"]*)"', text)) == set()

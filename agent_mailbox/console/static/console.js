@@ -1,7 +1,7 @@
 // Keeps a page live and adds keyboard commands. Every page and form works without it, too.
 //
 // The modules, each of which imports only those above it: zone, dom, notices, sound, requests, undo, drafts, list, refresh,
-// seen, stream, copy, panel, forms, keys, completion, switcher, found.
+// seen, stream, copy, panel, inbox, forms, keys, completion, switcher, found.
 import "./completion.js";
 import { $, $$ } from "./dom.js";
 import { restore } from "./drafts.js";
@@ -22,7 +22,7 @@ document.addEventListener("click", (event) => {
   if (!a) return;
   if (a.dataset.open !== undefined) {
     event.preventDefault();
-    open(a.href);
+    open(a.href, true, Boolean(a.closest(".item")));
   } else if (a.dataset.close !== undefined) {
     event.preventDefault();
     shut();

@@ -1,8 +1,9 @@
 // Forms that are sent without leaving the page.
 import { $, $$ } from "./dom.js";
 import { forget } from "./drafts.js";
+import { beside, chosenItem, moveOn } from "./inbox.js";
 import { say, unsay } from "./notices.js";
-import { open } from "./panel.js";
+import { open, putBack, shut } from "./panel.js";
 import { stale } from "./refresh.js";
 import { mayMiss, noteMove } from "./requests.js";
 import { isLive, signedOut } from "./stream.js";
@@ -27,11 +28,26 @@ document.addEventListener("submit", (event) => {
   }
   form.dataset.sending = "1";
   if (!form.matches(".decide")) send(form, fields);
-  else hold(request, form.closest(".card"), told(form, fields), (leaves) => send(form, fields, leaves), () => {
+  else holdDecision(form, request, fields);
+});
+
+// A decision closes its line and moves on; taken back, its card is there as it was left.
+const holdDecision = (form, request, fields) => {
+  const card = form.closest(".card");
+  const item = card?.closest("#details") && chosenItem();
+  const next = item && beside(item);
+  hold(request, card, told(form, fields), (leaves) => send(form, fields, leaves), () => {
     delete form.dataset.sending;
     say("news", "Taken back: nothing was decided.");
+    const line = document.getElementById(`r-${request}`);
+    if (line && card) {
+      putBack(card, $("[data-open]", line).href);
+      line.focus({ preventScroll: true });
+    }
   });
-});
+  if (item) moveOn(next === item ? null : next);
+  else if (card?.closest("#details")) shut();
+};
 
 const boxesOf = (form) => $$(`input[form="${CSS.escape(form)}"]`).filter((box) => box.getClientRects().length);
 document.addEventListener("change", ({ target }) => {
@@ -53,7 +69,7 @@ const isObject = (text) => {
 const told = (form, fields) => {
   const word = { approve: "Approve", always: "Allow always", deny: "Deny" }[fields.get("decision")];
   const ids = [...fields.keys()].filter((key) => key.startsWith("chosen:")).map((key) => key.slice(7));
-  const title = (card) => card?.querySelector("h3").textContent.trim();
+  const title = (card) => card?.querySelector("h2, .line-one").innerText.trim().replace(/\s+/g, " ");
   const named = ids.map((id) => title(document.getElementById(`r-${id}`)) ?? id);
   const count = `${ids.length} ${ids.length === 1 ? "request" : "requests"}`;
   return `${word}: ${title(form.closest(".card")) ?? `${count}: ${named.join(", ")}`}.`;
@@ -63,7 +79,9 @@ const told = (form, fields) => {
 const send = async (form, fields, leaves = false) => {
   if (leaves) fields.set("leaves", "1");
   const draft = form.dataset.draft;
-  const beside = form.closest("#details"); // before the answer, which may replace the form
+  const around = form.closest("#details"); // before the answer, which may replace the form
+  const item = around && chosenItem();
+  const next = item && beside(item) !== item ? beside(item) : null;
   try {
     const answer = await fetch(form.action, {
       method: "POST", body: fields, headers: { accept: "application/json" }, keepalive: String(fields).length < 60000,
@@ -79,13 +97,18 @@ const send = async (form, fields, leaves = false) => {
     if (told.kind === "done") {
       form.reset();
       if (draft) forget(draft);
-      if (form.closest(".card")) {
+      if (form.closest("#main .card")) {
         form.closest(".card").remove();
         noteMove();
       }
-      if (beside && !beside.hidden) open(location.href, false).catch(() => {});
+      const line = fields.get("request") && document.getElementById(`r-${fields.get("request")}`);
+      if (line) line.remove();
+      if (form.matches(".settles") && item) {
+        item.remove();
+        moveOn(next);
+      } else if (form.isConnected && around && !form.matches(".decide")) open(location.href, false, true);
     }
-    const tells = told.kind === "done" && form.matches(".decide") && isLive() && $("[data-patch=cards]"); // the stream
+    const tells = told.kind === "done" && form.matches(".decide") && isLive() && $("[data-patch=stops]"); // the stream
     if (!tells && (told.kind === "done" || form.matches(".decide"))) stale("main");
   } catch {
     say("problem", "The console does not answer. Your text is still here.");

@@ -6,19 +6,56 @@ import { fail } from "./notices.js";
 
 // The opened message is marked in the list, too.
 export const marked = () => {
-  const id = $("#details .whole")?.dataset.message;
-  $$(".message.opened").forEach((row) => row.classList.remove("opened"));
-  if (id) document.getElementById(`m-${id}`)?.classList.add("opened");
+  const shown = $("#details :is(.card, .whole)");
+  const id = shown && (shown.dataset.request ? `r-${shown.dataset.request}` : `m-${shown.dataset.message}`);
+  $$(".opened").forEach((row) => row.classList.remove("opened"));
+  $$("#main [data-open][aria-current]").forEach((a) => a.removeAttribute("aria-current"));
+  const row = id && document.getElementById(id);
+  row?.classList.add("opened");
+  if (row?.matches(".item")) $("[data-open]", row).setAttribute("aria-current", "true");
   offerCopies($("#details"));
+};
+
+// The message alone, without its page. What comes next is loaded ahead, and used once.
+const partOf = (href) => {
+  const at = new URL(href, location.href);
+  at.searchParams.set("page", at.pathname);
+  return `/details?${at.searchParams}`;
+};
+const FRESH = 10000; // ms
+let ahead = { part: "", page: null, at: 0 };
+export const loadAhead = (href) => {
+  ahead = { part: partOf(href), page: load(partOf(href)).catch(() => null), at: Date.now() };
+};
+const taken = (part) => {
+  const page = ahead.part === part && Date.now() - ahead.at < FRESH ? ahead.page : null;
+  ahead = { part: "", page: null, at: 0 };
+  return page ?? load(part).catch(() => null);
 };
 
 let came = null;
 let opening = 0;
-export const open = async (href, keep = true) => {
+let shown = Promise.resolve();
+let loading = 0;
+export const ready = () => shown; // until what was opened last is there
+export const isLoading = () => loading > 0;
+// ``keep``: Back leads to what was there. ``stays``: the focus remains where it is.
+export const open = (href, keep = true, stays = false) => {
+  loading += 1;
+  shown = show(href, keep, stays).finally(() => { loading -= 1; });
+  return shown;
+};
+const isThere = (href) => $(".item.opened [data-open]")?.href === href && $("#details :is(.card:not(.expired), .whole)");
+const show = async (href, keep, stays) => {
   const mine = ++opening;
   const from = location.href;
   if (keep) came = document.activeElement;
-  const page = await load(href).catch(() => null);
+  if (stays && isThere(href)) {
+    document.body.classList.add("detailed");
+    if (href !== location.href) history[history.state?.opened ? "replaceState" : "pushState"]({ opened: true }, "", href);
+    return;
+  }
+  const page = await taken(partOf(href));
   if (mine !== opening) return; // another message was opened since
   const fresh = $("#details", page ?? document.createElement("p"));
   if (!fresh) {
@@ -38,13 +75,21 @@ export const open = async (href, keep = true) => {
   restore(aside);
   marked();
   const head = $("h2", aside);
-  if (head && keep) {
+  if (head && keep && !stays) {
     head.tabIndex = -1;
     head.focus({ preventScroll: window.innerWidth > 900 });
   }
 };
+// What was shown before is there once more, as it was left.
+export const putBack = (node, href) => {
+  opening += 1;
+  $("#details").replaceChildren(node);
+  document.body.classList.add("detailed");
+  history.replaceState({ opened: true }, "", href);
+  marked();
+};
 export const shut = () => {
-  if ($("#details").hidden) return false;
+  if ($("#details").hidden || ($("#inbox") && !document.body.matches(".detailed"))) return false;
   hide();
   if (history.state?.opened) history.back(); // so that Back opens nothing again
   else {
@@ -61,7 +106,7 @@ window.addEventListener("popstate", () => {
 const hide = () => {
   const aside = $("#details");
   opening += 1;
-  aside.hidden = true;
+  aside.hidden = !$("#inbox");
   aside.replaceChildren();
   marked();
   document.body.classList.remove("detailed");

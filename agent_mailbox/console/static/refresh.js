@@ -2,7 +2,7 @@
 import { $, $$, here, load, parsed } from "./dom.js";
 import { renewRows } from "./list.js";
 import { say } from "./notices.js";
-import { EXPIRED, call, noteMove, tick } from "./requests.js";
+import { EXPIRED, call, endCard, noteMove, tick } from "./requests.js";
 
 // -- patching -------------------------------------------------------------------------------------------------------
 
@@ -27,7 +27,7 @@ const patch = (old, fresh) => {
       $("h2", before).replaceWith($("h2", node));
       return before;
     }
-    return before.matches(".card, .step, .holds") && busy(before) ? before : node;
+    return before.matches(".card, .step, .holds, .item") && busy(before) ? before : node;
   });
   const focus = document.activeElement?.closest?.("[data-key]")?.dataset.key;
   const kept = new Set(next);
@@ -43,30 +43,35 @@ const patch = (old, fresh) => {
 };
 const same = (one, other) => one.outerHTML === other.outerHTML;
 
-// One request came or went: the list takes its card alone, and all others stay as they are.
-export const placeCards = ({ order, card }) => {
-  const list = $("[data-patch=cards]");
-  const fresh = card && $(".card", parsed(card));
-  const shown = list ? $$(":scope > .card", list) : [];
+export const PATCHED = "patched"; // the event on the document after the page was brought up to date
+const tellPatched = () => document.dispatchEvent(new Event(PATCHED));
+
+// One request came or went: the list takes its line alone, and all others stay as they are.
+export const placeEntries = ({ order, entry }) => {
+  const list = $("[data-patch=stops]");
+  const fresh = entry && $(".item", parsed(entry));
+  const shown = list ? $$(":scope > .item", list) : [];
   if (!list || !shown.length || !order.length) { // its words change, too
     stale("main");
     return;
   }
-  const before = shown.map((one) => one.dataset.key);
+  const open = $("#details .card:not(.expired)")?.dataset.request;
+  const ended = open && shown.some((one) => one.id === `r-${open}`) && !order.includes(`r-${open}`);
+  if (ended) endCard($("#details .card"), "This request is over: nothing is left to decide.");
   shown.filter((one) => !order.includes(one.dataset.key)).forEach((one) => one.remove());
   const old = fresh && shown.find((one) => one.dataset.key === fresh.dataset.key);
   if (fresh && !old) {
     const later = order.slice(order.indexOf(fresh.dataset.key) + 1);
-    const next = $$(":scope > .card", list).find((one) => later.includes(one.dataset.key));
+    const next = $$(":scope > .item", list).find((one) => later.includes(one.dataset.key));
     if (next) next.before(fresh);
     else list.append(fresh);
     say("news", "1 new request to decide.");
     stale("soon"); // the rail, which calls the person
   }
   $("h2 .count", list.closest("section")).textContent = order.length;
-  const now = $$(":scope > .card", list).map((one) => one.dataset.key);
-  if (before.some((key, at) => now[at] !== key)) noteMove();
+  const now = $$(":scope > .item", list).map((one) => one.dataset.key);
   tick();
+  tellPatched();
   if (now.length !== order.length) stale("main"); // one was missed
 };
 
@@ -125,14 +130,15 @@ const refresh = async () => {
     const fresh = $("#main > [data-patch]", page);
     const old = $("#main > [data-patch]");
     if (fresh && old && (wanted.has("main") || wanted.has("all"))) {
-      const before = $$(".card", old).map((card) => card.id);
+      const before = $$(".card, .item", old).map((one) => one.dataset.key);
       patch(old, fresh);
       old.dataset.again = fresh.dataset.again ?? "";
       again();
-      const now = $$(".card", old).map((card) => card.id);
-      const more = now.filter((id) => !before.includes(id)).length;
-      if (before.some((id, at) => now[at] !== id)) noteMove();
+      const now = $$(".card, .item", old).map((one) => one.dataset.key);
+      const more = now.filter((key) => key.startsWith("r-") && !before.includes(key)).length;
+      if ($(".card", old) && before.some((key, at) => now[at] !== key)) noteMove();
       tick();
+      tellPatched();
       if (more) say("news", `${more} new ${more === 1 ? "request" : "requests"} to decide.`);
     }
     const list = $("[data-live]", page);

@@ -52,13 +52,25 @@ export const tick = () => {
   }
   for (const left of $$("[data-until]")) {
     const seconds = Math.ceil((Number(left.dataset.until) - now) / 1000);
-    left.textContent = seconds > 0 ? `(${spelt(seconds)} left)` : "(expired)";
+    const isLine = left.matches(".item time");
+    left.textContent = isLine ? brief(seconds) : seconds > 0 ? `(${spelt(seconds)} left)` : "(expired)";
+    if (isLine) left.classList.toggle("soon", seconds < 600);
     if (seconds <= 0) expire(left.closest(".card"));
   }
 };
-const expire = (card) => {
+const brief = (seconds) => {
+  if (seconds <= 0) return "over";
+  const [size, unit] = seconds < 120 ? [1, "s"] : seconds < 7200 ? [60, "min"] : seconds < 172800 ? [3600, "h"] : [86400, "d"];
+  return `${Math.floor(seconds / size)} ${unit}`;
+};
+// Nothing can be pressed any more; ``words`` say why.
+export const endCard = (card, words) => {
   card.classList.add("expired");
   $$("button", card).forEach((button) => { button.disabled = true; });
+  if (words) say("news", words);
+};
+const expire = (card) => {
+  if (card) endCard(card);
   if (Date.now() - expired > 5000) { // the server leaves it out from now on
     expired = Date.now();
     setTimeout(() => document.dispatchEvent(new Event(EXPIRED)), 3000);
@@ -78,11 +90,12 @@ export const mayMiss = () => pressed && Date.now() - moved < SETTLES;
 let denied = null; // the reason's field in which Enter denies
 export const prepare = (which, at) => {
   const button = at && $(which, at);
-  if (!button || button.disabled) return;
+  if (!button || button.disabled) return false;
   at.scrollIntoView({ block: "nearest" });
   denied = which === ".deny" ? $("[name=reason]", at) : null;
   (denied || button).focus(); // only Enter confirms: one key alone decides nothing
-  say("news", denied ? "Deny: write why; Enter denies, Esc cancels." : "Approve: press Enter to confirm, Esc to cancel.");
+  say("news", denied ? "Deny: write why; Enter denies, Esc cancels." : "Press Enter to confirm, Esc to cancel.");
+  return true;
 };
 document.addEventListener("focusout", ({ target }) => { if (target === denied) denied = null; });
 export const denies = (field) => {

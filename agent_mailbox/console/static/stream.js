@@ -3,7 +3,7 @@ import { $, SIGNED_OUT } from "./dom.js";
 import { windows } from "./drafts.js";
 import { add, noteReads } from "./list.js";
 import { say, unsay } from "./notices.js";
-import { countNew, placeCards, stale } from "./refresh.js";
+import { countNew, placeEntries, stale } from "./refresh.js";
 import { look } from "./seen.js";
 
 let heard = document.body.dataset.number; // the newest event that this page has
@@ -50,7 +50,7 @@ export const listen = () => {
     state(false, "paused while other windows are live");
   });
   on("mail", (event) => countNew(JSON.parse(event.data)));
-  on("cards", (event) => placeCards(JSON.parse(event.data)));
+  on("entries", (event) => placeEntries(JSON.parse(event.data)));
   on("said", (event) => say(...JSON.parse(event.data)));
   on("ping", () => {});
 };

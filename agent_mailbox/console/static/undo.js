@@ -1,5 +1,5 @@
 // Decisions wait a moment before they are sent: for so long nobody can have acted on them, and the person may undo.
-// Several may wait. The card of each is out of sight meanwhile, and the next one has the focus.
+// Several may wait. The line of each, or its card, is out of sight meanwhile.
 import { $, $$ } from "./dom.js";
 import { noteMove } from "./requests.js";
 
@@ -10,7 +10,8 @@ const unseen = new CSSStyleSheet(); // a rule outlives the patching of a card
 document.adoptedStyleSheets.push(unseen);
 
 const show = () => {
-  unseen.replaceSync([...held.keys()].filter(Boolean).map((id) => `#${CSS.escape(`r-${id}`)} { display: none }`).join(""));
+  const rule = (id) => `#${CSS.escape(`r-${id}`)}, #main .card[data-request="${CSS.escape(id)}"] { display: none }`;
+  unseen.replaceSync([...held.keys()].filter(Boolean).map(rule).join(""));
   $("#held").replaceChildren(...[...held.values()].map(({ line }) => line));
 };
 const shut = (request) => {
@@ -22,10 +23,7 @@ const shut = (request) => {
   return it;
 };
 const sendOne = (request, leaves = false) => shut(request).send(leaves);
-const undoOne = (request) => {
-  shut(request).undone();
-  document.getElementById(`r-${request}`)?.focus();
-};
+const undoOne = (request) => shut(request).undone();
 
 export const undo = () => {
   const last = [...held.keys()].at(-1);
@@ -64,6 +62,7 @@ const waits = (card) => {
   return expires ? Math.max(Math.min(WAITS, expires - Date.now() - LATEST), 0) : WAITS;
 };
 const following = (card) => {
+  if ($("#inbox")) return null;
   const cards = $$("#main .card").filter((one) => one === card || one.getClientRects().length);
   const at = cards.indexOf(card);
   return at < 0 ? null : cards[at + 1] || cards[at - 1];

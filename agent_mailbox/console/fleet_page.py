@@ -1,0 +1,214 @@
+"""The fleet: what each agent waits for, whom, or what it works on; as columns, and as a tree by lead.
+
+Belongs here: the column of an agent, and why. ``agent_rows`` has the table.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from ..control.task_views import TaskViews
+from ..core.instant import MINUTE
+from ..core.records import USER, Record
+from ..core.roster import ALIVE, DEAD, shown_reason
+from . import activity, cards, inbox_page, presenters
+from .agent_rows import SIGNS, state_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from ..core.roster import Agent
+    from .desk import Looking
+    from .presenters import Face
+    from .survey import Survey
+
+    Params = Mapping[str, str]
+
+YOU, ANOTHER, WORKS, RESTS = "you", "another", "works", "rests"
+TITLES = {YOU: "Waits for you", ANOTHER: "Waits for another", WORKS: "Works", RESTS: "Idle, silent, gone"}
+BUSY = 10 * MINUTE
+"""Milliseconds since it was seen in which an agent counts as working."""
+MOST = 200
+"""Agents of the page; the rest is only counted."""
+PATIENCE = 0.02
+"""Seconds in which conversations are read for a page; who comes later is shown without its step."""
+
+
+class FleetCard(Record):
+    """An agent: its column, what it waits for or does, since when, and a page that says more. ``depth``: how many
+    leads are above it."""
+
+    id: str
+    name: str
+    face: Face
+    roles: str
+    state: str
+    sign: str
+    column: str
+    what: str
+    href: str
+    detail: str
+    is_urgent: bool
+    unread: int
+    owes: int
+    lead: str
+    is_frozen: bool
+    depth: int = 0
+
+
+class Reason(Record):
+    """Why an agent waits: its column, in words, since when (ms), and the page that ends it."""
+
+    column: str
+    what: str
+    detail: str
+    href: str = ""
+    is_urgent: bool = False
+
+
+def view_fleet(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
+    """Return all agents that are not dead, each in its column."""
+    roster = now.roster
+    living = [agent for agent in roster.agents.values() if agent.state != DEAD]
+    chosen = [agent for agent in living if _is_wanted(agent, now, params)]
+    found = list_cards(now, survey, chosen[:MOST])
+    leads = {agent.lead or USER for agent in living}
+    return {
+        "title": "Fleet",
+        "columns": [(key, title, [one for one in found if one.column == key]) for key, title in TITLES.items()],
+        "tree": arrange_tree(found) if params.get("as") == "tree" else None,
+        "more": max(len(chosen) - MOST, 0),
+        "tags": sorted((presenters.channel_label(tag), tag) for tag in {tag for agent in living for tag in agent.tags}),
+        "leads": sorted((presenters.party_name(lead, roster), lead) for lead in leads),
+        "workers": [(agent.session_id, presenters.party_name(agent.session_id, roster)) for agent in living[:MOST]],
+        "filtered": any(params.get(name) for name in ("tag", "lead", "name")),
+    }
+
+
+def _is_wanted(agent: Agent, now: Looking, params: Params) -> bool:
+    tag, lead, name = (params.get(key, "").strip() for key in ("tag", "lead", "name"))
+    called = presenters.party_name(agent.session_id, now.roster).casefold()
+    return (not tag or tag in agent.tags) and (not lead or lead == (agent.lead or USER)) and name.casefold() in called
+
+
+def list_cards(now: Looking, survey: Survey, agents: Iterable[Agent]) -> list[FleetCard]:
+    """Return agents as cards, by name; those whose deadline is near come first."""
+    reasons = find_reasons(now, survey)
+    held = _titles_held(now)
+    gone, end = now.gone_agents(), time.monotonic() + PATIENCE
+    made = [_make_card(now, survey, agent, reasons.get(agent.session_id), held, gone, end) for agent in agents]
+    return sorted(made, key=lambda one: (not one.is_urgent, one.name.casefold()))
+
+
+def _make_card(
+    now: Looking, survey: Survey, agent: Agent, reason: Reason | None, held: Mapping[str, str], gone: Collection[str],
+    end: float,
+) -> FleetCard:  # fmt: skip
+    me, clock, line = agent.session_id, now.mailbox.now(), survey.lines.get(agent.session_id)
+    state, name = state_of(agent, survey, gone, clock), presenters.party_name(me, now.roster)
+    seen = line.seen if line is not None else agent.registered
+    found = reason or _tell_work(now, agent, state, seen, held.get(me, ""), time.monotonic() < end)
+    rest = presenters.one_line(shown_reason(agent, gone))
+    if state != ALIVE and found.column != RESTS:
+        found = found.replace(detail=f"{found.detail} · {state}")
+    return FleetCard(
+        id=me,
+        name=name,
+        face=presenters.face_of(me, name),
+        roles=", ".join(role.removeprefix("role:") for role in agent.roles[:2]),
+        state=state,
+        sign=SIGNS[state],
+        column=found.column,
+        what=found.what,
+        href=found.href,
+        detail=found.detail or rest,
+        is_urgent=found.is_urgent,
+        unread=line.unread if line is not None else 0,
+        owes=len(line.owed) if line is not None else 0,
+        lead=agent.lead or "",
+        is_frozen=agent.state != ALIVE,
+    )
+
+
+def _tell_work(now: Looking, agent: Agent, state: str, seen: int, task: str, may_read: bool) -> Reason:
+    ago = f"seen {presenters.elapsed_time(seen, now.mailbox.now())} ago"
+    if state != ALIVE:
+        return Reason(RESTS, state, f"{task} · {ago}" if task else ago)
+    step = activity.present_step(now, agent.session_id) if may_read else None
+    said = step["said"] if step is not None else ""
+    if task or now.mailbox.now() - seen < BUSY:
+        href = presenters.page_link("/transcript", id=agent.session_id) if step is not None else ""
+        return Reason(WORKS, said or task or "works", task if said and task else ago, href)
+    return Reason(RESTS, "idle", ago)
+
+
+def _titles_held(now: Looking) -> dict[str, str]:
+    return {view.holder: presenters.one_line(view.task.title) for view in TaskViews(now.mailbox).tasks() if view.holder}
+
+
+def find_reasons(now: Looking, survey: Survey) -> dict[str, Reason]:
+    """Return why each agent waits, for the first that counts: a decision before an answer, the person before others."""
+    roster, clock = now.roster, now.mailbox.now()
+    found: dict[str, Reason] = {}
+    asked = [(request, request.list_deciders(now.roster)) for request in now.open_requests() if request.proven]
+    for request, who in sorted(inbox_page.by_deadline(asked), key=lambda one: USER not in one[1]):
+        expires = inbox_page.expires_at(request)
+        left = f"{presenters.time_left(expires - clock)} left" if expires is not None else "no limit"
+        since = presenters.elapsed_time(request.asked, clock)
+        names = ", ".join(presenters.party_name(one, roster) for one in who)
+        mine = USER in who
+        found.setdefault(request.asker, Reason(
+            YOU if mine else ANOTHER, cards.describe_request(request, roster).text,
+            left if mine else f"{names} decides, since {since}", presenters.page_link("/", open=request.message_id),
+            expires is not None and expires - clock < inbox_page.SOON,
+        ))  # fmt: skip
+    letters = [item.message for item in now.unread_letters() if item.message.ack]
+    for message in (*letters, *survey.owed):
+        since = presenters.elapsed_time(message.timestamp, clock)
+        reason = Reason(YOU, f"asks: {presenters.title_of(message)}", f"since {since}",
+                        presenters.page_link("/", open=message.id))  # fmt: skip
+        found.setdefault(message.sender, reason)
+    for owing, line in survey.lines.items():
+        for message in line.owed[:20]:
+            name, since = presenters.party_name(owing, roster), presenters.elapsed_time(message.timestamp, clock)
+            reason = Reason(ANOTHER, f"asked {name}: {presenters.title_of(message)}", f"no answer since {since}",
+                            presenters.page_link("/archive", open=message.id))  # fmt: skip
+            if message.sender != USER and message.sender != owing:
+                found.setdefault(message.sender, reason)
+    return {**_find_blocked(now), **found}
+
+
+def _find_blocked(now: Looking) -> dict[str, Reason]:
+    """Return the agents whose task waits for another one, or is blocked."""
+    views = {view.task.id: view for view in TaskViews(now.mailbox).tasks()}
+    found = {}
+    for view in views.values():
+        if not view.holder or not (view.waits_for or view.task.phase == "blocked"):
+            continue
+        first = views.get(view.waits_for[0]) if view.waits_for else None
+        whom = presenters.party_name(first.holder, now.roster) if first is not None and first.holder else ""
+        since = presenters.elapsed_time(view.task.asked, now.mailbox.now())
+        detail = f"waits for {whom or (first.task.title if first is not None else 'what it told')}, since {since}"
+        found[view.holder] = Reason(ANOTHER, f"blocked: {presenters.one_line(view.task.title)}",
+                                    presenters.one_line(detail), "/tasks")  # fmt: skip
+    return found
+
+
+def arrange_tree(found: Iterable[FleetCard]) -> list[FleetCard]:
+    """Return the cards below their leads; a circle of leads begins at its first member."""
+    by_lead: dict[str, list[FleetCard]] = {}
+    known = {one.id: one for one in found}
+    for one in known.values():
+        by_lead.setdefault(one.lead if one.lead in known else "", []).append(one)
+    placed: dict[str, FleetCard] = {}
+
+    def place(one: FleetCard, depth: int) -> None:
+        if one.id not in placed:
+            placed[one.id] = one.replace(depth=min(depth, 6))
+            for below in by_lead.get(one.id, ()):
+                place(below, depth + 1)
+
+    for one in (*by_lead.get("", ()), *known.values()):
+        place(one, 0)
+    return [*placed.values()]

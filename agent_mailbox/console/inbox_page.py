@@ -1,0 +1,186 @@
+"""The inbox: everything that waits for the person, one line each, in groups by what it stops.
+
+Belongs here: the groups, their order, and the lines. ``details`` has what is shown beside the list.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from ..control_plane import control_log
+from ..core.records import USER, Record
+from ..core.text import clipped
+from . import cards, decided_requests, presenters
+from .call_words import CallWords
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from ..core.control.control_requests import ControlRequest
+    from ..core.records import Message
+    from ..core.roster import Roster
+    from .desk import Looking
+    from .presenters import Face
+    from .survey import Survey
+
+    Params = Mapping[str, str]
+    Asked = tuple[ControlRequest, list[str]]
+
+MOST = 200
+"""Lines of a group; the rest is only counted."""
+MOST_UNVERIFIED = 20
+"""Requests without a proof that a page shows: any program may write hundreds."""
+TURN = 8
+"""Requests of one agent that are placed by their deadlines; its further ones come after those of all others."""
+SOON = 10 * 60_000
+"""Milliseconds before a deadline in which it is marked."""
+STOPS, ASKS, UNVERIFIED, OTHERS, KNOW, UNREAD = "stops", "asks", "unverified", "others", "know", "unread"
+
+
+class InboxLine(Record):
+    """A line. ``about``: its second line. ``time``: what is left, or when it came. ``may_choose``: it can be decided
+    together with others."""
+
+    key: str
+    message_id: str
+    face: Face
+    who: str
+    saying: CallWords
+    about: str
+    time: str
+    iso: str
+    expires: int | None = None
+    is_soon: bool = False
+    request: str = ""
+    may_choose: bool = False
+
+
+class InboxGroup(Record):
+    """Lines that wait for one reason. ``is_folded``: they are out of sight until one asks."""
+
+    key: str
+    title: str
+    hint: str
+    count: int
+    entries: tuple[InboxLine, ...]
+    is_folded: bool = False
+
+
+def view_inbox(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
+    """Return what waits for the person, and what waits for others, in groups."""
+    letters = [item.message for item in now.unread_letters()]
+    asking = [*(m for m in letters if m.ack), *_still_owed(now, survey, {m.id for m in letters})]
+    news = [m for m in letters if not m.ack]
+    mine = {m.id for m in (*letters, *asking)}
+    unread = [m for m in survey.unread or () if m.id not in mine and USER not in m.recipients]
+    groups = [
+        *group_requests(now),
+        _group_mail(ASKS, "Asks you", "by mail", asking, now),
+        _group_mail(KNOW, "To know", "", news, now),
+        _group_mail(UNREAD, "Nobody has read it", "mail to others", unread[::-1], now, is_folded=True),
+    ]
+    order = (STOPS, ASKS, UNVERIFIED, KNOW, OTHERS, UNREAD)
+    groups = sorted((group for group in groups if group.count), key=lambda group: order.index(group.key))
+    shown = [entry for group in groups if not group.is_folded for entry in group.entries]
+    return {
+        "title": "Inbox",
+        "groups": groups,
+        "chosen": params.get("open") or (shown[0].message_id if shown else ""),
+        "reasons": decided_requests.latest_reasons(control_log.of(now.mailbox).requests.values()),
+        "read_at_once": [m.id for m in news[:MOST]],
+    }
+
+
+def _still_owed(now: Looking, survey: Survey, unread: Collection[str]) -> list[Message]:
+    """Return what the person owed at the last count, without what they answered since."""
+    messages, reads = now.library.known(message.id for message in survey.owed if message.id not in unread)
+    lineage = now.roster.lineage(USER)
+    return [message for message in messages if not reads.acked(message, lineage)]
+
+
+def group_requests(now: Looking) -> list[InboxGroup]:
+    """Return the groups of open requests: the person's, those that nothing proves, and those that others decide."""
+    asked = [(request, request.list_deciders(now.roster)) for request in now.open_requests()]
+    mine = by_deadline([one for one in asked if one[0].proven and USER in one[1]])
+    forged = [one for one in asked if not one[0].proven]
+    others = by_deadline([one for one in asked if one[0].proven and USER not in one[1]])
+    return [
+        _group_requests(STOPS, "Stops an agent", "the nearest deadline first", mine, now),
+        _group_requests(UNVERIFIED, "Unverified", "nothing proves who asks", forged, now, MOST_UNVERIFIED),
+        _group_requests(OTHERS, "Others decide", "", others, now),
+    ]
+
+
+def by_deadline(asked: Iterable[Asked]) -> list[Asked]:
+    """Return requests by their deadlines. An agent's requests beyond a turn come last."""
+    before: Counter[str] = Counter()
+    ranked = []
+    for place, one in enumerate(sorted(asked, key=lambda one: (expires_at(one[0]) or float("inf"), one[0].asked))):
+        ranked.append((before[one[0].asker] // TURN, place, one))
+        before[one[0].asker] += 1
+    return [one for *_, one in sorted(ranked, key=lambda found: found[:2])]
+
+
+def expires_at(request: ControlRequest) -> int | None:
+    """Return the instant (ms) after which no answer to a request counts; None without one."""
+    return getattr(request.payload, "expires", None)
+
+
+def _group_requests(
+    key: str, title: str, hint: str, asked: Sequence[Asked], now: Looking, most: int = MOST
+) -> InboxGroup:
+    roster, clock = now.roster, now.mailbox.now()
+    entries = tuple(request_entry(request, who, roster, clock) for request, who in asked[:most])
+    return InboxGroup(key, title, hint, len(asked), entries, key != STOPS)
+
+
+def _group_mail(
+    key: str, title: str, hint: str, mail: Sequence[Message], now: Looking, *, is_folded: bool = False
+) -> InboxGroup:
+    roster, clock = now.roster, now.mailbox.now()
+    entries = tuple(mail_entry(message, roster, clock, to_others=is_folded) for message in mail[:MOST])
+    return InboxGroup(key, title, hint, len(mail), entries, is_folded)
+
+
+def request_entry(request: ControlRequest, deciders: Sequence[str], roster: Roster, now: int) -> InboxLine:
+    """Return an open request as a line."""
+    expires, name = expires_at(request), presenters.party_name(request.asker, roster)
+    saying, mine = cards.describe_request(request, roster), USER in deciders
+    about = [presenters.one_line(getattr(request.payload, "reason", ""))]
+    about = [f"“{about[0]}”"] if about[0] else [presenters.one_line(saying.path)]
+    if not mine:
+        about.insert(0, f"{', '.join(presenters.party_name(who, roster) for who in deciders)} decides")
+    return InboxLine(
+        key=f"r-{request.id}",
+        message_id=request.message_id,
+        face=presenters.face_of(request.asker, name),
+        who=name if request.proven else f"{name} (unverified)",
+        saying=saying,
+        about=clipped(" · ".join(filter(None, about)), 140),
+        time="no limit" if expires is None else presenters.time_left(expires - now),
+        iso=presenters.iso_instant(request.asked),
+        expires=expires,
+        is_soon=expires is not None and expires - now < SOON,
+        request=request.id,
+        may_choose=request.proven and mine and cards.may_decide(request, now, roster),
+    )
+
+
+def mail_entry(message: Message, roster: Roster, now: int, *, to_others: bool = False) -> InboxLine:
+    """Return a message as a line."""
+    name = presenters.sender_name(message, roster)
+    text = clipped(presenters.one_line(message.content[:600]), 140)
+    title = presenters.title_of(message)
+    to = presenters.name_addresses(message.recipients[:3], roster) if to_others else ""
+    about = " · ".join(filter(None, (f"to {to}" if to else "", text if message.subject else "")))
+    return InboxLine(
+        key=f"m-{message.id}",
+        message_id=message.id,
+        face=presenters.face_of(message.sender, name),
+        who=name,
+        saying=CallWords(title),
+        about=about,
+        time=presenters.local_moment(message.timestamp, now),
+        iso=presenters.iso_instant(message.timestamp),
+    )

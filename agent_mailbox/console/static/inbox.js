@@ -1,0 +1,99 @@
+// The inbox: which line is chosen, which one comes next, and which are put off for an hour.
+import { $, $$, attempt } from "./dom.js";
+import { say } from "./notices.js";
+import { isLoading, loadAhead, marked, open, ready } from "./panel.js";
+import { PATCHED } from "./refresh.js";
+import { noteMove } from "./requests.js";
+
+const HOUR = 3600000; // ms
+const BEFORE = 120000; // ms before its deadline in which a line is not put off
+const visible = () => $$("#inbox .item").filter((item) => item.checkVisibility());
+export const chosenItem = () => $("#inbox .item.opened");
+const isWide = () => matchMedia("(min-width: 721px)").matches;
+
+export const choose = (item, keep = true) => {
+  if (keep) item.focus({ preventScroll: true });
+  if (keep) item.scrollIntoView({ block: "nearest" });
+  const there = open($("[data-open]", item).href, keep, true);
+  there.then(() => {
+    const after = beside(item);
+    if (after && after !== item) loadAhead($("[data-open]", after).href);
+  });
+  return there;
+};
+// The line that comes after one, or before it at the end.
+export const beside = (item, by = 1) => {
+  const all = visible();
+  const at = all.indexOf(item);
+  return at < 0 ? all[0] : all[at + by] ?? (by > 0 ? all[at - 1] : all[at]);
+};
+export const step = async (by) => {
+  await ready();
+  const at = document.activeElement?.closest("#inbox .item") ?? chosenItem();
+  const first = !at || (document.activeElement === document.body && by > 0 && at === visible()[0]);
+  const item = first ? visible()[0] : beside(at, by);
+  if (item) await choose(item);
+};
+// What is decided is out of sight already; the next line is shown.
+export const moveOn = (next) => {
+  if (!$("#inbox")) return;
+  noteMove();
+  if (next?.isConnected) {
+    choose(next);
+    return;
+  }
+  const line = Object.assign(document.createElement("p"), { className: "nothing", textContent: "Nothing more waits here." });
+  history.replaceState(null, "", location.pathname);
+  document.body.classList.remove("detailed");
+  $("#details").replaceChildren(line);
+};
+// On a wide screen something is always shown beside the list.
+const fill = () => {
+  if (!$("#inbox")) return;
+  marked();
+  const first = visible()[0];
+  if (!first || !isWide() || $("#details :is(.card, .whole)") || isLoading()) return;
+  noteMove();
+  choose(first, false);
+};
+document.addEventListener(PATCHED, fill);
+window.addEventListener("popstate", fill);
+
+// -- put off ------------------------------------------------------------------------------------------------------------
+
+const unseen = new CSSStyleSheet();
+document.adoptedStyleSheets.push(unseen);
+const load = () => attempt(() => JSON.parse(localStorage.getItem("put-off"))) ?? {};
+const show = () => {
+  const now = Date.now();
+  const kept = Object.fromEntries(Object.entries(load()).filter(([, until]) => until > now));
+  attempt(() => localStorage.setItem("put-off", JSON.stringify(kept)));
+  const keys = Object.keys(kept).filter((key) => document.getElementById(key));
+  unseen.replaceSync(keys.map((key) => `#${CSS.escape(key)} { display: none }`).join(""));
+  const button = $("#put-off");
+  if (!button) return;
+  button.hidden = !keys.length;
+  button.textContent = `Show ${keys.length} that you put off`;
+};
+export const putOff = () => {
+  const item = chosenItem();
+  if (!item) return;
+  const deadline = Number($("[data-until]", item)?.dataset.until || Infinity);
+  const until = Math.min(Date.now() + HOUR, deadline - BEFORE);
+  if (until <= Date.now()) {
+    say("problem", "Its deadline is too near to put it off.");
+    return;
+  }
+  const next = beside(item);
+  attempt(() => localStorage.setItem("put-off", JSON.stringify({ ...load(), [item.id]: until })));
+  show();
+  moveOn(next === item ? null : next);
+  say("news", "Put off in this browser, for an hour at most.");
+};
+$("#put-off")?.addEventListener("click", () => {
+  attempt(() => localStorage.removeItem("put-off"));
+  show();
+});
+if ($("#inbox")) setInterval(show, 30000);
+document.addEventListener(PATCHED, show);
+show();
