@@ -525,3 +525,40 @@ def test_it_asks_without_a_mailbox_and_beside_a_broken_one(shim: Shim) -> None:
         assert why(before_tool(shim, FILE))
         assert why(before_tool(shim, FILE, agent_id="a1"))
         assert why(before_tool(shim, "agent-mailbox check")) == ""
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_where_no_mailbox_is_a_session_pays_no_python_and_is_told_nothing(post: Post, shell: str) -> None:
+    """None of its hooks starts one, as with ``install --user``. A mailbox here or above, or whatever else a shell
+    cannot judge, is Python's."""
+    shim = Shim(post)
+    project = post.scratch / "elsewhere" / "project"
+    project.mkdir(parents=True)
+    words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
+    env: dict[str, str | None] = {"AGENT_MAILBOX_DIR": None, "CLAUDE_PROJECT_DIR": str(project)}
+    events = ("SessionStart", "UserPromptSubmit", "PostToolBatch", "Stop", "StopFailure", "PreCompact", "SessionEnd")
+    for event in events:
+        assert shim.hook(event, *words, env=env).raw == b"", event
+    assert shim.starts() == 0
+    call = [*words, str(shim.checkout / "hooks/agent-mailbox-hook"), "UserPromptSubmit"]
+
+    def starts() -> int:
+        done = subprocess.run(
+            call, input=b"{}", env=post.environ({**shim.env, **env}), capture_output=True, check=False
+        )
+        assert done.returncode == 0, done
+        return shim.starts()
+
+    log, above = "agent-mailbox.jsonl", project.parent
+    for path in (project / log, above / log, above / "data" / log, project / ".git/agent-mailbox" / log):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        assert starts() == 1, path
+        path.unlink()
+    shutil.rmtree(project / ".git")
+    (project / ".git").write_text("gitdir: /elsewhere\n")
+    assert starts() == 1
+    (project / ".git").unlink()
+    trusted = post.user_state / "mailboxes"
+    trusted.write_text(trusted.read_text() + f"{above}/data\n")  # its log is gone
+    assert starts() == 1
