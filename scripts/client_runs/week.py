@@ -208,7 +208,7 @@ class Session:
 class Week:
     """The mailbox and all its sessions."""
 
-    def __init__(self, scratch: Path, clients: list[KnownClient], each: int, seed: int, mails: int) -> None:
+    def __init__(self, scratch: Path, clients: list[KnownClient], each: int, seed: int, mails: int, least: int) -> None:
         from . import week_places  # it builds on this module
 
         self.post, self.mails = Post(scratch), mails
@@ -216,6 +216,7 @@ class Week:
         kinds = [Kind(self.post, client) for client in clients]
         made = [(Session, kind) for kind in kinds for _ in range(each)]
         made += [(place, kind) for kind in kinds for place in week_places.OF.get(kind.client.name, ())]
+        made += [(Session, kinds[number % len(kinds)]) for number in range(least - len(made))]
         self.sessions = [make(self, number, kind) for number, (make, kind) in enumerate(made)]
         for kind in kinds:
             kind.model.script = self.script(kind)
@@ -246,17 +247,28 @@ class Week:
                 session.take_turn("none")
             session.end()
 
-        lives = [
-            threading.Thread(target=live, args=(s, [self.chance.choice(s.faults) for _ in range(turns)]))
-            for s in self.sessions
-        ]
+        lives = [threading.Thread(target=live, args=dealt) for dealt in self.deal(turns)]
         for thread in lives:
             thread.start()
         for thread in lives:
             thread.join()
 
+    def deal(self, turns: int) -> list[tuple[Session, list[str]]]:
+        """Return what goes wrong in each session's turns: everything once while there are turns, then by chance."""
+        dealt: list[tuple[Session, list[str]]] = [(session, []) for session in self.sessions]
+        every = sorted({fault for session in self.sessions for fault in session.faults} - {"none"})
+        self.chance.shuffle(every)
+        for fault in sorted(every, key=lambda fault: sum(fault in session.faults for session in self.sessions)):
+            free = [faults for session, faults in dealt if fault in session.faults and len(faults) < turns]
+            if free:
+                min(free, key=len).append(fault)
+        for session, faults in dealt:
+            faults += [self.chance.choice(session.faults) for _ in range(turns - len(faults))]
+        return dealt
+
     def judged(self) -> list[str]:
-        """Return what is wrong, and print what there was."""
+        """Return what is wrong, and print what there was, as a table."""
+        print("| client | place | sent | seen | twice | its turns |\n| --- | --- | --- | --- | --- | --- |")
         wrong, total = [], Counter[str]()
         for session in self.sessions:
             talks = [*session.past, session.last]
@@ -264,7 +276,9 @@ class Week:
             lost, twice = [w for w, n in counts.items() if not n], [w for w, n in counts.items() if n > 1]
             total += Counter(sent=len(counts), seen=len(counts) - len(lost), twice=len(twice))
             who = f"{session.kind.client.title}, {session.place} ({session.number})"
-            print(f"{who}: {len(counts)} sent, {len(lost)} lost, {len(twice)} twice; {'; '.join(session.log)}")
+            cells = session.kind.client.title, session.place, len(counts), len(counts) - len(lost), len(twice)
+            turns = " · ".join(line.partition(":")[0] for line in session.log)
+            print(f"| {' | '.join(map(str, cells))} | {turns} |")
             wrong += [f"{who} lost {lost}"] * bool(lost) + [f"{who} was shown {twice} twice"] * bool(twice)
         print(dict(total))
         return wrong
@@ -277,13 +291,14 @@ def main(given: list[str]) -> int:
     parser.add_argument("--each", type=int, default=3, help="headless sessions of each client, beside its other places")
     parser.add_argument("--turns", type=int, default=12, help="turns of each session in which something may go wrong")
     parser.add_argument("--mails", type=int, default=1, help="messages that are sent at once")
+    parser.add_argument("--sessions", type=int, default=0, help="sessions at least; the further ones are headless")
     parser.add_argument("--minutes", type=float, default=600, help="after these, only the last turns are run")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("clients", nargs="*", choices=[*every, []], metavar="CLIENT")
     args = parser.parse_args(given)
     with tempfile.TemporaryDirectory() as scratch:
         chosen = [every[name] for name in args.clients or every]
-        week = Week(Path(scratch), chosen, args.each, args.seed, args.mails)
+        week = Week(Path(scratch), chosen, args.each, args.seed, args.mails, args.sessions)
         week.run(args.turns, args.minutes)
         wrong = week.judged()
     print("\n".join(wrong) or "sent = seen, none twice")
