@@ -194,6 +194,8 @@ class Roster:
         self.roles_ever = set(base.roles_ever) if base else set()
         self._bearers: dict[str, list[str]] = {}
         self._lineages: dict[str, tuple[str, ...]] = {}
+        self._got: dict[str, Agent | None] = {}
+        """Answers that were given since the last change."""
         self._line: dict[str, list[Agent]] | None = None
         for agent in self.agents.values():
             self._note_name(agent)
@@ -230,6 +232,7 @@ class Roster:
         self.agents[agent.session_id] = agent
         self._note_name(agent)
         self._line = None
+        self._got.clear()
 
     def means_another(self, word: str, session_id: str) -> bool:
         """Return whether the word is another agent's that is not dead: its id, its name or its role. Likewise a word by
@@ -251,7 +254,9 @@ class Roster:
 
     def get(self, session_id: str) -> Agent | None:
         """Return the agent of that session id, ``user`` included; None for a stranger."""
-        return Agent(session_id=USER) if session_id == USER else self._known(session_id)
+        if session_id not in self._got:
+            self._got[session_id] = Agent(session_id=USER) if session_id == USER else self._known(session_id)
+        return self._got[session_id]
 
     def has_client(self, session_id: str) -> bool:
         """Return whether a client's process was known to run the session."""

@@ -85,10 +85,9 @@ class RosterCache(Roster):
         self._changed_with: dict[str, dict[int, None]] = {}
         """The changed agents' lines by each word that they have, or had since the text was written."""
         self._looked_up: dict[str, int | None] = {}
-        self._got: dict[str, Agent | None] = {}
         self._heirs: dict[str, list[str]] = {}
         """Answers that were given since the last change."""
-        self._lineages = {}
+        self._got, self._lineages = {}, {}
         self._agents: dict[str, Agent] | None = None
 
     @property
@@ -106,11 +105,6 @@ class RosterCache(Roster):
         if self._roles_ever is None:
             self._roles_ever = set(codec.derived(self._roles))
         return self._roles_ever
-
-    def get(self, session_id: str) -> Agent | None:
-        if session_id not in self._got:
-            self._got[session_id] = Agent(session_id=USER) if session_id == USER else self._known(session_id)
-        return self._got[session_id]
 
     def is_shown_of_another(self, word: str, agent: Agent | None = None) -> bool:
         if len(word) != ID_SHOWN:

@@ -228,7 +228,9 @@ class Delivery:
         if records:  # with more patience than before: mail that is not recorded now is shown again
             proofs = [self.box.prove(me) if claims.is_kept(i.message) or i.claims else None for i in shown]
             size = self.box.logs.reads.append(map(codec.spell_read, records), (), proofs, WAIT)
-        if not items and self._is_stamped(me, offering, now):
+        trail = self.box.logs.trail
+        # For a hook the guard must also believe the stamp.
+        if not items and (trail.is_quiet(me) if offering is None else trail.counting(me, now) is not None):
             poll.save()
             return 0
         if offering is None:  # an earlier hook's offer is settled by a later hook, which a stamp would spare
@@ -262,11 +264,6 @@ class Delivery:
         ids = tuple(record.message_id for record in records)
         offer = Offer(nonce, records[0].timestamp, offering.length, ids, offering.client)
         save_offers(self.box.logs, me, [*load_offers(self.box.logs, me), offer])
-
-    def _is_stamped(self, me: str, offering: Offering | None, now: int) -> bool:
-        """Return whether the session has its quiet stamp; for a hook the guard must also believe it."""
-        trail = self.box.logs.trail
-        return trail.is_quiet(me) if offering is None else trail.counting(me, now) is not None
 
     def _settle(self, poll: Poll, recorded: set[str], size: int, quiet: bool) -> None:
         """Save the cursor, and leave a quiet stamp if nothing is left to read and ``quiet`` allows it.

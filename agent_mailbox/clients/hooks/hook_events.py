@@ -215,6 +215,8 @@ class Hook(Record):
 
         def show_items(items: list[Item]) -> Sequence[Item]:
             mail, held = self._choose(items) if items else items, list[str]()
+            if not mail and not parts:
+                return ()
             if mail and self.call.event in _BEGINNINGS and self.desk.logs.trail.was_woken(self.call.session_id):
                 from ...mailbox.session_brake import SessionBrake  # mail that perhaps did not wake it
 

@@ -102,14 +102,7 @@ class FileLock:
                 raise
             system.close(fd)  # replaced meanwhile: the lock on the new file counts
 
-    __enter__ = take
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.release()
-
-    def release(self) -> None:
+    def release(self, *_: object) -> None:
         """Give the lock back. Closing alone would keep it if a process started in between has the descriptor too."""
         if self.fd >= 0:
             try:
@@ -119,6 +112,8 @@ class FileLock:
             _held.discard(self)
             fd, self.fd = self.fd, -1
             system.close(fd)
+
+    __enter__, __exit__ = take, release
 
     def stands(self) -> bool:
         """Return whether the locked file is still the one at the path."""

@@ -125,18 +125,6 @@ class Custody:
         """Return a path in the record."""
         return "/".join((self.directory, *names))
 
-    def find_strays(self, logs: Mapping[str, Kept | None]) -> list[str]:
-        """Return those of the logs, by their paths, that continue no entry. The look at the end of each is kept for
-        whoever reads it."""
-        strays = []
-        for path, kept in logs.items():
-            try:
-                if kept is not None and not kept.look_at(path):
-                    strays.append(path)
-            except StorageFailed:
-                pass  # whoever reads it says so; the other logs are looked at all the same
-        return strays
-
     def broken(self) -> str | None:
         """Return why the logs do not continue what our writers left; None if no break was noticed."""
         try:

@@ -19,7 +19,6 @@ from .stamps import EVERYONE, StampFiles, new_epoch
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from types import TracebackType
     from typing import TypeVar
 
     from ...core.records import Proof
@@ -378,11 +377,9 @@ class HeldLog(FileLock):
                 system.ftruncate(self.fd, size)
             raise  # the announced end is too far: the next writer takes us for a foreign program, which is safe
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         try:
-            if self._dirty and kind is None:
+            if self._dirty and (not raised or raised[0] is None):
                 self._unlock_then_sync()
         finally:
             self.release()

@@ -26,7 +26,6 @@ from .stamps import EVERYONE, StampFiles, new_epoch
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from types import TracebackType
     from typing import Any, Self
 
     from ...core.inbox import InboxState
@@ -185,12 +184,12 @@ class Logs:
         Every door asks it, so nobody is told of no news who missed what a log lost."""
         if self.custody is None:
             return None
-        logs = {log.path: log for log in (self.messages, self.reads, self.roster)}
-        for path in self.custody.find_strays({path: log.kept for path, log in logs.items()}):
+        for log in self.messages, self.reads, self.roster:
             try:
-                logs[path].attentively(lambda *_: None, whole=False)
+                if log.kept is not None and not log.kept.look_at(log.path):
+                    log.attentively(lambda *_: None, whole=False)
             except StorageFailed:
-                pass  # as there
+                pass  # whoever reads it says so; the other logs are looked at all the same
         why = self.custody.broken()
         if why is not None and self.roster.kept is not None:
             self.roster.kept.noticed = None
@@ -247,17 +246,15 @@ class Logs:
 
     def heart(self, session_id: str) -> str:
         """Return the heartbeat file of a session, which is also the file of its delivery lock."""
-        return self.path(paths.HEARTBEATS, check_id(session_id))
+        return f"{self.directory}/{paths.HEARTBEATS}/{check_id(session_id)}"
 
     def delivery(self, session_id: str) -> FileLock:
         """Return the session's delivery lock: one process at a time chooses, shows and records its mail."""
-        self._make(paths.HEARTBEATS)
-        return FileLock(self.heart(session_id), self.wait)
+        return FileLock(self._made_heart(session_id), self.wait)
 
     def beat(self, session_id: str, now: int) -> None:
         """Note that the session lives (``now`` in ms)."""
-        self._make(paths.HEARTBEATS)
-        path = self.heart(session_id)
+        path = self._made_heart(session_id)
         try:
             fd = open_file(path, system.O_WRONLY | system.O_CREAT)
             try:
@@ -306,13 +303,16 @@ class Logs:
             raise storage_failed("look through", directory, error) from None
         return found
 
-    def _make(self, name: str) -> None:
+    def _made_heart(self, session_id: str) -> str:
+        """Return the heartbeat file of a session, in a directory that is there."""
+        path = self.heart(session_id)
         try:
-            system.mkdir(self.path(name), 0o700)
+            system.mkdir(f"{self.directory}/{paths.HEARTBEATS}", 0o700)
         except FileExistsError:
             pass
         except OSError as error:
-            raise storage_failed("make", self.path(name), error) from None
+            raise storage_failed("make", f"{self.directory}/{paths.HEARTBEATS}", error) from None
+        return path
 
 
 def of_mailbox(directory: str, wait: float, environ: Mapping[str, str]) -> Logs:
@@ -384,7 +384,7 @@ class OpenLogs:
             reads, messages = end_of(self.reads), end_of(self.messages)
             if messages[0] == end_of(self._logs.messages.path)[0]:
                 break
-            self._close()
+            self.__exit__()
         else:
             raise Busy(f"{self._logs.messages.path} is replaced faster than it can be read", "try again")
         self.roster = self._logs.roster.open()
@@ -392,12 +392,7 @@ class OpenLogs:
         (_, self.messages_end), (_, self.reads_end), (_, self.roster_end) = self.ends
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._close()
-
-    def _close(self) -> None:
+    def __exit__(self, *_: object) -> None:
         for fd in (self.messages, self.reads, self.roster):
             if fd is not None:
                 system.close(fd)

@@ -97,12 +97,12 @@ class StampFiles:
         """Return whether a task may be open to the session of which it was not told: no stamp may spare its next
         hook."""
         offers = self.kept_here(OFFERED)
-        return offers is not None and system.exists(system.join(offers, session_id))
+        return offers is not None and system.exists(f"{offers}/{session_id}")
 
     def was_woken(self, session_id: str) -> bool:
         """Return whether mail woke the session lately, or would have."""
         kept = self.kept_here(WOKEN)
-        return kept is not None and system.exists(system.join(kept, session_id))
+        return kept is not None and system.exists(f"{kept}/{session_id}")
 
     # -- quiet stamps -------------------------------------------------------------------------------------------------
 

@@ -175,7 +175,8 @@ class Poll:
             small_files.save_derived(self._path, codec.dumps(self._cursor.__dict__).encode())
 
     def _asked(self, logs: OpenLogs, now: int, adopt: bool) -> list[Item]:
-        epoch = self._epoch(logs)
+        path, fd, end = self._logs.messages.path, logs.messages, logs.messages_end
+        epoch = 0 if fd is None else self._logs.trail.epoch(path, fd, end)
         cursor = self._load()
         if epoch is None and adopt:
             epoch = self._adopted(logs)
@@ -209,11 +210,6 @@ class Poll:
         path = self._logs.messages.path
         is_old = logs.messages is not None and not self._logs.trail.began(path, logs.messages_end)
         return -1 if epoch is None or is_old else epoch
-
-    def _epoch(self, logs: OpenLogs) -> int | None:
-        if logs.messages is None:
-            return 0
-        return self._logs.trail.epoch(self._logs.messages.path, logs.messages, logs.messages_end)
 
     # -- is the cursor good? ------------------------------------------------------------------------------------------
 

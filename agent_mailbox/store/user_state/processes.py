@@ -55,21 +55,17 @@ class Process(Record):
     is_over: bool = False
 
 
-def parsed(pid: int, data: bytes) -> Process | None:
-    """Return the process on a line of ``/proc/PID/stat``; None for any other line. A name may hold anything."""
-    head, _, tail = data.rpartition(b") ")
+def read(pid: int) -> Process | None:
+    """Return the process with that number, by its line ``/proc/PID/stat``; None if there is none, or it cannot be read.
+
+    A name may hold anything."""
+    head, _, tail = (read_if_possible(f"/proc/{pid}/stat", 1) or b"").rpartition(b") ")  # one read returns all of it
     words = tail.split()
     if len(words) < 20:
         return None
     name = head.partition(b"(")[2].decode("utf-8", "replace")
     is_over = words[0] in (b"Z", b"X") and words[17] in (b"0", b"1")  # else other threads of it still run
     return Process(pid, int(words[1]), words[19].decode("ascii"), int(words[4]), name, is_over)
-
-
-def read(pid: int) -> Process | None:
-    """Return the process with that number; None if there is none, or it cannot be read."""
-    data = read_if_possible(f"/proc/{pid}/stat", 1)  # the first read returns all of it
-    return None if data is None else parsed(pid, data)
 
 
 def line(pid: int) -> Iterator[Process]:
