@@ -160,7 +160,7 @@ print(json.dumps({{"hookSpecificOutput": answer}}))
     rewriter.chmod(0o755)
     hook = {"PreToolUse": [{"hooks": [{"type": "command", "command": str(rewriter)}]}]}
     (worker.file(".claude") / "settings.json").write_text(json.dumps({"hooks": hook}))
-    told = worker.work([bash("echo B")], [bash("touch ran0")], [bash("echo Aran1"), bash("echo Aran2")])
+    told = worker.work([bash("echo B")], [bash("touch ran0")], [bash("echo Aran1")], [bash("echo Aran2")])
     assert [worker.file(f"ran{number}").exists() for number in range(3)] == [False, True, True], told
     assert [step["type"] for step in worker.log()].count("call_changed") == 1
     (said,) = [json.loads(m["content"]) for m in worker.post.objects(MESSAGES) if "call_changed" in m["content"]]
