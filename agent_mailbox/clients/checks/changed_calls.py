@@ -1,8 +1,8 @@
 """Calls of a bound session that another tool's hook changed, after our rules had judged them.
 
-Belongs here: finding them in the client's transcript, and telling the lead and the person. Claude Code (2.1.329 and
-2.1.332, seen live) keeps there what each hook before a tool answered, with the hook's command. The hook behind a batch
-of tools is given the inputs as the model wrote them. So this looks at the next question about a tool, and as a turn or
+Belongs here: finding them in the client's transcript, and telling the lead and the person. Claude Code (2.1.329,
+seen live) keeps there what each hook before a tool answered, with the hook's command. The hook behind a batch of tools
+is given the inputs as the model wrote them. So this looks at the next question about a tool, and as a turn or
 the session ends. A subagent has a file of its own, beside the session's.
 
 A hook on the client's own question (PermissionRequest) leaves no words there: what it changed nobody sees.
