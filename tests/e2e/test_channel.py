@@ -119,7 +119,7 @@ def test_three_agents_and_the_person_talk_in_one_channel(client: Client, browser
             assert (there in text, elsewhere in text) == (True, False), topic
         wide = "[...document.querySelectorAll('#main .beside img')].map((one) => one.complete && one.naturalWidth)"
         first = Window(browser, console).go("/")
-        first.locator("#main a", has_text="FOR_YOU").first.click()
+        first.locator("#main a", has_text="Plot").first.click()
         until(lambda: first.evaluate(wide.replace("#main", "#details")) == [64])
         page.reload()
         page.locator("#main .beside img").first.scroll_into_view_if_needed()
