@@ -87,20 +87,20 @@ def render_mail(items: Sequence[Item], page: Sheet, room: int, others: int = 0) 
     left = room - _HEAD - 2 * count_units(page.program)
     most = left // 3  # for titles, which keep only what they need of it
     full: dict[str, str] = {}
+    is_threaded = False
     for item in _rank_items(items):
         reserve = count_units("\n".join(_render_digest(_others(items, full, item), page, most)[1])) + 1
         block = _render_message(item, page, room if full else left - reserve)
         if full and count_units(block) + 1 > left - reserve:
             break
         full[item.message.id] = block
+        is_threaded = is_threaded or item.message.thread is not None
         left -= count_units(block) + 1
     titles, digest = _render_digest(_others(items, full), page, left)
     shown = [item for item in items if item.message.id in full or item.message.id in titles]
     blocks = [full[item.message.id] for item in items if item.message.id in full]
-    for item in items if len(full) > 1 else ():
-        if item.message.thread is not None:
-            blocks = _join_threads([one for one in items if one.message.id in full], full, page)
-            break
+    if is_threaded and len(full) > 1:
+        blocks = _join_threads([item for item in items if item.message.id in full], full, page)
     parts = [_head_of(items, page), *blocks, *digest]
     if more := len(items) - len(shown) + others:
         parts.append(f"{more} more unread: {page.program} check")

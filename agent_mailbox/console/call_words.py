@@ -103,5 +103,8 @@ def _texts_of(tool: str, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for edit in edits if isinstance(edits, list) else []:
         if isinstance(edit, dict):
             new = edit.get("new_string", edit.get("content", edit.get("new_source")))
-            texts = edit.get("old_string", ""), new
-            yield tuple(text if isinstance(text, str) else "" for text in texts)  # type: ignore[misc]
+            yield _text_of(edit.get("old_string")), _text_of(new)
+
+
+def _text_of(value: Any) -> str:
+    return value if isinstance(value, str) else ""

@@ -16,8 +16,9 @@ from . import activity, cards, inbox_page, presenters
 from .agent_rows import SIGNS, state_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from ..control.task_views import TaskView
     from ..core.roster import Agent
     from .desk import Looking
     from .presenters import Face
@@ -94,8 +95,9 @@ def _is_wanted(agent: Agent, now: Looking, params: Params) -> bool:
 
 def list_cards(now: Looking, survey: Survey, agents: Iterable[Agent]) -> list[FleetCard]:
     """Return agents as cards, by name; those whose deadline is near come first."""
-    reasons = find_reasons(now, survey)
-    held = _titles_held(now)
+    tasks = TaskViews(now.mailbox).tasks()
+    reasons = find_reasons(now, survey, tasks)
+    held = {view.holder: presenters.one_line(view.task.title) for view in tasks if view.holder}
     gone, end = now.gone_agents(), time.monotonic() + PATIENCE
     made = [_make_card(now, survey, agent, reasons.get(agent.session_id), held, gone, end) for agent in agents]
     return sorted(made, key=lambda one: (not one.is_urgent, one.name.casefold()))
@@ -143,11 +145,7 @@ def _tell_work(now: Looking, agent: Agent, state: str, seen: int, task: str, may
     return Reason(RESTS, "idle", ago)
 
 
-def _titles_held(now: Looking) -> dict[str, str]:
-    return {view.holder: presenters.one_line(view.task.title) for view in TaskViews(now.mailbox).tasks() if view.holder}
-
-
-def find_reasons(now: Looking, survey: Survey) -> dict[str, Reason]:
+def find_reasons(now: Looking, survey: Survey, tasks: Sequence[TaskView]) -> dict[str, Reason]:
     """Return why each agent waits, for the first that counts: a decision before an answer, the person before others."""
     roster, clock = now.roster, now.mailbox.now()
     found: dict[str, Reason] = {}
@@ -176,12 +174,12 @@ def find_reasons(now: Looking, survey: Survey) -> dict[str, Reason]:
                             presenters.page_link("/archive", open=message.id))  # fmt: skip
             if message.sender != USER and message.sender != owing:
                 found.setdefault(message.sender, reason)
-    return {**_find_blocked(now), **found}
+    return {**_find_blocked(now, tasks), **found}
 
 
-def _find_blocked(now: Looking) -> dict[str, Reason]:
+def _find_blocked(now: Looking, tasks: Sequence[TaskView]) -> dict[str, Reason]:
     """Return the agents whose task waits for another one, or is blocked."""
-    views = {view.task.id: view for view in TaskViews(now.mailbox).tasks()}
+    views = {view.task.id: view for view in tasks}
     found = {}
     for view in views.values():
         if not view.holder or not (view.waits_for or view.task.phase == "blocked"):
