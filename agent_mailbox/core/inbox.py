@@ -262,10 +262,10 @@ def _frozen_spans(word: str, roster: Roster) -> list[tuple[int, int | None]]:
 def _spans_from(agent: Agent, start: int, roster: Roster, seen: set[str]) -> list[tuple[int, int | None]]:
     """Return the agent's spans after ``start``, and those of each successor from its succession on."""
     spans = [(max(since, start), until) for since, until in agent.frozen if until is None or until > start]
-    for heir in roster.line(agent.session_id):
-        if agent.session_id in heir.continues and heir.session_id not in seen:
-            since = heir.heir[heir.continues.index(agent.session_id)]
-            spans += _spans_from(heir, max(start, since), roster, seen | {heir.session_id})
+    for later in roster.line(agent.session_id):
+        if agent.session_id in later.continues and later.session_id not in seen:
+            since = later.heir[later.continues.index(agent.session_id)]
+            spans += _spans_from(later, max(start, since), roster, seen | {later.session_id})
     return spans
 
 
