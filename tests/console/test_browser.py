@@ -260,6 +260,28 @@ def test_a_long_list_scrolls_by_pages_and_the_document_stays_small(quiet: Runnin
     page.locator(".message", has_text="number 9999").wait_for()
 
 
+def test_rows_that_come_anew_while_older_ones_load_are_shown_once(quiet: Running, browser: Browser) -> None:
+    """An answer with older messages meets a list that was made again meanwhile: no message is shown twice."""
+    lines = "".join(json.dumps({"recipient": "project:rows", "content": f"number {n}"}) + "\n" for n in range(300))
+    quiet.post.ok("send", "--from", "ada", "--jsonl", "-", stdin=lines)
+    page = Window(browser, quiet).go("/channel?to=project:rows")
+    held: list[Any] = []
+    page.route("**/*before=*", lambda route: route.continue_() if held else held.append(route))
+    page.evaluate("document.querySelector('[data-older]').click()")
+    until(lambda: page.evaluate("1") and held)  # a question to the page takes its events in
+    page.evaluate(
+        """async () => {
+            const place = document.querySelector("script[type=module]").src.replace(/[^/]*$/, "list.js");
+            (await import(place)).renewRows(document.querySelector(".list").cloneNode(true));
+        }"""
+    )
+    held[0].continue_()
+    page.locator(".message", has_text=f"number {300 - 2 * views.PAGE}").wait_for()
+    numbers = [int(text.split()[1]) for text in page.locator(".message .body").all_inner_texts()]
+    assert numbers == list(range(numbers[0], 300))
+    assert page.locator("[data-older]").count() == 1
+
+
 def test_any_number_of_windows_load_and_the_one_looked_at_is_live(quiet: Running, browser: Browser) -> None:
     """A browser has six connections to a server for all of them; what rests catches up with what it missed."""
     window = Window(browser, quiet)

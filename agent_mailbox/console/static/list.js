@@ -125,10 +125,13 @@ const newest = (list) => {
 
 export const older = async (a) => {
   const list = a.closest(".list");
-  if (list.dataset.loading) return;
+  if (!list || list.dataset.loading) return;
   list.dataset.loading = "1";
-  const page = await load(a.href).catch(() => null);
+  const asked = a.href;
+  const page = await load(asked).catch(() => null);
   delete list.dataset.loading;
+  const link = $("[data-older]", list);
+  if (link?.href !== asked) return link ? older(link) : undefined; // the list has other rows by now
   if (!$(".list", page ?? document.createElement("p"))) {
     fail("Older messages did not come: the console does not answer. Press “Older messages” to try again.");
     return;
@@ -136,8 +139,8 @@ export const older = async (a) => {
   const more = $(".list", page);
   const first = $(".message", list);
   const top = first.getBoundingClientRect().top;
-  a.closest(".older").remove();
-  $$("[data-newest]", more).forEach((link) => link.closest(".older").remove());
+  link.closest(".older").remove();
+  $$("[data-newest]", more).forEach((one) => one.closest(".older").remove());
   list.prepend(...more.children);
   days(list);
   trim(list, false);
