@@ -151,6 +151,17 @@ class Terminal:
         """The session it runs, by the client's own registry; None before it says."""
         return self._registered().get("sessionId")
 
+    def started(self) -> str:
+        """Wait until its start is over, the hook of it included: the client shows the name that this hook told, and
+        waits for a prompt. A busy one waits for prompts before. Returns the session."""
+
+        def named() -> str | None:
+            me, agents = self.session(), self.client.post.ok("roster", "list")["agents"]
+            names = [str(agent["name"]).encode() for agent in agents if agent["session_id"] == me]
+            return me if names and names[0] in self.screen and self.idle() else None
+
+        return str(self.wait(named))
+
     def mark(self) -> None:
         """What comes now begins a turn: ``idle`` means after it, for the client writes down late what it does."""
         self._marked = time.time_ns() // 1_000_000

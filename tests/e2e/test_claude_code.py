@@ -321,7 +321,7 @@ def test_a_prompt_taken_back_does_not_take_its_mail_along(client: Client) -> Non
         return [said("ANSWER")]
 
     with Terminal(client) as terminal:
-        session = str(terminal.wait(lambda: terminal.idle() and terminal.session()))
+        session = terminal.started()  # what its start told stays in the conversation
         (client.post.box / "config.toml").write_text("[hook]\ndoorbell = false\n")
         client.post.send("bob", "project:inscription", "MAIL_TAKEN_BACK")
         client.model.script = script
