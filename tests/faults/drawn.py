@@ -62,16 +62,42 @@ def _tests() -> dict[str, str]:
 
 
 def find_by_tests(tree: Path, tests: list[str]) -> str:
-    """Return the test that notices; empty if none does."""
-    if not tests:
-        return ""
+    """Return the test that notices; empty if none does. One that fails without the mutant, too, notices nothing."""
+    left = [one for one in tests if one not in _broken]
+    while left:
+        try:
+            failed = _failed_test(tree, left)
+        except subprocess.TimeoutExpired:
+            return f"no end in {TIME} s"
+        if failed is None or not _fails_anyway(failed):
+            return failed or ""
+        _broken.update(one for one in left if failed.startswith(one))
+        left = [one for one in left if one not in _broken]
+    return ""
+
+
+_broken: set[str] = set()
+"""Files and directories of tests that fail without any mutant: they say nothing about one."""
+
+
+def _failed_test(tree: Path, tests: list[str]) -> str | None:
+    """Return the first test that fails; None if none does.
+
+    Raises:
+        subprocess.TimeoutExpired: they do not end.
+    """
     words = ["pytest", "-p", "no:cacheprovider", "-x", "-q", "-rfE", "--tb=no", "--hypothesis-profile=push", *tests]
-    try:
-        done = _run(tree, words)
-    except subprocess.TimeoutExpired:
-        return f"no end in {TIME} s"
+    done = _run(tree, words)
     failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
-    return failed[0] if failed else "" if done.returncode in (0, 5) else "the tests do not begin"
+    return failed[0] if failed else None if done.returncode in (0, 5) else "the tests do not begin"
+
+
+def _fails_anyway(test: str) -> bool:
+    """Return whether a test fails in a copy that has no mutant."""
+    if "::" not in test:
+        return False
+    with tempfile.TemporaryDirectory() as scratch:
+        return _failed_test(_copy(Path(scratch)), [test.partition("::")[0]]) is not None
 
 
 def find_by_worlds(tree: Path, mutant: Drawn, worlds: int) -> str:
