@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import sys
 
-from ..core import codec
+from ..core import codec, instant
 from ..core.address import is_shown
 from ..core.records import BadLine, Record
 from ..core.text import neutral, typed
 from ..errors import BadData, NoMailbox, StorageFailed
 from ..identity import hook_calls
 from ..identity.client_variables import SERVICES
-from ..known_clients import codex, cursor_cli, gemini_cli
+from ..known_clients import codex, copilot_cli, cursor_cli, gemini_cli
 from ..known_clients.claude_code import CLAUDE_CODE
 from ..known_clients.copilot_cli import COPILOT_CLI, PARENT
 from ..known_clients.every_client import CLIENTS
@@ -49,7 +49,8 @@ class ClientInput(Record):
     project's directory, ``here`` the one it works in. ``told``: the JSON itself names the session.
     ``last_words``: the model's, or the client's in their place. ``conversation``: the file in which the client keeps
     it, or empty: see ``KnownClient.conversation``. ``client``: None if it is none we know. ``prompt``: the words with
-    which the turn begins. ``is_dropped``: the client drops what we would say."""
+    which the turn begins. ``is_dropped``: the client drops what we would say. ``called``: when
+    it called, by its own word (ms; 0: untold)."""
 
     event: str
     session_id: str
@@ -72,6 +73,7 @@ class ClientInput(Record):
     prompt: str = ""
     last_words: str = ""
     is_dropped: bool = False
+    called: int = 0
 
     @property
     def only_denies(self) -> bool:
@@ -91,7 +93,7 @@ class ClientInput(Record):
     @property
     def may_take_back(self) -> bool:
         """Return whether the client may erase a turn from the session's conversation until the turn is over."""
-        return bool(self.conversation) and self.client is GEMINI_CLI
+        return bool(self.conversation) and (self.client is GEMINI_CLI or self.client is COPILOT_CLI)
 
     @property
     def word(self) -> str:
@@ -132,6 +134,8 @@ def parse_call(event: str, obj: Mapping[str, Any] | BadLine, environ: Mapping[st
         inputs = [one.get("tool_input") for one in calls if isinstance(one, dict)]
         command = "\n".join([str(one.get("command", "")) for one in inputs if isinstance(one, dict)])
     path = text_of("transcript_path")
+    if client is COPILOT_CLI:
+        path = copilot_cli.events_file(session_id, environ)
     response = obj.get("tool_response")
     keeps = path if _keeps(client, path, session_id) else ""
     return ClientInput(
@@ -155,6 +159,7 @@ def parse_call(event: str, obj: Mapping[str, Any] | BadLine, environ: Mapping[st
         prompt=text_of("prompt"),
         last_words=text_of("last_assistant_message"),
         conversation=keeps,
+        called=instant.told(obj.get("timestamp")) if client is COPILOT_CLI else 0,
         # Gemini CLI 0.61.0 gives the model the error alone
         is_dropped=client is GEMINI_CLI and isinstance(response, dict) and bool(response.get("error")),
     )
@@ -164,7 +169,7 @@ def _keeps(client: KnownClient | None, path: str, session_id: str) -> bool:
     """Return whether the client keeps the session's own conversation in that file, in a form that we read."""
     if client is GEMINI_CLI:
         return gemini_cli.is_chat(path, session_id)
-    return client is CLAUDE_CODE or codex.is_rollout(path, session_id)
+    return client is CLAUDE_CODE or client is COPILOT_CLI or codex.is_rollout(path, session_id)
 
 
 def parse_unreadable(event: str, environ: Mapping[str, str], here: str) -> ClientInput:

@@ -19,6 +19,12 @@ PARENT = "parent_agent_id"
 """The key by which the JSON of a subagent's hook names whose subagent it is; ``session_id`` is the subagent's own."""
 
 
+def events_file(session_id: str, environ: Mapping[str, str]) -> str:
+    """Return the file in which it keeps the session; empty if none can be named. Only a turn's end is told it."""
+    home = environ.get("COPILOT_HOME") or f"{environ.get('HOME', '')}/.copilot"
+    return f"{home}/session-state/{session_id}/events.jsonl" if home[:1] == "/" and "/" not in session_id else ""
+
+
 def _is_calling(_: str, obj: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
     """Return whether it calls. Every client below it inherits its variable: it is asked last."""
     return MARK in environ and isinstance(obj.get("timestamp"), str)
@@ -61,6 +67,7 @@ COPILOT_CLI = KnownClient(
     hooks=_wanted_hooks,
     only_denies=True,
     changes=("Bash",),
+    conversation="events",
     is_flat=True,
     time_key="timeoutSec",
     directory=".github",
@@ -81,7 +88,6 @@ COPILOT_CLI = KnownClient(
     limits={
         "permit": "a lead changes commands; any other call that it changes the model is told to make",
         "start": "the mail comes beside the first prompt: it may forget what the hook at the start says",
-        "prompt": "killed before the model's answer, it forgets the prompt, and the mail beside it",
         "stop": "the mail is the next prompt",
         "guard files": "not for the tools of MCP servers",
         "tasks": "at a terminal; `copilot -p /bye` passes the words on as they are",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import threading
 import uuid
@@ -109,13 +111,13 @@ def copilot(post: Post, binary: Path) -> Iterator[Copilot]:
         yield Copilot(post, binary, model)
 
 
-@shows(COPILOT_CLI, "start", "prompt", "end", "once", "role once")
+@shows(COPILOT_CLI, "start", "prompt", "end", "once", "role once", "seen")
 @shows_at(COPILOT_CLI, "headless", "mail")
 @shows_at(COPILOT_CLI, "resumed", "mail")
 def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_again(copilot: Copilot) -> None:
     """Installed, started: the model has the mail beside the first prompt. Resumed: once in the conversation, as before,
-    and one read record; mail that came meanwhile is there, too. A second holder of the role gets none of the first's.
-    """
+    and one read record, which its file proves to be seen; mail that came meanwhile is there, too. A second holder of
+    the role gets none of the first's."""
     copilot.install()
     post, model = copilot.post, copilot.model
     post.send("bob", "role:architect", "MAIL_FOR_THE_ROLE")
@@ -129,7 +131,8 @@ def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_ag
     copilot.ask("PROMPT_TWO", session)
     second = model.asked("PROMPT_TWO")[0]
     assert [second.count(word) for word in ("MAIL_FOR_THE_ROLE", "MAIL_FOR_ALL", "MAIL_MEANWHILE")] == [1, 1, 1]
-    assert [r["event"] for r in post.objects(READS)] == ["claim", "read", "read", "read"]
+    events = [r["event"] for r in post.objects(READS)]
+    assert events == ["claim", "read", "read", "seen", "seen", "read", "seen"]
     copilot.ask("PROMPT_THREE", env={"AGENT_MAILBOX_ROLE": "architect"})
     third = model.asked("PROMPT_THREE")[0]
     assert [third.count(word) for word in ("MAIL_FOR_THE_ROLE", "MAIL_FOR_ALL")] == [0, 1]
@@ -158,7 +161,43 @@ def test_mail_sent_during_a_turn_comes_between_two_tool_calls(copilot: Copilot) 
     assert not any("MAIL_FOR_THE_PARENT" in talk for talk in children)
     sent = {m["content"]: m["sender"] for m in post.ok("history", "--all")["messages"]}
     assert (sent["FROM_THE_PARENT"], sent["FROM_THE_CHILD"]) == (session, session)
-    assert [r["event"] for r in post.objects(READS)] == ["read"]
+    assert [r["event"] for r in post.objects(READS)] == ["read", "seen"]
+
+
+def test_a_prompt_taken_back_or_killed_leaves_its_mail_to_the_next_one(copilot: Copilot) -> None:
+    """Escape, twice, before the answer: the client forgets the prompt, and our next hook sees that. So does the one
+    after a kill, before which it had written little or nothing. In the end each message is there once."""
+    copilot.install()
+    post, model, held = copilot.post, copilot.model, threading.Event()
+
+    def hold(body: dict[str, Any]) -> list[dict[str, Any]]:
+        if body.get("tools"):
+            held.wait(PATIENCE)
+        return by_prompt()(body)
+
+    model.script = hold
+    post.send("bob", "all", "MAIL_TAKEN_BACK")
+    with CopilotTerminal(copilot) as terminal:
+        assert "MAIL_TAKEN_BACK" in terminal.ask("PROMPT_ONE")
+        (path,) = terminal.wait(lambda: [*copilot.home.glob("session-state/*/events.jsonl")])
+        terminal.wait(lambda: "PROMPT_ONE" in path.read_text())
+        terminal.press("\x1b", lambda _: "PROMPT_ONE" not in path.read_text(), again_after=0.4)
+        held.set()
+        assert terminal.ask("PROMPT_TWO").count("MAIL_TAKEN_BACK") == 1
+    held.clear()
+    post.send("bob", "all", "MAIL_KILLED")
+    session = str(uuid.uuid4())
+    with copilot.start("-p", "PROMPT_THREE", "--session-id", session, start_new_session=True) as process:
+        until(lambda: model.asked("PROMPT_THREE"))
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    held.set()
+    known = (copilot.home / f"session-state/{session}/events.jsonl").exists()
+    with copilot.start("-p", "PROMPT_FOUR", "--resume" if known else "--session-id", session) as process:
+        assert process.wait(PATIENCE) == 0
+    (talk,) = model.asked("PROMPT_FOUR")
+    assert talk.count("MAIL_KILLED") == 1
+    assert [r["event"] for r in post.objects(READS) if r["reader_session_id"] == session][-1] == "seen"
 
 
 @shows(COPILOT_CLI, "stop")

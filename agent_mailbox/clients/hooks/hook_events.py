@@ -347,14 +347,17 @@ def _answer_prompt(hook: Hook) -> None:
         offered = hook.open_offers()
         length = system.size(hook.call.conversation) if offered else 0
         grown = any(length > offer.length for offer in offered)  # else the model said nothing since
-        left = hook.settle_offers(returns=returns) if grown or returns or hook.call.may_take_back else bool(offered)
+        begins = not budget.is_delivery(hook.call.prompt)  # else a client made it, of mail at a turn's end
+        pauses = FLUSH if offered and begins and hook.call.may_take_back else ()
+        looks = grown or returns or hook.call.may_take_back
+        left = hook.settle_offers(pauses, returns=returns) if looks else bool(offered)
         told = hook.enter_session("") if state is None else alarm_once
         if is_offered := hook.desk.logs.trail.is_offered(hook.call.session_id):
             told += hook.board_lines()
         hook.deliver_mail(_context_answer(hook.call), told, quiet=not left)
         if is_offered:
             hook.settle_board()
-        if not budget.is_delivery(hook.call.prompt):  # else it is a client's, for mail at a turn's end
+        if begins:
             hook.count_turns(0)  # a turn begun by the doorbell has ``stop_hook_active`` from the start
     else:
         hook.tell_retired()
@@ -411,7 +414,7 @@ def _session_end(hook: Hook) -> None:
         me = hook.call.session_id
         hook.tell_changed_calls()
         Registry(hook.desk).end(me, "freeze", me, neutral(hook.call.reason) or "session ended")
-        hook.settle_offers()
+        hook.settle_offers(FLUSH if hook.call.called else ())
 
 
 def _turn_failed(hook: Hook) -> None:

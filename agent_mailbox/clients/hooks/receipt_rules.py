@@ -8,6 +8,7 @@ holds. So that counts as shown, and only what is missing there is offered again.
 
 from __future__ import annotations
 
+from ...known_clients.copilot_cli import COPILOT_CLI
 from ...mailbox.receipts import Settlement
 from ...store.files import system
 from .. import transcript
@@ -56,6 +57,10 @@ def _states_of(call: ClientInput, offers: Sequence[Offer]) -> dict[str, str] | N
         from . import rollout  # Codex's
 
         return rollout.offer_states(path, offers)
+    if call.client is COPILOT_CLI:
+        from . import copilot_events
+
+        return copilot_events.offer_states(path, offers, call.called, begins=call.event == "SessionStart")
     if call.may_take_back:
         from . import gemini_chat  # Gemini CLI's
 
