@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 from agent_mailbox.cli.group import CommandGroup, cli
-from agent_mailbox.commands import commands as registered
+from agent_mailbox.commands import main as registered
 from agent_mailbox.known_clients.every_client import KNOWN
 from scripts.client_runs import record
 from scripts.documents import markdown, pages

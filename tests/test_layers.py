@@ -293,7 +293,7 @@ def test_the_swarm_is_reached_by_the_registry_alone() -> None:
     users = [
         i for i in imports() if room_of(module_of(i.path)) != "swarm" and (own(i.target) or "").startswith("swarm.")
     ]
-    assert {module_of(i.path) for i in users} == {"commands.commands", "commands.upkeep"}
+    assert {module_of(i.path) for i in users} == {"commands.main", "commands.upkeep"}
     assert [i for i in users if i.at_load] == []
 
 

@@ -77,7 +77,7 @@ class CommandWithOptions(click.Command):
         words = ctx.command_path.removeprefix(root.command_path).split()
         if app is not None:
             reserved.check_reserved(app, words, ctx.params)
-            if self.widens is not None:
+            if self.widens is not None and app.caller.is_person:
                 widening.check_widening(app, partial(self.widens, app, ctx.params))
         return super().invoke(ctx)
 

@@ -1,4 +1,8 @@
-"""The program: runs one command, and reports its errors in the house's form."""
+"""The program: runs one command, and reports its errors in the house's form.
+
+Belongs here: that, and which module has a command. Each module registers its own commands when it is imported. One
+command needs one module: all of them take longer to import than most commands take to run.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,61 @@ from collections.abc import Sequence
 import click
 
 from ..cli import boundary, meant
-from ..cli.group import cli
+from ..cli.group import SECTIONS, cli
 from ..cli.options import App
 from ..core.misspelt import nearly
 from ..errors import Malformed, StorageFailed
-from . import commands
 
-cli.load = commands.load_command
 _WHO = ("--session", "--from", "--session-id")
 """The options that name the session. Each command takes one; an error about another names the right one."""
+
+
+def load_command(name: str) -> None:
+    """Import the module of a command; an unknown name has none."""
+    match name:
+        case "send" | "reply":
+            from . import send_commands as send_commands
+        case "roster" | "mute" | "unmute":
+            from . import roster_commands as roster_commands
+        case "install" | "uninstall":
+            from . import install_command as install_command
+        case "help":
+            from . import help_command as help_command
+        case "setup" | "up" | "down":
+            from . import setup_command as setup_command
+        case "hook" | "init" | "steward" | "doctor" | "backup" | "restore" | "export" | "notify":
+            from . import upkeep as upkeep
+        case "control" | "task" | "handover" | "note" | "approve" | "deny" | "pending":
+            from . import control_commands as control_commands
+        case "lease":
+            from . import lease_commands as lease_commands
+        case "watch":
+            from . import watch_commands as watch_commands
+        case "teams":
+            from . import teams_commands as teams_commands
+        case "swarm":
+            from ..swarm import swarm_commands as swarm_commands
+            from ..swarm import swarm_mail_commands as swarm_mail_commands
+            from ..swarm import swarm_pair_commands as swarm_pair_commands
+            from ..swarm import swarm_state_commands as swarm_state_commands
+        case "engine":
+            from . import engine_commands as engine_commands
+        case "console":
+            from . import console_command as console_command
+        case "mcp":
+            from . import mcp_command as mcp_command
+        case name if name in SECTIONS["Mail"]:
+            from . import mail as mail
+
+
+def load_all() -> None:
+    """Import every command's module."""
+    for names in SECTIONS.values():
+        for name in names:
+            load_command(name)
+
+
+cli.load = load_command
 
 
 def _usage_error(error: click.UsageError, arguments: Sequence[str]) -> Malformed:

@@ -227,9 +227,9 @@ class Sending:
         is_dead = roster.state(draft.sender) == DEAD and not roster.heirs(draft.sender)
         told = compose.unanswerable(draft.sender) if is_dead else ()
         if draft.type == "control":
-            from ..core.control import validation  # what most mail is spared
+            from ..core.control import message_text  # what most mail is spared
 
-            told += validation.check(draft.content)
+            told += message_text.check(draft.content)
         message_id = self.box.new_id() if draft.id is None else compose.check_id_form(draft.id)
         resolved = compose.resolve(draft.to, roster, config.namespaces, strict=strict, answering=answering)
         message = compose.message(draft, resolved.recipients, message_id, self.box.now(), resolved.bare)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_mailbox.cli.group import CommandGroup, cli
-from agent_mailbox.commands import commands as registered
+from agent_mailbox.commands import main as registered
 
 from .markdown import anchor, code, paragraph, plain, table
 

@@ -10,7 +10,7 @@ import click
 import pytest
 
 from agent_mailbox.cli.group import FIRST, SECTIONS, DefaultCommands, cli
-from agent_mailbox.commands import commands
+from agent_mailbox.commands import main as registered
 from agent_mailbox.commands.help_command import PAGES, topics
 from tests.helpers import refused
 
@@ -32,7 +32,7 @@ def test_the_first_page_lists_a_week_s_commands_and_where_the_others_are(program
 
 def test_each_topic_shows_commands_that_exist(program: Program) -> None:
     """A page fits on a screen, and each command on it knows each option shown."""
-    commands.load_all()
+    registered.load_all()
     for topic in topics():
         page = program.call("help", topic).stdout
         assert page == (PAGES / f"{topic}.txt").read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_mailbox.commands import commands
+from agent_mailbox.commands import main as registered
 from tests.helpers import PATIENCE, ROOT, until
 from tests.ports import free_port
 from tests.swarm.conftest import Make
@@ -34,7 +34,7 @@ def unit(key: str) -> list[str]:
 
 def test_each_serves_by_options_that_exist() -> None:
     """The unit's command, the container's, and launchd's, whose file is valid."""
-    commands.load_command("swarm")  # all its modules: with one of them imported, the others would never be loaded
+    registered.load_command("swarm")  # all its modules: with one of them imported, the others would never be loaded
     from agent_mailbox.swarm.swarm_commands import serve
 
     with (FILES / "agent-mailbox-swarm.plist").open("rb") as file:

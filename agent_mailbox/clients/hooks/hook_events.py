@@ -348,9 +348,9 @@ def _answer_prompt(hook: Hook) -> None:
         length = system.size(hook.call.conversation) if offered else 0
         grown = any(length > offer.length for offer in offered)  # else the model said nothing since
         begins = not budget.is_delivery(hook.call.prompt)  # else a client made it, of mail at a turn's end
-        pauses = FLUSH if offered and begins and hook.call.may_take_back else ()
-        looks = grown or returns or hook.call.may_take_back
-        left = hook.settle_offers(pauses, returns=returns) if looks else bool(offered)
+        erases = hook.call.may_take_back
+        pauses = FLUSH if offered and begins and erases else ()
+        left = hook.settle_offers(pauses, returns=returns) if grown or returns or erases else bool(offered)
         told = hook.enter_session("") if state is None else alarm_once
         if is_offered := hook.desk.logs.trail.is_offered(hook.call.session_id):
             told += hook.board_lines()

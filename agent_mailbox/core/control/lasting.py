@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import message_text, spellings
+from . import message_fields, message_text
 from .messages import Payload, PermissionRequest, Unknown
 
 MOST = 5
@@ -20,7 +20,7 @@ def offered(payload: Payload | Unknown) -> tuple[str, ...]:
     if not isinstance(payload, PermissionRequest):
         return ()
     try:
-        allow, _ = spellings.added_rules(payload.suggestions)
+        allow, _ = message_fields.added_rules(payload.suggestions)
         found = tuple(dict.fromkeys(map(message_text.check_rule, allow)))
     except ValueError:
         return ()
@@ -35,7 +35,7 @@ def updates(rules: tuple[str, ...]) -> tuple[dict[str, Any], ...]:
 def added(given: tuple[Any, ...]) -> tuple[str, ...]:
     """Return the allow rules of a response, for showing; empty if they cannot be read."""
     try:
-        return spellings.added_rules(given)[0]
+        return message_fields.added_rules(given)[0]
     except ValueError:
         return ()
 

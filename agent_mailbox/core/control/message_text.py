@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...errors import BadData
 from .. import codec, instant
 from ..address import MAX_ID
 from ..records import BadLine
-from . import spellings
+from . import message_fields
 from .message_fields import FIELDS, NAMES, SPECS, Field
 from .messages import MODES, STRICTNESS, VERSION, Payload, PlanRequest, Unknown
 
@@ -46,7 +47,7 @@ def _parse(text: str) -> Payload | Unknown:
     if type(kind) is not str:
         return Unknown("no type", raw=text)
     try:
-        return _read(*spellings.catalog(kind, obj))
+        return _read(*message_fields.catalog(kind, obj))
     except ValueError as error:
         return Unknown(str(error), kind, text)
 
@@ -96,7 +97,7 @@ def _at(path: tuple[str, ...], obj: Any, levels: dict[int, dict[str, Any]]) -> A
             return None
         level = levels.get(id(obj))
         if level is None:
-            level = levels[id(obj)] = spellings.level(obj)
+            level = levels[id(obj)] = message_fields.level(obj)
         obj = level.get(word)
     return obj
 
@@ -148,7 +149,7 @@ def check_rule(text: str) -> str:
 
 
 def _flag(given: Any, where: str) -> bool:
-    given = spellings.FLAGS.get(given, given) if type(given) is str else given
+    given = message_fields.FLAGS.get(given, given) if type(given) is str else given
     if type(given) is not bool:
         raise ValueError(f"{where} is not true or false")
     return given
@@ -156,7 +157,9 @@ def _flag(given: Any, where: str) -> bool:
 
 def mode(given: Any, where: str = "mode") -> str:
     """Return a mode from any spelling; raise ``ValueError`` for one that no message may set."""
-    found = next((one for one in MODES if type(given) is str and spellings.key(one) == spellings.key(given)), None)
+    found = next(
+        (one for one in MODES if type(given) is str and message_fields.key(one) == message_fields.key(given)), None
+    )
     if found is None:
         raise ValueError(f"{where}: no message can set the mode {str(given)[:40]!r}")
     return found
@@ -166,7 +169,7 @@ def _refuse_modes(value: Any) -> None:
     """Refuse any mode that ``mode`` refuses, however deep it is nested."""
     if type(value) is dict:
         for word, inner in value.items():
-            if spellings.key(word) in _MODE_KEYS:
+            if message_fields.key(word) in _MODE_KEYS:
                 mode(inner, word)
             _refuse_modes(inner)
     elif type(value) in (list, tuple):
@@ -220,6 +223,23 @@ _KINDS = {
     "any": _any,
     "list": _list,
 }
+
+
+def check(content: str) -> tuple[str, ...]:
+    """Return a warning for a body of unknown type: it is kept and shown, and changes nothing.
+
+    Raise ``BadData`` for a body that names a known type without its shape: it was meant to change something. Readers
+    judge from the log who may send what (``state``): a sender's word is a claim.
+    """
+    read = parse(content)
+    if not isinstance(read, Unknown):
+        return ()
+    if read.type in SPECS:
+        raise BadData(
+            f"no control message: {read.type}: {read.reason}",
+            "use `agent-mailbox control`, which writes such messages",
+        )
+    return (f"no control message ({read.reason}): it is shown as it is, and changes nothing",)
 
 
 def written(payload: Payload) -> str:

@@ -29,7 +29,7 @@ _KINDS: dict[str, dict[str, Any]] = {
 
 
 def schema(kind: str) -> dict[str, Any]:
-    """Return the schema of one type of message. Readers take more: ``spellings``, ``message_fields.Field.also``."""
+    """Return the schema of one type of message. Readers take more: ``message_fields.catalog``, ``Field.also``."""
     whole: dict[str, Any] = _object({"type": {"const": kind}}, ["type", "version", "timestamp"])
     for field in FIELDS[kind]:
         place = whole

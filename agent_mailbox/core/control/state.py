@@ -10,6 +10,7 @@ agent if its named sender may: it denies, it holds, it orders a stricter mode. I
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from .. import proofs
@@ -17,7 +18,7 @@ from ..address import ALL
 from ..records import USER
 from ..roster import DEAD
 from ..text import word
-from . import authority, message_text, spellings, transitions
+from . import authority, message_fields, message_text, transitions
 from .control_requests import ControlRequest
 from .leases import Leases
 from .message_fields import NAMES, name
@@ -89,13 +90,21 @@ class ControlState:
         self.tasks = Tasks(roster)
         self.verdicts: dict[str, Verdict] = {}
         self.idle: dict[str, Message] = {}
-        self.leases = Leases(roster)
-        self.watches = Watches(roster, self.tasks.is_over)
         self._orders: list[Order] = []
         self._groups: dict[str, list[str]] = {}
         self._proven: set[str] = set()
         for message in messages:
             self.apply(message)
+
+    @cached_property
+    def leases(self) -> Leases:
+        """The leases, from the first that is folded or asked for."""
+        return Leases(self.roster)
+
+    @cached_property
+    def watches(self) -> Watches:
+        """The watches, likewise."""
+        return Watches(self.roster, self.tasks.is_over)
 
     # -- questions --------------------------------------------------------------------------------------------------
 
@@ -271,7 +280,7 @@ class ControlState:
         elif isinstance(answer, PermissionResponse):
             if answer.mode:
                 self._order(message, to, MODE, answer.mode)
-            allow, deny = _added(answer)
+            allow, deny = _added(answer) if answer.updates else ((), ())
             if allow or deny:
                 self._order(message, to, POLICY, PolicyUpdate(allow=allow, deny=deny, adds=True))
         elif isinstance(answer, SandboxResponse) and answer.approved and answer.scope == "session":
@@ -373,7 +382,7 @@ def _may_only_narrow(payload: Payload, flow: str | None) -> bool:
 def _added(answer: PermissionResponse) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the valid rules of a response."""
     try:
-        allow, deny = spellings.added_rules(answer.updates)
+        allow, deny = message_fields.added_rules(answer.updates)
         return tuple(map(message_text.check_rule, allow)), tuple(map(message_text.check_rule, deny))
     except ValueError:
         return (), ()

@@ -89,7 +89,8 @@ def _answer(p: m.Answer) -> tuple[str, ...]:
     said = "timed out" if p.cause == m.TIMEOUT else "approved" if p.approved else "denied"
     mode, changed = getattr(p, "mode", ""), getattr(p, "updated_input", None)
     with_input = f"with the input {codec.dumps(changed, -codec.MAX_DEPTH)}" if changed is not None else ""
-    rules = _listed("always allows", lasting.added(getattr(p, "updates", ())))
+    updates = getattr(p, "updates", ())
+    rules = _listed("always allows", lasting.added(updates)) if updates else ""
     hosts = _listed("hosts", getattr(p, "hosts", ()))
     scope = f"scope {p.scope}" if hosts and isinstance(p, m.SandboxResponse) else ""
     return said, p.notes, f"mode {mode}" if mode else "", rules, with_input, hosts, scope
