@@ -100,6 +100,45 @@ def who() -> str:
     return shlex.join([sys.executable, "-c", WHO])
 
 
+SEVERAL = f"""
+import io, json, os, sys
+sys.path[:0] = [{str(DOOR)!r}]
+from agent_mailbox.launch import main
+from agent_mailbox.commands.main import load_command
+wanted = json.loads(sys.argv[1])
+for words in wanted:
+    load_command(words[0])
+for words in wanted:
+    streams = [os.memfd_create(name) for name in ("out", "err")]
+    if (child := os.fork()) == 0:
+        code = 70
+        try:
+            os.dup2(streams[0], 1)
+            os.dup2(streams[1], 2)
+            sys.argv[1:] = words
+            code = main(words)
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(code)
+    rc = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print(json.dumps([rc, *(os.pread(fd, 2**20, 0).decode() for fd in streams)]), flush=True)
+"""
+"""Runs several commands, each in a process of its own that is forked from one that has imported the program."""
+
+
+def several(commands: Sequence[Sequence[object]]) -> str:
+    """A shell's text that runs the commands one after another; what ``results_of`` reads."""
+    return shlex.join([sys.executable, "-c", SEVERAL, json.dumps([list(map(str, command)) for command in commands])])
+
+
+def results_of(result: Result) -> list[Result]:
+    """How each of several commands ended."""
+    assert result.rc == 0, result
+    told = map(json.loads, result.stdout.splitlines())
+    return [Result(rc, out.encode(), err.encode()) for rc, out, err in told]
+
+
 def kind(result: Result) -> list[str]:
     """What ``who`` printed."""
     assert result.rc == 0, result

@@ -347,6 +347,18 @@ def test_the_facade_and_the_hooks_door_load_no_heavy_module(program: Program) ->
     assert (result.rc, result.stdout) == (0, "[]\n"), result
 
 
+def test_a_command_loads_neither_the_doctor_s_checks_nor_the_lock_of_maintenance(program: Program) -> None:
+    """Those of ``control`` and ``task`` need no check of the doctor, and no command but the steward's and the doctor's
+    needs the library of the lock."""
+    code = (
+        "import sys; from agent_mailbox.commands import main\n"
+        "for name in ('control', 'task', 'roster', 'send', 'lease'): main.load_command(name)\n"
+        "print([name for name in sys.modules if name == 'portalocker' or '.upkeep.doctor' in name])"
+    )
+    result = program.python(code)
+    assert (result.rc, result.stdout) == (0, "[]\n"), result
+
+
 def test_run_time_dependencies_are_three() -> None:
     """click, orjson and portalocker; anything else needs an extra of its own, and is a door's or one engine's."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from ..core.awaited import Owing
     from ..core.claims import Reads
     from ..core.cost import Cost
+    from ..core.findings import Problem
     from ..core.reach import Reach
     from ..core.records import Message, Read
     from ..core.roster import Agent, Roster
-    from ..upkeep.doctor.findings import Problem
     from .mail_output import Style
 
 

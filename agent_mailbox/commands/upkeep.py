@@ -27,8 +27,8 @@ from . import exporting
 from .hook_command import answer_hook
 
 if TYPE_CHECKING:
+    from ..core.findings import Repaired
     from ..upkeep.backup import Backup
-    from ..upkeep.doctor.findings import Repaired
 
 
 ALLOWS = "Let the rules of logs that were cut or replaced allow again, too; else that is a second question."

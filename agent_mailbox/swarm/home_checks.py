@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..core import codec, instant
+from ..core.findings import Problem
 from ..core.records import BadLine
 from ..errors import MailboxError
 from ..mailbox import mailbox_gateway
 from ..store.log.log import Log
 from ..upkeep import extras
-from ..upkeep.doctor.findings import Problem
 from . import extra
 from . import home as names
 from .home import Home

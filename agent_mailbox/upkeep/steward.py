@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..control_plane import task_reports, watch_reports
 from ..core import obligations, roster_changes
+from ..core.findings import Problem
 from ..core.keeping import retention
 from ..core.proofs import STEWARD
 from ..core.records import Record, RosterEvent
@@ -27,7 +28,6 @@ from ..store.log import events
 from ..store.log.custody import Kept
 from . import doctor, leftovers, notices, notify, shared_steward, waker
 from .doctor import clock_signs, obstacles, use_checks
-from .doctor.findings import Problem
 
 if TYPE_CHECKING:
     from ..core.roster import Roster

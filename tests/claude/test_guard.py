@@ -501,18 +501,32 @@ def test_before_a_tool_python_starts_only_where_we_are_named(shim: Shim, shell: 
         assert "sends the file /etc/hostname" in why(before_tool(shim, command, *words))
 
 
+def handed_on(shim: Shim, *shell: str, data: bytes) -> bytes:
+    """What the shim hands on to Python, which is here a program that keeps it; without the end of the last line."""
+    python, kept = shim.checkout / ".venv/bin/python", shim.post.scratch / "kept"
+    real = python.read_bytes()
+    python.write_text(f"#!/bin/sh\nexec cat >{shlex.quote(str(kept))}\n")
+    try:
+        assert before_tool(shim, "", *shell, as_is=data).raw == b""
+        return kept.read_bytes().removesuffix(b"\n")
+    finally:
+        python.write_bytes(real)
+        kept.unlink(missing_ok=True)
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_input_of_any_length_and_form_is_read_whole(shim: Shim, shell: str) -> None:
     """Around the length at which the shell stops reading by itself; written over several lines; in another order."""
     words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
     bare = len(json.dumps({"tool_input": {"command": FILE}, "session_id": ME}))
-    for length in (4090, 4095, 4096, 4097, 4098, 8192):
-        for fill in ("}", "x"):
-            command = FILE + ";" + fill * (length - bare - 1)
-            data = json.dumps({"session_id": ME, "tool_input": {"command": command}}).encode()
-            assert len(data) == length
-            assert why(before_tool(shim, "", *words, as_is=data)), (length, fill)
-            assert why(before_tool(shim, "", *words, as_is=data + b"\n")), (length, fill)
+    for length, fill, end in (
+        *((4090, "x", b""), (4095, "}", b"\n"), (4096, "x", b""), (4096, "}", b"\n")),
+        *((4097, "}", b""), (4098, "x", b"\n"), (8192, "x", b"")),
+    ):
+        command = FILE + ";" + fill * (length - bare - 1)
+        data = json.dumps({"session_id": ME, "tool_input": {"command": command}}).encode()
+        assert len(data) == length
+        assert handed_on(shim, *words, data=data + end) == data, (length, fill, end)
     for form in ({"indent": 1}, {"indent": None}):
         data = json.dumps({"tool_input": {"command": FILE}, "session_id": ME}, **form).encode()
         assert why(before_tool(shim, "", *words, as_is=data))

@@ -15,6 +15,7 @@ import pytest
 
 from agent_mailbox import Mailbox
 from agent_mailbox.cli import reserved
+from agent_mailbox.commands import main as program
 from agent_mailbox.commands import send_commands
 from agent_mailbox.errors import NOT_YOU
 from agent_mailbox.identity import callers, client_processes, hook_calls
@@ -23,7 +24,7 @@ from agent_mailbox.store.user_state import processes
 from agent_mailbox.store.user_state.processes import PIPE, SESSIONS, SOCKET, HostRecords
 from tests.door import switches
 from tests.helpers import MESSAGES, ROOT, ROSTER, copy_package, refused, stamp, until
-from tests.surroundings import NOBODY_SAID, Client, at_terminal, kind, line, who, words
+from tests.surroundings import NOBODY_SAID, Client, at_terminal, kind, line, results_of, several, who, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -169,8 +170,9 @@ def test_an_agent_names_no_lead_for_itself_where_its_command_passes_for_a_hook(p
 
 def test_a_session_cannot_act_as_anybody_else(worker: Client) -> None:
     """Neither the person nor an agent, a dead one or one that does not exist included."""
-    for command in OTHERS:
-        done = refused(worker.bash(line(*command, "--json"), "w"), 1)
+    ended = results_of(worker.bash(several([(*command, "--json") for command in OTHERS]), "w"))
+    for command, done in zip(OTHERS, ended, strict=True):
+        refused(done, 1)
         assert json.loads(done.stdout)["error"]["code"] == NOT_YOU, command
 
 
@@ -607,8 +609,10 @@ def test_every_reserved_command_is_tried_here() -> None:
 def test_what_is_the_person_s_alone_is_refused_to_a_session(post: Post, worker: Client) -> None:
     """Bound or not; nothing changes."""
     before = snapshot(post)
-    for command in THEIRS:
-        refused(worker.bash(line(*command), "w"), 1, "only the person may run", "process of session w")
+    ended = results_of(worker.bash(several(THEIRS), "w"))
+    assert len(ended) == len(THEIRS)
+    for done in ended:
+        refused(done, 1, "only the person may run", "process of session w")
     assert snapshot(post) == before
 
 
@@ -630,8 +634,9 @@ def test_a_worker_is_judged_by_what_bound_it_wherever_it_is_resumed(post: Post, 
 def test_it_is_refused_to_a_program_where_somebody_is_bound(post: Post) -> None:
     """A worker that leaves its client behind by a double fork is one."""
     bind(post, "w")
+    program.load_all()  # what is forked has them
     for command in THEIRS:
-        refused(post.run(*command, env=NOBODY_SAID), 1, "only the person may run")
+        refused(post.run(*command, env=NOBODY_SAID, forked=True), 1, "only the person may run")
 
 
 def test_a_bound_worker_does_not_uninstall_what_binds_it(post: Post, worker: Client) -> None:

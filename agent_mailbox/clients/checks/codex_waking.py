@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 from ...core import frame
+from ...core.findings import Problem
 from ...core.roster import ALIVE
 from ...identity.client_processes import is_codex_server
 from ...known_clients.codex import CODEX
@@ -17,7 +18,6 @@ from ...mailbox.opened import OpenMailbox
 from ...store.files import paths
 from ...store.user_state import processes
 from ...store.user_state.processes import HostRecords
-from ...upkeep.doctor.findings import Problem
 from .. import codex_server
 
 if TYPE_CHECKING:

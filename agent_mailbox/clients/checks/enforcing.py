@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...control_plane.standing import binds, find_standing
 from ...core import frame
+from ...core.findings import Problem
 from ...core.records import USER
 from ...core.roster import ALIVE
 from ...errors import MailboxError
@@ -19,7 +20,6 @@ from ...known_clients.known_client import PERMIT
 from ...mailbox.opened import OpenMailbox
 from ...store.files import paths
 from ...store.user_state import processes
-from ...upkeep.doctor.findings import Problem
 from . import hook_sources
 
 if TYPE_CHECKING:

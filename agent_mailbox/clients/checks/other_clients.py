@@ -9,12 +9,12 @@ import os
 from typing import TYPE_CHECKING
 
 from ...core import codec
+from ...core.findings import Problem
 from ...core.text import shell_quoted
 from ...known_clients.claude_code import CLAUDE_CODE
 from ...known_clients.codex import CODEX
 from ...known_clients.every_client import CLIENTS
 from ...store.files.small_files import read_if_possible
-from ...upkeep.doctor.findings import Problem
 from ..install import opencode_plugin
 from ..install.hook_entries import calls_us, part_called
 from ..places import user_directory

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ...control_plane import control_log
 from ...control_plane.standing import find_standing, withholds
 from ...core import codec, frame
+from ...core.findings import Problem
 from ...core.records import Record
 from ...core.roster import DEAD
 from ...core.text import typed
@@ -21,7 +22,6 @@ from ...known_clients.claude_code import CLAUDE_CODE, COMMANDS, FILE_TOOLS
 from ...known_clients.known_client import AFTER_TOOL, AFTER_TOOLS, BEFORE_TOOL, BELL, FILES, PERMIT
 from ...mailbox.opened import OpenMailbox
 from ...store.files.small_files import read_if_possible
-from ...upkeep.doctor.findings import Problem
 from .. import texts
 from ..hooks.hook_events import HOOKS
 from ..install import installation

@@ -17,8 +17,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from portalocker import LockException
-
 from ...core import codec, instant
 from ...core.claims import Reads
 from ...core.inbox import InboxState
@@ -80,6 +78,8 @@ def exclusively(archive: Archive, wait: float) -> portalocker.Lock:
 @contextmanager
 def alone(archive: Archive, wait: float) -> Iterator[None]:
     """Hold the maintenance lock for a ``with`` block; raise ``Busy`` if another process keeps it ``wait`` seconds."""
+    from portalocker import LockException  # 30 ms, only for maintenance
+
     lock = exclusively(archive, wait)
     try:
         lock.acquire()

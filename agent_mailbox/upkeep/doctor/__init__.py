@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...core import codec, instant
+from ...core.findings import CHMOD, REMOVE_DERIVED, REMOVE_TORN, Problem, Repaired
 from ...core.records import BadLine
 from ...errors import StorageFailed
 from ...store.archive import rotation
@@ -31,7 +32,6 @@ from . import (
     torn_lines,
     use_checks,
 )
-from .findings import CHMOD, REMOVE_DERIVED, REMOVE_TORN, Problem, Repaired
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...core import instant
+from ...core.findings import Problem
 from ...core.roster import ALIVE
 from ...errors import BadData
 from ...store.archive import rotation
@@ -15,7 +16,6 @@ from ...store.files import paths
 from ...store.files.line_numbers import newlines
 from . import clock_signs
 from .derived_checks import LogsOnly
-from .findings import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

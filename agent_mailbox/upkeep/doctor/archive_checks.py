@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...core.findings import REMOVE_TORN, Problem
 from ...store.archive.manifest import Manifest
 from ...store.files import paths, system
-from .findings import REMOVE_TORN, Problem
 from .torn_lines import is_torn
 
 if TYPE_CHECKING:

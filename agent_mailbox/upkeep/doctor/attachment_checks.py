@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from ...core import codec
 from ...core.attachments import files
+from ...core.findings import Problem
 from ...core.frame import short
 from ...core.records import BadLine
 from ...space import exchanged_files
 from ...store.attachments import attachment_files
 from ...store.files import system
-from .findings import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...core import instant
-from .findings import Problem
+from ...core.findings import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from ...control_plane import control_log, standing
 from ...core import inbox, roster_cache
+from ...core.findings import REMOVE_DERIVED, Problem
 from ...core.records import IDLE, NOW
 from ...core.roster import DEAD, Roster
 from ...core.roster_cache import RosterCache
@@ -29,7 +30,6 @@ from ...store.log.logs import Logs, parse_roster, read_head
 from ...store.polling.poll import CURSORS, Poll
 from ...store.user_state import bindings
 from . import obstacles, search_checks
-from .findings import REMOVE_DERIVED, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

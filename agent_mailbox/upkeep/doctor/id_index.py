@@ -11,8 +11,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ...core import codec
+from ...core.findings import Problem
 from ...core.records import BadLine, Record
-from .findings import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

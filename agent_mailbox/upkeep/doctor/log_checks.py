@@ -9,12 +9,12 @@ from array import array
 from typing import TYPE_CHECKING
 
 from ...core import codec, instant, space_seals
+from ...core.findings import Problem
 from ...core.records import BadLine
 from ...store.archive.manifest import Manifest
 from ...store.files import system
 from ...store.files.line_numbers import newlines, numbered, numbered_in
 from .clock_checks import Clock
-from .findings import Problem
 from .id_index import CheckedLog, IdIndex, find_duplicates
 from .torn_lines import bad_line
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...config import config, own_config
+from ...core.findings import CHMOD, Problem
 from ...core.text import typed
 from ...store.files import mounts, paths, system
-from .findings import CHMOD, Problem
 from .git_index import tracked_names
 
 if TYPE_CHECKING:

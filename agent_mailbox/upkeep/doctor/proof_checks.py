@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...core import claims, codec, frame, proofs
 from ...core.control import message_text, summary
+from ...core.findings import Problem
 from ...core.line_forms import may_ask_or_answer, may_settle
 from ...core.proofs import proves
 from ...core.records import USER, BadLine, Message, Record
@@ -19,7 +20,6 @@ from ...core.text import clipped, neutral, typed
 from ...store.files import system
 from ...store.files.line_numbers import numbered_in
 from ...store.files.lines import lines_of
-from .findings import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from ...core import codec
+from ...core.findings import REMOVE_DERIVED, Problem
 from ...core.records import BadLine
 from ...errors import MailboxError
 from ...store.files import small_files, system
@@ -18,7 +19,6 @@ from ...store.projection import index_keys, projection_file
 from ...store.projection.index_keys import number_of
 from ...store.projection.intake import sources
 from ...store.projection.sqlite import sqlite3
-from .findings import REMOVE_DERIVED, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

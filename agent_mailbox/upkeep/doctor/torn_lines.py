@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from ...core.codec import BOM, MAX_LINE
+from ...core.findings import REMOVE_TORN, Problem
 from ...core.records import BadLine
-from .findings import REMOVE_TORN, Problem
 from .id_index import CheckedLog
 
 

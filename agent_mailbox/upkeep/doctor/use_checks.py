@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...core.attachments import DIRECTORY
+from ...core.findings import Problem
 from ...core.text import neutral, typed
 from ...errors import MailboxError, StorageFailed
 from ...space import space as spaces
@@ -23,7 +24,6 @@ from ...store.log import keys
 from ...store.log.custody import Kept
 from ...store.projection import index_keys
 from . import obstacles
-from .findings import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -6,7 +6,7 @@ added to. A *note* does not: it is harmless or passes by itself. Only problems m
 
 from __future__ import annotations
 
-from ...core.records import Record
+from .records import Record
 
 CHMOD, REMOVE_TORN, REMOVE_DERIVED = "chmod", "remove torn line", "remove derived file"
 """The kinds of repair."""
