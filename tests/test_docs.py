@@ -92,6 +92,9 @@ CONTRACT = {
     "dead-letters": {"--session", "--all"},
     "wait": {"--session", "--timeout"},
     "notify": {"--test"},
+    "statusline": {"--session"},
+    "tail": {"--session", "--all", "--with", "--lines"},
+    "top": {"--once", "--limit", "--interval"},
     "task add": {"--to", "--title", "--body", "--context", "--after", "--ack-by", "--plan-required", "--session"},
     "task list": {"--mine", "--open", "--to", "--all", "--session"},
     "task claim": {"--next", "--to", "--for", "--session"},
@@ -147,7 +150,7 @@ CONTRACT = {
     "control request shutdown": {"--session", "--reason", "--timeout", "--request-id"},
     "control request task": {"--session", "--title", "--body", "--context", "--plan-required", "--request-id"},
     "control report": {"--session", "--phase", "--body", "--artifact", "--error"},
-    "setup": {"--project", "--git", "--diff", "--dry-run", "--yes", "--remove"},
+    "setup": {"--project", "--git", "--no-statusline", "--diff", "--dry-run", "--yes", "--remove"},
     "up": {"--tmux", "--status", "--example", "--yes", "--wait"},
     "down": {"--wait"},
     "help": {"--all"},
@@ -447,7 +450,7 @@ def test_the_commands_page_has_every_command_once() -> None:
     for path, command in LEAVES.items():
         entry = told[" ".join(path)] + told.get(path[0], "")
         shown = {word for span in re.findall(r"`([^`\n]+)`", entry) for word in re.findall(r"--[a-z-]+", span)}
-        assert options(command) - {"--dir", "--json"} <= shown, path
+        assert options(command) - {"--dir", "--json", "-n"} <= shown, path
     assert set(cli.sections) <= set(re.findall(r"^## (.+)$", page, flags=re.MULTILINE))
 
 

@@ -86,6 +86,17 @@ def messages_text(
     return "".join(line + "\n" for line in table_lines(clipped_rows, styles=styles, style=style))
 
 
+def message_line(message: Message, roster: Roster, style: Style, columns: int | None = None) -> str:
+    """Return a message that just came as one line; its title takes the rest of ``columns``."""
+    way = clipped(f"{frame.named(message, roster)} → {frame.target_of(message, roster)}", 44)
+    cells = (frame.short(message.id), frame.when(message.timestamp), way)
+    title = _title_of(message)
+    if columns is not None:
+        title = clipped(title, max(columns - sum(len(cell) + 2 for cell in cells), LEAST_TITLE))
+    painted = zip((*cells, title), ("id", "dim", "sender", ""), strict=True)
+    return "  ".join(style(cell, colour) for cell, colour in painted) + "\n"
+
+
 _WAYS = ("read by", "title seen by", "offered to")
 
 

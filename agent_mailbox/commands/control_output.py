@@ -5,13 +5,9 @@ Belongs here: how requests, standings and the log are shown. ``core.control.summ
 
 from __future__ import annotations
 
-import os
-import select
-import stat
-import sys
 from typing import TYPE_CHECKING, Any
 
-from ..cli import mail_output
+from ..cli import following_output, mail_output
 from ..clients.checks import enforcing
 from ..control.orders import list_led
 from ..control_plane import control_log
@@ -211,24 +207,11 @@ def show_log(app: App, box: OpenMailbox, request_id: str | None, *, follow: bool
         app.print_answer(app.fold_framed(text), value)
         return
     with watch.Watch([box.directory]) as changes:
-        while not _is_left():
+        while not following_output.is_left():
             for entry in new_messages():
                 text = app.fold_framed(f"{entry_text(*entry)}\n")
                 app.write_answer(mail_output.json_document(_entry_json(*entry)) if app.json else text)
-            changes.wait(None, *_output_pipe())
-
-
-def _output_pipe() -> list[int]:
-    """Return standard output's descriptor if it is a pipe: waiting for it ends when its reader leaves."""
-    return [fd for fd in (sys.stdout.fileno(),) if stat.S_ISFIFO(os.fstat(fd).st_mode)]
-
-
-def _is_left() -> bool:
-    """Return whether the reader of the pipe is gone."""
-    poll = select.poll()
-    for fd in _output_pipe():
-        poll.register(fd, 0)
-    return bool(poll.poll(0))
+            changes.wait(None, *following_output.list_pipes())
 
 
 def _entry_json(message: Message, verdict: Verdict) -> dict[str, Any]:

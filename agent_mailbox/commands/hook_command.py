@@ -35,6 +35,11 @@ def answer_hook(event: str, directory: str | None) -> int:
 
         return keep_doorbell(directory)
     name = hooks.canonical_event(event)
+    if name is None and event == "StatusLine":
+        from . import status_line  # a client's, and no hook
+
+        write_out(status_line.answer_client(directory), PATIENCE)
+        return 0
     if name is None:
         print_error(f"error: no hook for {neutral(event)!r}\nhint: use one of {', '.join(hooks.HOOKS)}")
         return 1

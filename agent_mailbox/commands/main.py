@@ -38,6 +38,8 @@ def load_command(name: str) -> None:
             from . import upkeep as upkeep
         case "control" | "task" | "handover" | "note" | "approve" | "deny" | "pending":
             from . import control_commands as control_commands
+        case "statusline" | "tail" | "top":
+            from . import live_commands as live_commands
         case "lease":
             from . import lease_commands as lease_commands
         case "watch":

@@ -17,7 +17,7 @@ from ..cli.options import App, CommandWithOptions, pass_app
 from ..clients import places
 from ..clients.checks import settings
 from ..clients.checks.overview import installed_settings
-from ..clients.install import everywhere
+from ..clients.install import everywhere, status_setting
 from ..clients.install import installation as installer
 from ..core import frame
 from ..core.records import Record
@@ -46,16 +46,22 @@ SHOWN = 5
 MISSING = (
     "no client is found on your PATH: install one, then repeat this command; for another client see `agent-mailbox mcp`"
 )
+LINES = {
+    status_setting.NEW: "its status line: unread mail, what waits for you, the task (--no-statusline leaves it out)",
+    status_setting.KEPT: "its status line: yours stays; `agent-mailbox statusline` prints what you may add to it",
+}
+"""The words about a client's status line."""
 UNASKED = "pass --yes to set it up without a question, or --dry-run to look"
 
 
 class ClientSetup(Record):
     """A client that is found. ``plan`` is None if something else calls us for its sessions: ``covered`` names it, or
-    what is wrong with its files."""
+    what is wrong with its files. ``line``: the word for its status line."""
 
     target: Target
     plan: installer.InstallPlan | None
     covered: str = ""
+    line: str = ""
 
     @property
     def changed(self) -> list[str]:
@@ -67,13 +73,23 @@ class ClientSetup(Record):
 @click.argument("where", metavar="[DIR]", required=False)
 @click.option("--project", is_flag=True, help="Set up the clients for sessions of this project alone.")
 @click.option("--git", "in_git", is_flag=True, help="Make the mailbox in .git, where all worktrees share it.")
+@click.option("--no-statusline", "without_line", is_flag=True, help="Leave the client's status line out.")
 @click.option("--diff", is_flag=True, help="Show every line that would change, and change nothing.")
 @click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 @click.option("--yes", is_flag=True, help="Do it without a question.")
 @click.option("--remove", is_flag=True, help="Take it back: clients, timer, and the mailbox if it never held mail.")
 @pass_app
 def setup(
-    app: App, /, where: str | None, project: bool, in_git: bool, diff: bool, dry_run: bool, yes: bool, remove: bool
+    app: App,
+    /,
+    where: str | None,
+    project: bool,
+    in_git: bool,
+    without_line: bool,
+    diff: bool,
+    dry_run: bool,
+    yes: bool,
+    remove: bool,
 ) -> int:
     """Set up a mailbox here, and hooks in each client found. It shows what it will do, and asks once.
 
@@ -88,12 +104,12 @@ def setup(
     place = _place(app, where, in_git)
     is_new = not paths.is_mailbox(place)
     word = find_program(app)
-    found = [_look(app, client, word, project=project) for client in _found(app)]
+    found = [_look(app, client, word, project=project, line=not without_line) for client in _found(app)]
     lines = [*_told(place, found, is_new=is_new)]
     if not (dry_run or diff):
         _ask(app, lines, yes=yes)
         place = creation.create(place, app.environ)
-        changed = [path for one in found if one.plan for path in _install(app, one.target, word)]
+        changed = [path for one in found if one.plan for path in _install(app, one, word)]
         _finish(app, place, found, changed, is_new=is_new)
         return 0
     shown = "".join(f"{line}\n" for one in found if one.plan for line in neutral_lines(installer.plan_diff(one.plan)))
@@ -120,7 +136,7 @@ def _found(app: App) -> Iterator[KnownClient]:
     yield from (client for client in INSTALLED if client.program and shutil.which(client.program, path=path))
 
 
-def _look(app: App, client: KnownClient, word: str, *, project: bool) -> ClientSetup:
+def _look(app: App, client: KnownClient, word: str, *, project: bool, line: bool) -> ClientSetup:
     """Return what is to become of a client's files; one that cannot be read or merged is told and left."""
     here = os.getcwd()
     target = places.project_target(client, here) if project else places.user_target(client, app.environ)
@@ -130,15 +146,17 @@ def _look(app: App, client: KnownClient, word: str, *, project: bool) -> ClientS
         elsewhere = [settings.source_name(source) for source in settings.covering_sources(target, app.environ)]
     if elsewhere:
         return ClientSetup(target, None, f"hooks are installed already, in {frame.some(elsewhere, 2)}")
+    offered = status_setting.offered_line(target, app.environ) if line else ""
     try:
-        return ClientSetup(target, installer.plan_installation(target, app.environ, word))
+        plan = installer.plan_installation(target, app.environ, word, line=offered == status_setting.NEW)
+        return ClientSetup(target, plan, line=offered)
     except MailboxError as error:
         return ClientSetup(target, None, f"left alone: {error.what}")
 
 
-def _install(app: App, target: Target, word: str) -> list[str]:
+def _install(app: App, one: ClientSetup, word: str) -> list[str]:
     """Install into one client. The plan is made again: the client before it wrote the shim, which they share."""
-    plan = installer.plan_installation(target, app.environ, word)
+    plan = installer.plan_installation(one.target, app.environ, word, line=one.line == status_setting.NEW)
     for path, why in plan.left:
         app.give_warning(f"left unchanged: {path}: {why}")
     return installer.carry_out(plan, app.environ)
@@ -151,6 +169,7 @@ def _told(place: str, found: list[ClientSetup], *, is_new: bool) -> Iterator[str
         base, names = one.target.base, [os.path.basename(path) for path in one.changed]
         does = f"{frame.some(names, SHOWN)} in {base}" if names else one.covered or "set up already"
         yield f"{one.target.client.title}: {does}"
+        yield from [f"  {LINES[one.line]}"] if one.line and names else []
     if not found:
         yield MISSING
     yield "`agent-mailbox setup --diff` shows every line; `agent-mailbox setup --remove` takes it back"
@@ -200,6 +219,7 @@ def _value(place: str, found: list[ClientSetup], changed: list[str], *, is_new: 
                 "directory": one.target.base,
                 "files": one.changed,
                 "covered": one.covered or None,
+                "statusline": one.line or None,
                 "next": one.target.client.after or None,
             }
             for one in found

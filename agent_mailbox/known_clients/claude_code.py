@@ -105,6 +105,7 @@ CLAUDE_CODE = KnownClient(
     running=("skills/", "commands/", "agents/", "hooks/", "session-env/", "shell-snapshots/"),
     files=_extra_files,
     has_rules=True,
+    status_line="statusLine",
     frees_mail=True,
     limits={"wake when idle": "at a terminal; `claude -p` ends with its turn"},
 )

@@ -127,7 +127,8 @@ class KnownClient(Record):
     are all ours. ``guarded``: what there decides whether our hooks run (a directory ends in a slash); ``beside``: what
     does so beside the directory. ``running``: directories there of files with commands that the client runs without a
     hook of ours before them. ``is_plugin``: so are its settings. ``has_comments``: it accepts comments in JSON.
-    ``has_rules``: its settings hold rules of our form.
+    ``has_rules``: its settings hold rules of our form. ``status_line``: the key there of its status line, if it has
+    one.
 
     *Telling*: ``about`` what an installation does, ``after`` the person's next step. ``frees_mail``: its rules can
     let plain mail commands run unasked. ``limits``: of an ability (``clients.checks.overview``), where it ends.
@@ -176,6 +177,7 @@ class KnownClient(Record):
     is_plugin: bool = False
     has_comments: bool = False
     has_rules: bool = False
+    status_line: str = ""
 
     about: str = ""
     after: str = ""

@@ -38,6 +38,8 @@ SPEAKING = (
         "pending",
         "lease",
         "watch",
+        "statusline",
+        "tail",
     ),
 )
 """Verbs that act in somebody's name, beside changes of the roster."""
@@ -60,7 +62,7 @@ VERBS = (
         "mute",
         "unmute",
     ),
-    *("notify", "teams", "console", "swarm", "engine", "mcp", "up", "down"),
+    *("notify", "teams", "console", "swarm", "engine", "mcp", "up", "down", "statusline", "tail", "top"),
 )
 VALUED = (
     *("--to", "--subject", "--body", "--thread", "--ttl-hours", "--priority", "--type", "--id", "--jsonl", "--dir"),
@@ -75,6 +77,7 @@ VALUED = (
     "--remove",
     "--attach",
     "--task",
+    *("--lines", "-n"),
     *("--as", "--status", "--swarm", "--mark", "--also", "--for", "--note", "--origin"),
     *("--space", "--machine", "--credential", "--authority", "--nodes", "--into", "--system", "--url", "--speaks"),
     *("--postgresql", "--after", "--ack-by", "--task-id", "--message", "--summary", "--on", "--replaces"),

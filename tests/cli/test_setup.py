@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -65,6 +66,36 @@ def test_remove_takes_all_of_it_back_to_the_byte(found: Program) -> None:
     assert sorted(row.split()[-1] for row in told.stdout.splitlines() if row.startswith("would")) == sorted(
         row.split()[-1] for row in done.stdout.splitlines() if row.startswith(("changed", "removed", "deleted"))
     )
+
+
+def test_a_status_line_is_put_in_beside_no_other_and_taken_out_again(found: Program) -> None:
+    """A person's own stays, also where ours would hide it; `--no-statusline` and a later `install` change nothing."""
+    own = '{"statusLine": {"type": "command", "command": "mine"}}'
+    (settings := found.home / ".claude/settings.json").parent.mkdir()
+
+    def line_in(path: Path) -> Any:
+        return json.loads(path.read_text()).get("statusLine") if path.exists() else None
+
+    for before, words, kept in (
+        *(("{}", (), "new"), ("{}", ("--no-statusline",), None), (own, (), "kept")),
+        (own, ("--project",), "kept"),
+    ):
+        settings.write_text(before)
+        done = found.call("setup", "--yes", "--json", *words)
+        assert done.json["clients"][0]["statusline"] == kept, done
+        there = found.cwd / ".claude/settings.local.json" if "--project" in words else settings
+        assert (line_in(there) or {}).get("refreshInterval") == (10 if kept == "new" else None)
+        if kept == "new":
+            assert found.call("install", "claude-code", "--user").rc == 0
+            assert "nothing to change" in found.call("install", "claude-code", "--user", "--dry-run").stdout
+            assert line_in(settings)["command"].endswith("agent-mailbox-hook StatusLine")
+            changed = {**json.loads(settings.read_text()), "model": "opus"}
+            settings.write_text(json.dumps(changed))  # edited since: only ours goes
+            assert found.call("setup", "--remove").rc == 0
+            assert json.loads(settings.read_text()) == {"model": "opus"}
+            continue
+        assert found.call("setup", "--remove").rc == 0
+        assert settings.read_text() == before
 
 
 def test_a_mailbox_that_was_used_stays_with_its_records(found: Program) -> None:

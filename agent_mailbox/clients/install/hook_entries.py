@@ -24,20 +24,20 @@ WORDS = tuple(client.word for client in CLIENTS)
 
 def is_ours(hook: Any) -> bool:
     """Return whether the hook only calls us, wherever we were installed."""
-    words = _words_of(hook)
+    words = words_of(hook)
     words = words[:-1] if words[-1:] and words[-1] in WORDS else words
     return bool(words) and words[1:-1] == (["hook"] if _base_name(words[0]) == PROGRAM else []) and _is_calling(words)
 
 
 def calls_us(hook: Any) -> bool:
     """Return whether the hook calls us, whatever else it does."""
-    return _is_calling(_words_of(hook))
+    return _is_calling(words_of(hook))
 
 
 def part_called(hook: Any) -> str:
     """Return which of an event's hooks it calls: the doorbell, the one that permits, the one that guards files, or
     (empty) the other."""
-    words = {*map(str.lower, _words_of(hook)[1:])}
+    words = {*map(str.lower, words_of(hook)[1:])}
     return next((name for name in PARTS if name.lower() in words), "")
 
 
@@ -59,7 +59,8 @@ def _base_name(word: str) -> str:
     return word.rpartition("/")[2]
 
 
-def _words_of(hook: Any) -> list[str]:
+def words_of(hook: Any) -> list[str]:
+    """Return the words of a hook's command line."""
     command = hook.get("command") if isinstance(hook, dict) else None
     try:
         return without_exec(shlex.split(command)) if isinstance(command, str) else []

@@ -22,7 +22,7 @@ from ...store.user_state import removed_hooks
 from .. import texts
 from ..permission import file_guard as ours
 from ..places import Target
-from . import client_version, hook_entries, merge, opencode_plugin, shared_section
+from . import client_version, hook_entries, merge, opencode_plugin, shared_section, status_setting
 from . import foreign_files as files
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _baked_shim(environ: Mapping[str, str]) -> bytes:
 
 
 def _install_parts(
-    target: Target, hook: str, program: str, bounds: Bounds, *, removes: bool = False
+    target: Target, hook: str, program: str, bounds: Bounds, *, removes: bool = False, line: bool = False
 ) -> Iterator[InstallPart]:
     client = target.client
     more: dict[str, Any] = {"permissions": {merge.ASK: [*bounds.asks]}}
@@ -145,7 +145,7 @@ def _install_parts(
     hooks = [(one, one.command_line(texts.hook_command(hook, one.event, client))) for one in wanted]
     ours = merge.Ours(hooks, more | {"version": 1}, client.time_key) if client.is_flat else merge.Ours(hooks, more)
     yield _settings_part(
-        os.path.realpath(target.settings), ours, comments=client.has_comments
+        os.path.realpath(target.settings), ours, (client.status_line, hook, line), comments=client.has_comments
     )  # last: the hooks call what is written before
 
 
@@ -169,7 +169,11 @@ def _memory_part(path: str) -> InstallPart:
     )
 
 
-def _settings_part(path: str, ours: merge.Ours, *, comments: bool = False) -> InstallPart:
+def _settings_part(
+    path: str, ours: merge.Ours, line: tuple[str, str, bool] = ("", "", False), *, comments: bool = False
+) -> InstallPart:
+    key, shim, is_wanted = line
+
     def read(data: bytes) -> tuple[dict[str, Any], merge.Form]:
         return merge.parse_settings(path, data, comments=comments)
 
@@ -177,6 +181,7 @@ def _settings_part(path: str, ours: merge.Ours, *, comments: bool = False) -> In
         settings, form = read(data or b"")
         current = merge.without_rules(settings, merge.ALLOW, texts.is_outdated)
         wanted = merge.merge_ours(path, merge.without_exclusions(current, texts.is_outdated_exclusion), ours)
+        wanted = status_setting.with_line(wanted, key, shim, is_wanted=is_wanted) if key else wanted
         return data if data is not None and wanted == settings else merge.write_settings(wanted, form, settings)
 
     def remove_ours(data: bytes, original: bytes | None) -> bytes:
@@ -186,6 +191,7 @@ def _settings_part(path: str, ours: merge.Ours, *, comments: bool = False) -> In
             settings, lambda key, rule: texts.is_rule(key, rule) and rule not in merge.rules_of(before, key)
         )
         kept = merge.without_settings(kept, {"sandbox": ours.more.get("sandbox", {})}, before)
+        kept = status_setting.without_line(kept, key) if key else kept
         return data if kept == settings else merge.write_settings(kept, form, settings)
 
     return InstallPart(path, add_ours, remove_ours)
@@ -195,9 +201,10 @@ def _settings_part(path: str, ours: merge.Ours, *, comments: bool = False) -> In
 
 
 def plan_installation(
-    target: Target, environ: Mapping[str, str], program: str, bounds: Bounds = UNBOUND
+    target: Target, environ: Mapping[str, str], program: str, bounds: Bounds = UNBOUND, *, line: bool = False
 ) -> InstallPlan:
-    """Return the plan of installing; it is empty if all is there. ``program`` is how an agent starts ours.
+    """Return the plan of installing; it is empty if all is there. ``program`` is how an agent starts ours. ``line``:
+    with a status line, if nobody has another there.
 
     Raises ``BadData`` for a file that cannot be merged into, ``StorageFailed``.
     """
@@ -206,7 +213,7 @@ def plan_installation(
     changes, left = [], []
     if text is not None and (there := files.read_foreign(hook)) != text:
         changes.append(files.Change(hook, there, text, None, 0o777))
-    for part in _install_parts(target, hook, program, bounds):
+    for part in _install_parts(target, hook, program, bounds, line=line):
         data, entry = files.read_foreign(part.path), records.find_record(part.path)
         untouched = data is not None and entry is not None and files.checksum_of(data) in entry.written
         wanted = part.add(data, untouched)

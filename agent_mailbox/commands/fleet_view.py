@@ -1,0 +1,181 @@
+"""The agents in a terminal: their lines, and the screen of ``top``.
+
+Belongs here: the lines and the terminal's modes. Agents' words go through ``core.frame``.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import termios
+import time
+import tty
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ..cli import render
+from ..cli.output import write_out
+from ..control.requests import Requests
+from ..core import frame, instant
+from ..core.records import USER
+from ..core.roster import DEAD, shown_state
+from ..core.text import clipped, neutral
+from ..errors import MailboxError
+from ..mailbox import agents
+from ..mailbox.delivery import Delivery
+from ..store.files.watch import Watch
+from .roster_verbs import agent_facts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..cli.options import App
+    from ..core.roster import Agent
+
+HEAD = ("agent", "state", "unread", "sees mail", "task", "lead", "seen", "tags")
+REST = 0.25
+"""Seconds between two looks at least, however much is written."""
+COLUMNS, ROWS = 80, 24
+"""The size of a terminal that tells none."""
+ENDS = b"qQ\x03\x04"
+"""The keys that end it."""
+_OPEN, _CLOSE, _HOME, _LINE_END, _BELOW = "\x1b[?1049h", "\x1b[?1049l", "\x1b[H", "\x1b[K\n", "\x1b[J"
+
+
+class FleetRow:
+    """One agent, as its row shows it."""
+
+    def __init__(self, agent: Agent, seen: int, state: str, unread: int, facts: tuple[str, str, str]) -> None:
+        self.agent, self.seen, self.state, self.unread = agent, seen, state, unread
+        self.lead, self.sees, self.task = facts
+
+
+class FleetView:
+    """The agents that are not dead, at most ``limit``; each question looks again."""
+
+    def __init__(self, app: App, limit: int) -> None:
+        self.app = app
+        self._limit = limit
+
+    def list_rows(self) -> tuple[list[FleetRow], int]:
+        """Return a row for each agent, the one seen last first, and how many more there are."""
+        desk = self.app.mailbox
+        found = [one for one in agents.every(desk) if one[0].state != DEAD and one[0].session_id != USER]
+        found.sort(key=lambda one: -one[1])
+        chosen = found[: self._limit]
+        gone, running = desk.judge_clients(agent for agent, _ in chosen)
+        facts = agent_facts(desk, [agent for agent, _ in chosen], gone, running)
+        rows = [
+            FleetRow(agent, seen, shown_state(agent, gone), self._unread(agent.session_id), facts[agent.session_id])
+            for agent, seen in chosen
+        ]
+        return rows, len(found) - len(chosen)
+
+    def _unread(self, session_id: str) -> int:
+        return len(Delivery(self.app.mailbox).peek(session_id))
+
+    def _own(self) -> tuple[int, int]:
+        """Return the person's unread mail, and the requests that wait for them."""
+        return self._unread(USER), len(Requests(self.app.mailbox).pending(USER))
+
+    def list_lines(self) -> list[str]:
+        """Return the fleet as lines of text."""
+        desk = self.app.mailbox
+        (rows, more), (unread, waiting), now = self.list_rows(), self._own(), desk.now()
+        cells = [
+            (
+                *(frame.name_of(row.agent.session_id, desk.logs.read_roster()), row.state, str(row.unread or "-")),
+                *(row.sees, row.task, row.lead, render.spell_age(max(now - row.seen, 0))),
+                " ".join(frame.words([*row.agent.tags])),
+            )
+            for row in rows
+        ]
+        waits = f", {waiting} wait{'s' if waiting == 1 else ''} for you" if waiting else ""
+        count = f"{len(rows) + more} agent{'' if len(rows) + more == 1 else 's'}"
+        head = f"{frame.when(now)}  {count}, {unread} unread for you{waits}  {neutral(desk.directory)}"
+        rest = [f"and {more} more: agent-mailbox roster list"] if more else []
+        return [head, *render.table_lines(cells, HEAD if cells else ()), *rest]
+
+    def spell_json(self) -> dict[str, Any]:
+        """Return the same for JSON."""
+        (rows, more), (unread, waiting), desk = self.list_rows(), self._own(), self.app.mailbox
+        gone = {row.agent.session_id for row in rows if row.state == "gone"}
+        return {
+            "dir": desk.directory,
+            "at": instant.text(desk.now()),
+            "unread": unread,
+            "waiting": waiting,
+            "agents": [
+                {
+                    **render.agent_json(row.agent, row.seen, gone),
+                    "unread": row.unread,
+                    "sees": row.sees,
+                    "task": None if row.task == "-" else row.task,
+                }
+                for row in rows
+            ],
+            "more": more,
+        }
+
+
+def is_interactive() -> bool:
+    """Return whether a person looks at the output, and can press a key."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+
+
+def show_live(view: FleetView, interval: float) -> None:
+    """Show the fleet until a key ends it, or the terminal is gone."""
+    keys = sys.stdin.fileno()
+    try:
+        with Watch([view.app.mailbox.directory]) as changes, _screen(keys):
+            while True:
+                write_out(_picture(view))
+                until = time.monotonic() + interval
+                time.sleep(REST)
+                changes.wait(until, keys)
+                if _is_ended(keys):
+                    return
+    except KeyboardInterrupt:
+        return
+    except MailboxError as error:
+        if not error.code.startswith("output"):
+            raise
+        sys.stdout = None  # the terminal is gone
+    except OSError:
+        sys.stdout = None
+
+
+def _picture(view: FleetView) -> str:
+    columns, rows = os.get_terminal_size(sys.stdout.fileno())
+    lines = [*view.list_lines()[: max((rows or ROWS) - 2, 1)], "q ends"]
+    return (
+        _HOME
+        + "".join(clipped(line, max(columns or COLUMNS, 20)) + _LINE_END for line in lines[:-1])
+        + lines[-1]
+        + _BELOW
+    )
+
+
+def _is_ended(keys: int) -> bool:
+    while select.select([keys], [], [], 0)[0]:
+        typed = os.read(keys, 64)
+        if not typed or any(key in ENDS for key in typed):
+            return True
+    return False
+
+
+@contextmanager
+def _screen(keys: int) -> Iterator[None]:
+    """Take the terminal's other screen, and its keys one by one; give both back."""
+    before = termios.tcgetattr(keys)
+    tty.setcbreak(keys)
+    write_out(_OPEN)
+    try:
+        yield
+    finally:
+        try:
+            termios.tcsetattr(keys, termios.TCSADRAIN, before)
+            write_out(_CLOSE)
+        except (MailboxError, OSError, termios.error):
+            sys.stdout = None

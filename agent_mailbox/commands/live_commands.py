@@ -1,0 +1,137 @@
+"""The commands ``statusline``, ``tail`` and ``top``.
+
+Belongs here: parsing them, and ending them. ``status_line`` makes the line, ``fleet_view`` the fleet.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from ..cli import following_output, mail_output, render
+from ..cli.group import cli
+from ..cli.options import App, CommandWithOptions, complete_address, pass_app, session_option
+from ..core.claims import Reads
+from ..errors import MailboxError
+from ..mailbox.followed_mail import FollowedMail
+from ..mailbox.selection import Selection, chooses
+from ..store.files.watch import Watch
+from . import fleet_view, standing_verbs, status_line
+
+if TYPE_CHECKING:
+    from ..core.records import Message
+
+
+@cli.command(cls=CommandWithOptions)
+@session_option
+@pass_app
+def statusline(app: App, /, session: str | None) -> None:
+    """Print a line for a client's status line.
+
+    It has unread mail, the requests that wait for you, and the task that the session holds. The client's
+    JSON on standard input names the session. Nothing is marked as read. `agent-mailbox setup` puts it into Claude
+    Code, if you have no other line there.
+
+    \b
+    Example: agent-mailbox statusline --session otter
+    """
+    if session is None and sys.stdin is not None and not sys.stdin.isatty():
+        session = status_line.named_session()
+    found = status_line.look_up(app.mailbox, app.reading_session(session, app.mailbox))
+    app.print_answer(f"{found.text}\n", found.spell_json())
+
+
+@cli.command(cls=CommandWithOptions)
+@session_option
+@click.option("--all", "everyones", is_flag=True, help="Show everyone's mail, not only yours.")
+@click.option(
+    "--with",
+    "with_address",
+    metavar="ADDR",
+    help="Only mail from or to this agent, role or tag; 'all' means broadcasts.",
+    shell_complete=complete_address,
+)
+@click.option(
+    "-n",
+    "--lines",
+    "earlier",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Begin with the N newest messages.",
+)
+@pass_app
+def tail(app: App, /, session: str | None, everyones: bool, with_address: str | None, earlier: int) -> None:
+    """Show mail as it comes, a line for each message.
+
+    That is mail which you send, or may see; `show ID` has the text. Nothing is marked as read. With --json each line
+    is a document.
+
+    \b
+    Example: agent-mailbox tail --all -n 20
+    """
+    box = app.mailbox
+    me = None if everyones else standing_verbs.who_or_all(app, box, session)
+    selection = Selection(reader=me or "", address=with_address or "")
+    with Watch([box.directory]) as changes, FollowedMail(box.logs) as followed:
+        first = app.library.history(me, with_address=with_address, limit=earlier)[0] if earlier else []
+        chooses(selection, box.logs.read_roster())  # it tells of an address that is none
+        shown = {message.id for message in first}
+        try:
+            for message in first:
+                _print_message(app, message)
+            while not following_output.is_left():
+                for message in followed.read_news():
+                    if message.id not in shown and chooses(selection, box.logs.read_roster())(message):
+                        _print_message(app, message)
+                changes.wait(None, *following_output.list_pipes())
+        except MailboxError as error:
+            if not error.code.startswith("output"):
+                raise
+            sys.stdout = None  # its reader left
+
+
+def _print_message(app: App, message: Message) -> None:
+    roster = app.mailbox.logs.read_roster()
+    app.print_answer(
+        render.message_line(message, roster, app.style_text, app.columns),
+        mail_output.message_json(message, Reads(), app.mailbox.directory),
+    )
+
+
+@cli.command(cls=CommandWithOptions)
+@click.option("--once", is_flag=True, help="Print it once, as it does where the output is no terminal.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    metavar="N",
+    help="Show at most N agents, those seen last.",
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.1),
+    default=2.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds between two looks while nothing is written.",
+)
+@pass_app
+def top(app: App, /, once: bool, limit: int, interval: float) -> None:
+    """Show the agents that are there, live.
+
+    Each has its unread mail, its task, and when it sees mail. The key q ends it. The first line counts your own mail,
+    and the requests that wait for you. --json prints it once.
+
+    \b
+    Example: agent-mailbox top --once
+    """
+    view = fleet_view.FleetView(app, limit)
+    if once or app.json or not fleet_view.is_interactive():
+        app.print_answer("".join(f"{line}\n" for line in view.list_lines()), view.spell_json())
+    else:
+        fleet_view.show_live(view, interval)
