@@ -177,8 +177,9 @@ def parse_unreadable(event: str, environ: Mapping[str, str], here: str) -> Clien
     return parse_call(event, {}, environ, here)
 
 
-def read_input(environ: Mapping[str, str]) -> dict[str, Any] | BadLine:
-    """Return the client's JSON as soon as it is whole; why it is none if it ended, or nothing more came, before."""
+def read_input(environ: Mapping[str, str], patience: float = PATIENCE) -> dict[str, Any] | BadLine:
+    """Return the client's JSON as soon as it is whole; why it is none if it ended before, or no byte came for
+    ``patience`` seconds."""
     found: dict[str, Any] | BadLine = BadLine("empty")
 
     def take_bytes(data: bytes) -> bool:
@@ -189,7 +190,7 @@ def read_input(environ: Mapping[str, str]) -> dict[str, Any] | BadLine:
     if sys.stdin is not None:
         seconds = {"1": 1.0, "2": PATIENCE}.get(environ.get(REST, ""))
         then = None if seconds is None else _REST
-        standard_input.read_object(take_bytes, MAX_INPUT, seconds or PATIENCE, then)
+        standard_input.read_object(take_bytes, MAX_INPUT, seconds or patience, then)
     return found
 
 

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import sys
 import termios
 import time
 import tty
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from ..cli import render
 from ..cli.output import write_out
@@ -167,15 +170,34 @@ def _is_ended(keys: int) -> bool:
 
 @contextmanager
 def _screen(keys: int) -> Iterator[None]:
-    """Take the terminal's other screen, and its keys one by one; give both back."""
+    """Take the terminal's other screen, and its keys one by one; give both back, also while it is stopped (Ctrl-Z)."""
     before = termios.tcgetattr(keys)
-    tty.setcbreak(keys)
-    write_out(_OPEN)
-    try:
-        yield
-    finally:
+
+    def take() -> None:
+        signal.signal(signal.SIGTSTP, stop)
+        tty.setcbreak(keys)
+        write_out(_OPEN)
+
+    def give_back() -> None:
         try:
             termios.tcsetattr(keys, termios.TCSADRAIN, before)
             write_out(_CLOSE)
         except (MailboxError, OSError, termios.error):
-            sys.stdout = None
+            sys.stdout = None  # the terminal is gone
+
+    def stop(*_: object) -> None:
+        give_back()
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTSTP)
+        take()  # it goes on
+
+    def end(number: int, _: object) -> None:
+        raise click.exceptions.Exit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
+    take()
+    try:
+        yield
+    finally:
+        give_back()

@@ -27,6 +27,8 @@ EVENT = "StatusLine"
 """The word by which the shim calls us."""
 LINES = "lines"
 """The directory of kept lines, below ``.cache``."""
+GIVEN = 0.2
+"""Seconds without a byte behind which no JSON comes: a client has it ready, a script leaves its own pipe open."""
 LONGEST = 600_000
 """Milliseconds that a line counts at most: a process may end, and no log tells."""
 MARGIN = 1100
@@ -95,8 +97,8 @@ def answer_client(directory: str | None) -> str:
 
 
 def named_session() -> str | None:
-    """Return the session that a client's JSON on standard input names; None without such a JSON."""
-    said = client_input.read_input(system.environment())
+    """Return the session that a client's JSON on standard input names; None if no JSON is there within a moment."""
+    said = client_input.read_input(system.environment(), GIVEN)
     named = said.get("session_id") if isinstance(said, dict) else None
     return named if isinstance(named, str) and named else None
 

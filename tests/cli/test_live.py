@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import select
 import signal
 import struct
 import subprocess
@@ -53,6 +54,14 @@ def test_a_line_has_unread_mail_what_waits_for_the_person_and_the_task(pair: Pos
     assert (found["unread"], found["waiting"], found["task"]) == (2, 1, {"id": task, "phase": "implementing"})
     assert found["line"] == told.stdout.strip()
     assert len(pair.unread("bob")) == 2
+
+
+def test_a_pipe_that_nobody_writes_into_holds_up_nothing(pair: Post) -> None:
+    """A script leaves its own standard input open: then the variable names the session, as elsewhere."""
+    with pair.start("statusline", stdin=subprocess.PIPE, env={"AGENT_MAILBOX_SESSION": "bob"}) as child:
+        assert child.stdout is not None
+        assert child.stdout.read().decode() == "✉ 0\n"
+        assert child.wait(PATIENCE) == 0
 
 
 def test_without_a_mailbox_or_a_session_it_says_what_is_missing(pair: Post) -> None:
@@ -225,9 +234,9 @@ def read_until(master: int, wanted: bytes) -> bytes:
     return got
 
 
-@pytest.mark.parametrize("end", ["q", "interrupt", "closed"])
+@pytest.mark.parametrize("end", ["q", "interrupt", "closed", "terminated"])
 def test_top_is_live_until_somebody_ends_it(pair: Post, end: str) -> None:
-    """It fits the terminal, shows what changes, and leaves the terminal as it was."""
+    """It fits the terminal, shows what changes, and leaves the terminal as it was, also while it is stopped."""
     for number in range(9):
         pair.register(f"agent-{number}", "--tags", "project:a-long-name-of-a-project-for-this")
     child, master = at_terminal(pair)
@@ -240,10 +249,20 @@ def test_top_is_live_until_somebody_ends_it(pair: Post, end: str) -> None:
         assert max(map(len, shown)) <= 60
         pair.send("ann", "user", "news")
         read_until(master, b"1 unread")
+        child.send_signal(signal.SIGTSTP)
+        read_until(master, b"\x1b[?1049l")
+        got = bytearray()
+
+        def goes_on() -> bool:
+            child.send_signal(signal.SIGCONT)  # it may come before the stop
+            got.extend(os.read(master, 65536) if select.select([master], [], [], 0.05)[0] else b"")
+            return b"\x1b[?1049h" in got
+
+        until(goes_on)
         if end == "q":
             os.write(master, b"q")
-        elif end == "interrupt":
-            child.send_signal(signal.SIGINT)
+        elif end != "closed":
+            child.send_signal(signal.SIGINT if end == "interrupt" else signal.SIGTERM)
         else:
             os.close(master)
         if end != "closed":
@@ -254,4 +273,5 @@ def test_top_is_live_until_somebody_ends_it(pair: Post, end: str) -> None:
             os.close(master)
         until(lambda: child.poll() is not None)
         assert child.stderr is not None
-        assert (child.returncode, child.stderr.read()) == (0, b"")
+        ended = 128 + signal.SIGTERM if end == "terminated" else 0
+        assert (child.returncode, child.stderr.read()) == (ended, b"")
