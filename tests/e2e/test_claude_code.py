@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_mailbox.clients.install import status_setting
 from agent_mailbox.clients.texts import SECTION
 from agent_mailbox.core.given_names import NAMES
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
@@ -285,11 +286,18 @@ def test_a_user_s_own_hooks_go_on_untouched(client: Client) -> None:
 
 @shows_at(CLAUDE_CODE, "cleared", "mail")
 def test_a_cleared_session_goes_on_as_itself(client: Client) -> None:
-    """A new id and an empty context: name, role and mail are its own, what it owes comes back, the old one is gone."""
+    """A new id and an empty context: name, role and mail are its own, what it owes comes back, the old one is gone.
+    Its status line tells what waits for the person."""
     client.post.send("bob", "role:architect", "MAIL_OWED", "--ack", "--subject", "SUBJECT_OWED")
+    client.post.register("bob")
+    client.post.ok("control", "request", "permission", "--tool", "Bash", "--session", "bob")
+    (settings,) = client.project.glob(".claude/settings*.json")
+    shim = str(client.post.home / ".local/share/agent-mailbox/agent-mailbox-hook")
+    given = status_setting.with_line(json.loads(settings.read_text()), "statusLine", shim, is_wanted=True)
+    settings.write_text(json.dumps(given))
     names = {"AGENT_MAILBOX_ROLE": "architect", "AGENT_MAILBOX_NAME": "Ann"}
     with Terminal(client, env=names) as terminal:
-        terminal.wait(terminal.idle)
+        terminal.wait(lambda: terminal.idle() and b"waits" in terminal.screen)
         assert "MAIL_OWED" in terminal.ask("PROMPT_ONE")
         terminal.wait(terminal.idle)
         old = terminal.session()
