@@ -258,7 +258,6 @@ def test_the_tables_are_the_command_line_s() -> None:
         for option in command.params
         if isinstance(option, click.Option) and not option.is_flag and not option.count
         for spelling in option.opts
-        if spelling.startswith("--")
     }
     assert set(own_commands.VALUED) == valued - set(own_commands.IDENTITY)
     roster = {path[1] for path in LEAVES if path[0] == "roster"}
