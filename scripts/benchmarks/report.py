@@ -92,11 +92,11 @@ def _fact(fact: Fact) -> tuple[str, ...]:
 
 def _machine(results: Results, scratch: Path) -> str:
     bare = [seconds for one in results.timed for seconds in one.bare]
-    start = f"; a bare start took {statistics.median(bare) * 1000:.1f} ms" if bare else ""
+    start = f" A bare start took {statistics.median(bare) * 1000:.1f} ms." if bare else ""
     version = f"{platform.python_implementation()} {platform.python_version()}"
     where = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, {file_system(scratch)}"
-    load = f"; load {results.load:.1f} at the beginning"
-    return f"Measured with {version} on {where}{start}{load}.\n"
+    load = f" The load was {results.load:.1f} at the beginning."
+    return f"Measured with {version} on {where}.{start}{load}\n"
 
 
 def file_system(path: Path) -> str:
