@@ -81,7 +81,7 @@ def report(
     """Report on a task of yours. It is another name for `task progress` and `task done`; REQUEST is the task.
 
     \b
-    Example: agent-mailbox control report task-1f --phase done --body "it builds" --artifact dist/app.tar.gz
+    Example: agent-mailbox control report task-1f --phase done --body "it builds"
     """
     me = app.deciding_session(session, app.mailbox, "the report")
     text = "" if body is None else values.read_body(app, body)
@@ -266,7 +266,7 @@ def policy(
     """Set the rules of agents, or show them. `all` are those that you lead. Without rules it shows theirs, or yours.
 
     \b
-    Example: agent-mailbox control policy worker-1 --allow "Bash(pytest:*)" --deny "Bash(git push:*)"
+    Example: agent-mailbox control policy worker-1 --deny "Bash(git push:*)"
     """
     said = any(rules.values())
     if said or clear:

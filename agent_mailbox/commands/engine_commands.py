@@ -84,8 +84,8 @@ def join(
     speak. Compare its key with what `engine status` shows there. To change that later, leave URL and --space out.
 
     \b
-    Example: agent-mailbox engine join nats://127.0.0.1:4222 --space team --machine laptop --credential token
-    Example: agent-mailbox engine join --key server=0f8fad5bd9cb469fa16570867728950e --speaks server=user,all
+    Example: agent-mailbox engine join nats://127.0.0.1:4222 --machine laptop
+    Example: agent-mailbox engine join --speaks server=user,all
     """
     changes = space_trust.read_changes(keys, speaks)
     logs = app.mailbox.logs
@@ -174,7 +174,7 @@ def config(
     With --postgresql it makes the space in a database, with a role for each machine, and writes their password files.
 
     \b
-    Example: agent-mailbox engine config --nodes 3 --machine laptop --machine server
+    Example: agent-mailbox engine config --machine laptop --machine server
     """
     if postgresql is not None:
         files = (None if path is None else os.path.abspath(path) for path in (credential, authority))

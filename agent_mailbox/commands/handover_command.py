@@ -33,7 +33,7 @@ def handover(app: App, /, to: Sequence[str], body: str, session: str | None) -> 
     notes, and your tree's branch and changed files. Exactly one claims the handover, and holds your tasks from then on.
 
     \b
-    Example: agent-mailbox handover --to role:worker --body "The parser is done; its tests fail on Windows"
+    Example: agent-mailbox handover --to role:worker --body "The parser is done"
     """
     desk = HandingOver(app.mailbox)
     me = app.deciding_session(session, desk.box, "the handover")

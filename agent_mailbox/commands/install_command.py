@@ -215,7 +215,7 @@ def install_claude_code(
     If another installation (--user or a plugin) covers these sessions, --closed and --sandbox add only their bounds.
 
     \b
-    Example: agent-mailbox install claude-code --project ~/shop --sandbox --host pypi.org
+    Example: agent-mailbox install claude-code --project ~/shop --sandbox
     """
     target = _target_of(app, CLAUDE_CODE, project, user)
     alone = _is_bounded_alone(app, target, force, closed or sandbox)

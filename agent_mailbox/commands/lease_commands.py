@@ -45,7 +45,7 @@ def take(app: App, /, paths: Sequence[str], span: str, note: str, session: str |
     A pattern has * and ? within a name, and ** for any directories. Exit 1 if another session holds one of them.
 
     \b
-    Example: agent-mailbox lease src/parser 'tests/parser/**' --for 1h --note "new grammar"
+    Example: agent-mailbox lease src/parser 'tests/parser/**' --for 1h
     """
     desk = Leasing(app.mailbox)
     me = app.deciding_session(session, desk.box, "the lease")

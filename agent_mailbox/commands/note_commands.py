@@ -36,7 +36,7 @@ def add(app: App, /, on: Sequence[str], title: str, body: str | None, replaces: 
     """Add a note for everyone with a tag.
 
     \b
-    Example: agent-mailbox note add --on project:app --title "Tests need redis" --body "docker compose up redis"
+    Example: agent-mailbox note add --on project:app --title "Tests need redis"
     """
     desk = Noting(app.mailbox)
     me = app.deciding_session(session, desk.box, "the note")

@@ -76,7 +76,7 @@ def permission(
     """Ask your lead to let you use a tool.
 
     \b
-    Example: agent-mailbox control request permission --tool Bash --input '{"command": "make deploy"}'
+    Example: agent-mailbox control request permission --tool Bash --input -
     """
     asked = values.json_object(app, tool_input)
     payload = messages.PermissionRequest(request_id=request_id, tool=tool, input=asked, reason=reason)
@@ -110,7 +110,7 @@ def plan(
     """Ask your lead to approve a plan: a text, or its goal and steps.
 
     \b
-    Example: agent-mailbox control request plan --goal "Move to v2" --step "copy the table" --risk "writes stop"
+    Example: agent-mailbox control request plan --goal "Move to v2"
     """
     payload = messages.PlanRequest(
         request_id=request_id,

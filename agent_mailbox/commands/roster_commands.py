@@ -88,7 +88,7 @@ def register_session(app: App, change: Registration) -> None:
     A session that takes the name of a frozen or dead agent continues it: mail to either reaches it.
 
     \b
-    Example: agent-mailbox roster register --session-id ci-1 --name Ci --role tester --tags project:shop
+    Example: agent-mailbox roster register --session-id ci-1 --role tester
     """
     roster_verbs.register_session(app, change)
 

@@ -159,7 +159,7 @@ def send(
     """Send a message; exit 0 means that it is on disk.
 
     \b
-    Example: agent-mailbox send --to role:reviewer --subject "API ready" --body @notes.md --ack
+    Example: agent-mailbox send --to role:reviewer --body @notes.md --ack
     """
     app.mailbox.part(Sending).at_once = now
     if jsonl is not None:

@@ -81,7 +81,7 @@ def add(
     """Add a task for an agent, or for whoever of a role or tag claims it.
 
     \b
-    Example: agent-mailbox task add --to role:worker --title "Fix the date filter" --body "see #91"
+    Example: agent-mailbox task add --to role:worker --title "Fix the date filter"
     """
     desk, me = _desk(app, session, "the task")
     payload = messages.TaskAssignment(
@@ -181,7 +181,7 @@ def done(
     """Say that a task of yours is done. Those that waited for it are open then.
 
     \b
-    Example: agent-mailbox task done task-91c5 --summary "the filter takes UTC" --artifact src/dates.py
+    Example: agent-mailbox task done task-91c5 --summary "the filter takes UTC"
     """
     desk, me = _desk(app, session, "the report")
     text = values.read_body(app, summary)

@@ -300,7 +300,7 @@ def locate_mailbox(given: str | None, environ: Mapping[str, str], start: str | N
             raise paths.lost(gone)
         raise NoMailbox(
             "no mailbox here or above",
-            "run `agent-mailbox init` to make one, or name one with --dir or AGENT_MAILBOX_DIR",
+            "run `agent-mailbox setup` in the project, or name a mailbox with --dir or AGENT_MAILBOX_DIR",
         )
     return found, False
 

@@ -53,6 +53,20 @@ def test_each_topic_shows_commands_that_exist(program: Program) -> None:
     assert ", ".join(topics()) in program.call("help", "help").stdout
 
 
+def test_the_help_of_each_command_fits_eighty_columns() -> None:
+    """No line is longer, and none is cut."""
+    registered.load_all()
+    left: list[tuple[list[str], click.Command]] = [(["agent-mailbox"], cli)]
+    while left:
+        path, command = left.pop()
+        context = click.Context(command, info_name=" ".join(path), terminal_width=80, max_content_width=80)
+        lines = command.get_help(context).splitlines()
+        assert max(map(len, lines)) <= 80, path
+        assert [line for line in lines[1:] if line.endswith("…")] == [], path
+        if isinstance(command, click.Group):
+            left += [([*path, name], one) for name, one in command.commands.items()]
+
+
 def test_help_of_a_command_is_its_own(program: Program) -> None:
     """A command within a group has its own help, too; an unknown word gets the topics."""
     for words in (["send"], ["control", "policy"], ["roster"]):
