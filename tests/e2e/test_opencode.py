@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import subprocess
 import threading
@@ -33,7 +32,7 @@ SETTINGS = {
     "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
     "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
     "OPENCODE_DISABLE_SHARE": "1",
-    "npm_config_offline": "true",  # it fetches types for plugins, and goes on without
+    "npm_config_offline": "true",  # it would fetch types for plugins: see have_types
     "TERM": "dumb",
     **NOBODY_SAID,
 }
@@ -43,6 +42,14 @@ SETTINGS = {
 def binary() -> Path:
     """The client's program."""
     return client_program(OPENCODE)
+
+
+def have_types(directory: Path) -> None:
+    """Leave in a directory of the client's settings what says that it has the types for plugins. Otherwise it reads all
+    of npm for each start and each project, and keeps a lock meanwhile, for which the next client waits a minute."""
+    (directory / "node_modules").mkdir(parents=True)
+    lock = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}}
+    (directory / "package-lock.json").write_text(json.dumps(lock))
 
 
 class OpenCode:
@@ -55,7 +62,7 @@ class OpenCode:
         self.project = post.scratch / "inscription"
         self.project.mkdir(exist_ok=True)
         self.config = post.home / ".config/opencode/opencode.json"
-        self.config.parent.mkdir(parents=True)
+        have_types(self.config.parent)
         options = {"baseURL": f"{model.url}/v1", "apiKey": "dummy"}
         provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"stand-in": {}}}
         model_name = "standin/stand-in"
@@ -71,18 +78,17 @@ class OpenCode:
         self.used: list[dict[str, Any]] = []
         """How the tools of the last run ended, by the client's own account."""
 
-    def install(self) -> None:
-        """Install for the project."""
-        self.post.ok("install", "opencode", "--project", self.project)
+    def install(self, project: Path | None = None) -> None:
+        """Install for its own project or another, where the client has no types to fetch."""
+        self.post.ok("install", "opencode", "--project", project or self.project)
+        have_types((project or self.project) / ".opencode")
 
     def environ(self, env: Mapping[str, str | None] | None = None) -> dict[str, str]:
         """The client's whole environment."""
         return self.post.environ({**SETTINGS, **(env or {})})
 
     def ask(self, prompt: str, *words: object, env: Mapping[str, str | None] | None = None) -> str:
-        """One run with one prompt; the session's id. A client that ended while it fetched types left a lock, for which
-        the next one waits a minute."""
-        shutil.rmtree(self.post.home / "state/opencode/locks", ignore_errors=True)
+        """One run with one prompt; the session's id."""
         done = subprocess.run(
             [self.binary, "run", "--format", "json", *map(str, words), prompt],
             env=self.environ(env),
@@ -324,7 +330,7 @@ def plain_mail_is_not_asked_about_where_the_person_has_every_command_asked_about
     """A redirection still is, and what is not ours; the person refuses whatever is asked. Their own rules for our
     commands hold."""
     project = opencode.project_of("asks")
-    opencode.post.ok("install", "opencode", "--project", project)
+    opencode.install(project)
     rules = {"*": "ask", "agent-mailbox history *": "deny"}
     (project / "opencode.json").write_text(json.dumps({"permission": {"bash": rules}}))
     mail = "agent-mailbox send --to user --body FREE_MAIL"
@@ -348,7 +354,7 @@ def plain_mail_is_not_asked_about_where_the_person_has_every_command_asked_about
 def a_plugin_without_its_hook_breaks_nothing(opencode: Served) -> None:
     """Prompts and tools go on as without it."""
     project = opencode.project_of("broken")
-    opencode.post.ok("install", "opencode", "--project", project)
+    opencode.install(project)
     plugin = project / ".opencode/plugins/agent-mailbox.js"
     plugin.write_text(plugin.read_text().replace("agent-mailbox-hook", "gone"))
     opencode.model.script = by_prompt(PROMPT_ONE=[shell("touch there")])
