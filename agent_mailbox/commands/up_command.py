@@ -17,7 +17,7 @@ import click
 from ..cli import render, widening
 from ..cli.group import cli
 from ..cli.options import App, CommandWithOptions, pass_app
-from ..clients.starting.start_words import CLIENTS
+from ..clients.starting.start_words import CLIENTS, WITH_TREES
 from ..control.orders import Orders
 from ..control.tasking import Tasking
 from ..core import frame, team_file
@@ -133,7 +133,14 @@ def _read_team(app: App, path: str) -> tuple[bytes, Team]:
         table = tomllib.loads(data.decode())
     except (ValueError, RecursionError) as error:
         raise BadData(f"{path} is not valid TOML: {error}", "correct it") from None
-    return data, team_file.parse_team(table, CLIENTS, app.open_desk(OpenMailbox).config.namespaces)
+    team = team_file.parse_team(table, CLIENTS, app.open_desk(OpenMailbox).config.namespaces)
+    for one in team.members:
+        if one.worktree and one.client not in WITH_TREES:
+            raise BadData(
+                f"[member.{one.name}] worktree: {CLIENTS[one.client].title} makes no checkout of its own",
+                "take the line out, or use claude",
+            )
+    return data, team
 
 
 def _program(app: App, client: str) -> tuple[str, ...]:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from agent_mailbox.commands import fleet
-from tests.helpers import refused
+from tests.helpers import refused, until
 from tests.surroundings import at_terminal, line
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ if "--bg" in words and "--resume" not in words:
     os.makedirs(place)
     open(place + "/state.json", "w").write(json.dumps({{"sessionId": me}}))
     print("backgrounded \\N{{MIDDLE DOT}} " + me[:8] + "\\n  claude agents")
+if "--bg" not in words:
+    sys.stdin.read()
 """
 TEAM = """
 [member.Bob]
@@ -95,6 +99,48 @@ def test_each_member_is_started_once_under_its_name_and_brought_back_as_the_same
     assert len(calls(team)) == 4
     assert [one["name"] for one in status["members"]] == ["Bob", "Ann"]
     assert {one["how"] for one in team.ok("down", "--wait", "0")["members"]} == {"was not running"}
+
+
+def test_a_member_with_a_checkout_of_its_own_begins_in_it_and_the_client_keeps_it(team: Post) -> None:
+    """The client makes it, by the member's name, once: a resumed session has it. The question says so. A client that
+    makes none is refused, in place of a member in the others' checkout."""
+    own = TEAM.replace('prompt = "Build."', 'prompt = "Build."\nworktree = true')
+    (team.cwd / "team.toml").write_text(own)
+    team.env.pop("AGENT_MAILBOX_TEST_CALLER")
+    shown = at_terminal(team, line("up", "--wait", "0"), answer="y\n").stdout
+    assert "Bob: Claude Code, builder, lead Ann, small, own checkout" in shown
+    assert at_terminal(team, line("up", "--wait", "0")).rc == 0
+    trees = [words[words.index("--worktree") + 1] for words, _ in calls(team) if "--worktree" in words]
+    assert (trees, len(calls(team))) == (["Bob"], 4)
+    (team.cwd / "team.toml").write_text(own.replace('"claude"', '"codex"', 1))
+    assert "makes no checkout of its own" in at_terminal(team, line("up")).stdout
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+def test_members_are_started_in_windows_of_tmux_and_ended_there(team: Post) -> None:
+    """Each has a window by its name, in the project, and its own variables alone. Nothing in a path is an order to
+    tmux. `down` ends them all."""
+    evil = team.cwd / "#(touch pwned) #{pid}"
+    evil.mkdir()
+    (evil / "team.toml").write_text(TEAM)
+    team.env["TMUX_TMPDIR"] = str(team.scratch)
+    team.env.pop("TMUX", None)
+    try:
+        up = team.call("up", "--tmux", "--yes", "--wait", "0", "--json", cwd=evil)
+        assert up.rc == 0, up
+        until(lambda: len(calls(team)) == 2)
+        assert sorted(words[-1] for words, _ in calls(team)) == ["Build.", "Lead."]
+        assert all("--session-id" in words and "AGENT_MAILBOX_NAME" in ours for words, ours in calls(team))
+        form = "#{window_name}|#{pane_current_path}"
+        asked = ["tmux", "list-windows", "-a", "-F", form]
+        told = subprocess.run(asked, env=team.env, capture_output=True, text=True, check=True).stdout
+        assert sorted(told.splitlines()) == [f"Ann|{evil}", f"Bob|{evil}"]
+        ended = team.ok("down", "--wait", "0", cwd=evil)["members"]
+        assert len(ended) == 2
+        until(lambda: subprocess.run(asked, env=team.env, capture_output=True).returncode != 0)
+        assert not list(team.scratch.rglob("pwned"))
+    finally:
+        subprocess.run(["tmux", "kill-server"], env=team.env, capture_output=True)
 
 
 @pytest.mark.parametrize(

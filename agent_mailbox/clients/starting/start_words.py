@@ -28,6 +28,8 @@ PATIENCE = 60.0
 """Seconds that a client may take to begin a session."""
 CLIENTS = {client.word: client for client in (CLAUDE_CODE, CODEX, OPENCODE)}
 """The clients that can be started, by their words."""
+WITH_TREES = (CLAUDE_CODE.word,)
+"""Those of them that make a checkout for a session."""
 
 
 class Start(Record):
@@ -110,7 +112,7 @@ def start_in_tmux(start: Start, register: Callable[[str], None], environ: Mappin
     words = shlex.join([*start.words, *_terminal_words(start, me)])
     has = subprocess.run(["tmux", "has-session", "-t", f"={session}"], env=dict(environ), capture_output=True)
     new = ["new-window", "-t", f"={session}:"] if has.returncode == 0 else ["new-session", "-s", session]
-    printed = ["-d", "-P", "-F", "#{window_id} #{pane_pid}", "-n", start.name, "-c", start.directory]
+    printed = ["-d", "-P", "-F", "#{window_id} #{pane_pid}", "-n", start.name]  # no -c: tmux runs `#(…)` in it
     window, pid = run_client(["tmux", *new, *printed, *variables, words], start.directory, environ).split()[-2:]
     return Begun(me, server=int(pid), window=window)
 
