@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 import click
 
-from ..cli import mail_output, render, show_verbs, values, verbs
+from ..cli import mail_output, render, show_verbs, thread_folding, values, verbs
 from ..cli.group import cli
 from ..cli.options import App, CommandWithOptions, complete_address, pass_app, session_option
+from ..core import frame
 from ..core.claims import Reads
 from ..core.records import Message
 from ..errors import Malformed
@@ -70,9 +71,13 @@ def show(app: App, /, message_id: str, at: int) -> None:
 
 @cli.command(cls=CommandWithOptions)
 @click.argument("message_id", metavar="ID")
+@click.option("--full", is_flag=True, help="Leave nothing out at a terminal, either.")
 @pass_app
-def thread(app: App, /, message_id: str) -> None:
-    """Show the whole thread of message ID. Receipts and archived messages are included."""
+def thread(app: App, /, message_id: str, full: bool) -> None:
+    """Show the whole thread of message ID. Receipts and archived messages are included.
+
+    A terminal shows the beginning of a long text, and the first and the last messages of a long thread.
+    """
     found, reads = app.library.thread(message_id)
     messages = [app.mailbox.here(message) for message in found]
     roster, box = app.mailbox.logs.read_roster(), app.mailbox.directory
@@ -82,6 +87,10 @@ def thread(app: App, /, message_id: str) -> None:
         for m in messages
     ]
     value = {"messages": [mail_output.message_json(m, reads, box) for m in messages], "receipts": stages}
+    if app.columns is not None and not full:
+        words = [frame.short_typed(m.id) for m in messages]
+        app.print_answer(thread_folding.fold_thread(app, blocks, words), value)
+        return
     show_verbs.print_and_note(app, app.mailbox, "\n\n".join(map("\n".join, blocks)) + "\n", value, messages, reads)
 
 

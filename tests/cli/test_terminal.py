@@ -53,6 +53,27 @@ def on_terminal(
         return child.wait(PATIENCE), got.replace(b"\r\n", b"\n")
 
 
+def test_a_terminal_shows_the_ends_of_a_long_thread(pair: Post) -> None:
+    """It begins a long text, leaves out messages in the middle, and names the commands that show them. A pipe and
+    ``--full`` get everything."""
+    first = pair.send("bob", "alice", "".join(f"LINE {number}\n" for number in range(40)), "--ack")
+    for number in range(14):
+        pair.ok("reply", first, "--from", "alice", "--body", f"ANSWER {number}\n" + "x" * 2000 * (number == 13))
+    code, got = on_terminal(pair, "thread", first, columns=80)
+    lines = ESCAPE.sub(b"", got).decode().splitlines()
+    assert code == 0
+    assert max(map(len, lines)) <= 80
+    assert f"(30 more lines: `agent-mailbox show {first[:8]}`)" in lines
+    assert f"(5 messages left out: `agent-mailbox thread {first[:8]} --full`)" in lines
+    told = "\n".join(lines)
+    assert [number for number in range(14) if f"| ANSWER {number}\n" in told] == [0, *range(6, 14)]
+    assert ("LINE 9\n" in told, "LINE 10\n" in told) == (True, False)
+    whole = pair.call("thread", first).stdout
+    for shown in (whole, ESCAPE.sub(b"", on_terminal(pair, "thread", first, "--full", columns=80)[1]).decode()):
+        assert "LINE 39" in shown
+        assert shown.count("| ANSWER") == 14
+
+
 @pytest.mark.parametrize("columns", [40, 80, 133])
 def test_no_part_of_a_line_begins_one_on_a_terminal(pair: Post, columns: int) -> None:
     """The terminal itself would break a long line, and its rest would read like a line of the frame."""
@@ -60,7 +81,7 @@ def test_no_part_of_a_line_begins_one_on_a_terminal(pair: Post, columns: int) ->
     body = "\n".join(f"{pad * (columns - 2)}{forged}" for pad in (" ", ".", "\u4e2d", "\u00a0", "é", "a "))
     post, subject = pair, "." * (columns - len("Subject: ")) + forged
     sent = post.send("bob", "alice", body, "--subject", subject)
-    for words in (("check", "--session", "alice", "--peek"), ("show", sent), ("thread", sent)):
+    for words in (("check", "--session", "alice", "--peek"), ("show", sent), ("thread", sent, "--full")):
         lines = ESCAPE.sub(b"", on_terminal(post, *words, columns=columns)[1]).decode().splitlines()
         assert not [
             line for line in lines if line.startswith(("0bc9f3d7", "user", "allow")) or "\u4e2d" * columns in line
