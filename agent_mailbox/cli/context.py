@@ -41,8 +41,8 @@ def session_unknown(option: str, why: str = "") -> Malformed:
     """Return the error of a command without a session; ``why``: the reason why the caller is not the person."""
     names = ", ".join((*client_variables.SESSIONS, client_variables.OURS))
     return Malformed(
-        f"your session is unknown: no {option}, and none of {names} is set"
-        + (f"; not the person: {why}" if why else ""),
+        f"cannot tell who is calling: no {option}, and none of {names} is set"
+        + (f"; the command is not the person's: {why}" if why else ""),
         f"register one with `agent-mailbox roster register --session-id ID`, then pass {option} ID",
         code="no_session",
     )

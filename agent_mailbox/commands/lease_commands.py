@@ -77,7 +77,7 @@ def list_leases(app: App, /) -> None:
 @session_option
 @pass_app
 def release(app: App, /, lease_id: str, session: str | None) -> None:
-    """End a lease: yours, or as its holder's lead or the person. Again is no error."""
+    """End a lease: yours, or as its holder's lead or the person. You may repeat it."""
     desk = Leasing(app.mailbox)
     ended, again = desk.release_lease(app.deciding_session(session, desk.box, "the end of a lease"), lease_id)
     told = "was over already: " if again else "released "

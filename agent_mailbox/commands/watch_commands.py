@@ -77,7 +77,7 @@ def list_watches(app: App, /, session: str | None) -> None:
 @session_option
 @pass_app
 def cancel(app: App, /, watch_id: str, session: str | None) -> None:
-    """End a watch: yours, or as its watcher's lead or the person. Again is no error."""
+    """End a watch: yours, or as its watcher's lead or the person. You may repeat it."""
     desk = Watching(app.mailbox)
     ended, again = desk.cancel(app.deciding_session(session, desk.box, "the end of a watch"), watch_id)
     told = "was over already: " if again else "cancelled "

@@ -90,7 +90,7 @@ class Caller(Record):
             )
         if self.kind == PROGRAM:
             raise Refused(
-                f"a program decides nothing, and {what} is a decision: {self.why}",
+                f"{what} needs proof of who decides, and a program has none: {self.why}",
                 "run it at a terminal of your own, or have a session of a client decide",
                 code=NOT_THE_PERSON,
             )

@@ -49,7 +49,7 @@ ABILITIES = {
     "permit": Ability("its lead denies one tool call and approves another", _by_hook(PERMIT)),
     "plain mail unasked": Ability("plain mail commands run unasked", lambda client: client.frees_mail),
     "tasks": Ability("`/bye` reaches the model as the person asks for it", lambda client: client.files is not no_files),
-    "clean uninstall": Ability("uninstalled, its files are what they were, a person's own hooks too", _is_installed),
+    "clean uninstall": Ability("`uninstall` restores its files byte for byte, a person's own hooks too", _is_installed),
     "tools": Ability("it reads and answers its mail by MCP tools", lambda client: not client.is_installed),
 }
 """Each ability by its name, in the order in which lists have them."""

@@ -26,7 +26,7 @@ _TURNS = 10
 
 
 def judge_reach(box: OpenMailbox, message: Message, roster: Roster) -> Reach:
-    """Return whom a message reaches at this moment. It waits for a teammate whose team nobody bridges."""
+    """Return whom a message reaches at this moment. A teammate of a team without a bridge counts as waiting."""
     found = reach.find_reach(message, roster)
     reached = map(roster.get, (*found.agents, *found.waiting_for))
     gone, running = box.judge_clients(agent for agent in reached if agent is not None)

@@ -182,7 +182,7 @@ class Sending:
     def _are_read(self, ids: Collection[str]) -> bool:
         """Return whether a session may have read one of the given ids. If the log has no such line, it was lost.
 
-        Asked ahead of the lock: whoever writes such a line meanwhile makes the id a known one."""
+        It runs before the lock. If a program writes such a line meanwhile, the id is a known one."""
         from ..store.polling import foreign_lines  # asked only for an id that is given
 
         return foreign_lines.are_read(self.box.logs, ids)

@@ -61,7 +61,7 @@ class CallContext(Context):
         own = self.environ.get(client_variables.OURS, "")
         if not own:
             raise Malformed(
-                f"your session is unknown: no hook recorded one, and {client_variables.OURS} is not set",
+                f"cannot tell who is calling: no hook recorded a session, and {client_variables.OURS} is not set",
                 f'write "env": {{"{client_variables.OURS}": "ID"}} into the server\'s entry in the client\'s'
                 " configuration",
                 code="no_session",

@@ -541,7 +541,7 @@ def test_a_program_without_a_session_may_look_at_the_control_plane(post: Post) -
     for looks in (("pending", "--all"), ("mode", "w"), ("policy", "w")):
         assert post.run("control", *looks, "--json", env=NOBODY_SAID).rc == 0, looks
     for own in (("pending",), ("mode",), ("policy",), ("mode", "all"), ("policy", "all")):
-        refused(post.run("control", *own, env=NOBODY_SAID), 2, "your session is unknown")
+        refused(post.run("control", *own, env=NOBODY_SAID), 2, "cannot tell who is calling")
 
 
 def test_what_leaves_its_client_behind_is_a_program(post: Post, worker: Client) -> None:

@@ -617,7 +617,7 @@ def test_a_reply_to_a_stranger_waits_for_that_session(pair: Post) -> None:
 
 
 def test_ack_and_release_are_for_readers_alone(pair: Post) -> None:
-    """Again is no error; only a reader may; a release makes it unread and frees the role."""
+    """A repetition is no error; only a reader may; a release makes it unread and frees the role."""
     pair.register("second", "--role", "architect")
     sent = pair.send("bob-0123456789", "architect", "x", "--ack")
     refused(pair.call("ack", sent, "--session", "alice"), 1, "has not read")

@@ -64,7 +64,7 @@ class NatsConnection:
     """A way to one server at a time, of those that ``url`` names (separated by commas).
 
     ``credential`` is a file that only the user may read, with a token, or with a user's name and password on two lines.
-    ``authority`` is a file with the certificate that the server's must follow from. ``patience`` is in seconds.
+    ``authority`` is a file with the CA certificate that signed the server's. ``patience`` is in seconds.
     """
 
     def __init__(self, url: str, credential: str | None, authority: str | None, patience: float = 5.0) -> None:

@@ -39,8 +39,8 @@ _SETTINGS = """SELECT
 class PostgresConnection:
     """A way to the database that ``url`` names, as libpq reads it (TLS and services, too).
 
-    ``credential`` is libpq's password file, which only the user may read. ``authority`` is a file with the certificate
-    that the server's must follow from. ``patience`` is in seconds.
+    ``credential`` is libpq's password file, which only the user may read. ``authority`` is a file with the CA
+    certificate that signed the server's. ``patience`` is in seconds.
     """
 
     def __init__(self, url: str, credential: str | None, authority: str | None, patience: float = 5.0) -> None:

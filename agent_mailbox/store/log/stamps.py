@@ -54,7 +54,7 @@ _PRIME = 9_999_999_967
 """Largest of ten digits: no change of one digit is a multiple of it."""
 MANY = 500
 """Stamps of which the whole directory is put aside: to remove ten thousand one by one takes ten starts of Python. Their
-sessions look once more than they need, and so do those of other mailboxes that have stamps in it."""
+sessions look one extra time, and so do those of other mailboxes that have stamps in it."""
 ASIDES = 10
 """Directories of stamps that wait for the steward, at most; after that, stamps go one by one."""
 LOGS = (MESSAGES, READS, ROSTER)

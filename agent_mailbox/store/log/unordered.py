@@ -3,8 +3,9 @@
 Belongs here: finding them, and striking out those that turn up in the order. Must not know the order.
 
 A mark says up to where every line is in the order. Behind it, lines of three kinds stand in any sequence: this
-machine's own, which wait; lines from the order; and lines that were struck out. A line is told by its content, without
-its seals. So it does not matter at which moment a process was killed: what is in both is struck out, once each.
+machine's own, which wait; lines from the order; and lines that were struck out. Lines are compared by content,
+without their seals. So it does not matter at which moment a process was killed: what is in both is struck out, once
+each.
 """
 
 from __future__ import annotations
