@@ -250,13 +250,14 @@ def test_top_is_live_until_somebody_ends_it(pair: Post, end: str) -> None:
         pair.send("ann", "user", "news")
         read_until(master, b"1 unread")
         child.send_signal(signal.SIGTSTP)
-        read_until(master, b"\x1b[?1049l")
-        got = bytearray()
+        got = bytearray(read_until(master, b"\x1b[?1049l"))
 
         def goes_on() -> bool:
+            if b"\x1b[?1049h" in got.partition(b"\x1b[?1049l")[2]:  # at once, where nobody could let it go on
+                return True
             child.send_signal(signal.SIGCONT)  # it may come before the stop
             got.extend(os.read(master, 65536) if select.select([master], [], [], 0.05)[0] else b"")
-            return b"\x1b[?1049h" in got
+            return False
 
         until(goes_on)
         if end == "q":
