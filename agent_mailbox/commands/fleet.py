@@ -24,6 +24,7 @@ from ..known_clients.claude_code import CLAUDE_CODE
 from ..known_clients.codex import CODEX
 from ..mailbox import absence
 from ..mailbox.registry import Registry
+from ..mailbox.session_brake import SessionBrake
 from ..store.files import paths, system
 from ..store.user_state import processes, team_records
 from ..store.user_state.processes import HostRecords
@@ -166,6 +167,7 @@ class Fleet:
         _, decision = Registry(self._box).register(request, USER)
         for warning in decision.warnings:
             self._app.give_warning(warning)
+        SessionBrake(self._box, session_id).set_most(member.wakes_per_day)
 
     def _runs(self, session_id: str) -> bool:
         """Return whether a session is there: its client called a hook, and its process lives."""
@@ -201,6 +203,8 @@ class Fleet:
             if hosts and one.client == CLAUDE_CODE.word and not known.window:
                 known = known.replace(pid=hosts[0].pid, start=hosts[0].start, here=hosts[0].here)
             members[one.name] = known
+            if known.session_id:  # one that runs has the limit of the file as it is now
+                SessionBrake(self._box, known.session_id).set_most(one.wakes_per_day)
         self.keep(members=members)
 
     # -- the end ------------------------------------------------------------------------------------------------------

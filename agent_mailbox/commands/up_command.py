@@ -168,6 +168,7 @@ def _told(path: str, team: Team, programs: Mapping[str, tuple[str, ...]]) -> Ite
     yield f"{path}, as it is now:"
     for one in team.members:
         said = [*one.roles, f"lead {one.lead}" if one.lead else "", one.model, "own checkout" if one.worktree else ""]
+        said += [f"at most {one.wakes_per_day} wakes a day"] if one.wakes_per_day else []
         yield f"  {one.name}: {', '.join(filter(None, [CLIENTS[one.client].title, *said]))}"
         yield f"    {frame.quoted(one.prompt)}"
     for client, words in programs.items():

@@ -20,14 +20,14 @@ MOST = 32
 """Members of a team."""
 LONG = 20_000
 """Characters of a prompt."""
-_MEMBER = ("client", "role", "tags", "lead", "model", "prompt", "worktree")
+_MEMBER = ("client", "role", "tags", "lead", "model", "prompt", "worktree", "wakes_per_day")
 _TASK = ("title", "to", "body")
 _PROGRAM = ("command", "args", "program", "env", "allow", "mode", "permissions", "permission_mode", "hosts")
 
 
 class PlannedMember(Record):
     """A member. ``lead`` is the person, another member's name, or empty. ``worktree``: it works in its own
-    checkout."""
+    checkout. ``wakes_per_day``: how often mail may wake it, if the person's own limit is not lower."""
 
     name: str
     client: str
@@ -37,6 +37,7 @@ class PlannedMember(Record):
     lead: str = ""
     model: str = ""
     worktree: bool = False
+    wakes_per_day: int | None = None
 
 
 class FirstTask(Record):
@@ -86,6 +87,9 @@ def _member(
     worktree = entry.get("worktree", False)
     if not isinstance(worktree, bool):
         raise BadData(f"{where} worktree must be true or false", "correct it")
+    wakes = entry.get("wakes_per_day")
+    if wakes is not None and (not isinstance(wakes, int) or isinstance(wakes, bool) or wakes < 1):
+        raise BadData(f"{where} wakes_per_day must be a whole number above 0", "write wakes_per_day = 20")
     model = _text(entry, "model", where, "")
     if model.startswith("-"):
         raise BadData(f"{where} model: {model!r} is no model", "a model's name begins with a letter")
@@ -98,6 +102,7 @@ def _member(
         lead=_text(entry, "lead", where, ""),
         model=model,
         worktree=worktree,
+        wakes_per_day=wakes,
     )
 
 

@@ -28,13 +28,15 @@ if TYPE_CHECKING:
     from ..core.records import Message
     from .opened import OpenMailbox
 
-    _State = tuple[list[Wake], dict[str, str], tuple[str, ...], str, tuple[str, ...]]
+    _State = tuple[list[Wake], dict[str, str], tuple[str, ...], str, tuple[str, ...], int | None]
 
 _MOST = 1 << 17
 """Bytes of a session's file at most; ours stay far below."""
 _KEPT = 100
 """Messages that are remembered as held up, and threads of which the person was told."""
 _DIGITS = 16
+NOTHING: _State = ([], {}, (), "", (), None)
+"""The state of a session that was never woken and has no limit of its own."""
 
 
 class SessionBrake:
@@ -46,7 +48,7 @@ class SessionBrake:
         self._me = session_id
         directory = desk.logs.trail.kept_here(WOKEN)
         self._path = None if directory is None else system.join(directory, session_id)
-        self._wakes, self._threads, self.held, self.why, self._told = self._read()
+        self._wakes, self._threads, self.held, self.why, self._told, self._most = self._read()
         self._judged: bool | None = None
 
     def may_ring(self, items: Sequence[Item]) -> BrakeVerdict:
@@ -81,6 +83,12 @@ class SessionBrake:
         self._write()
         noun = "message" if count == 1 else "messages"
         return [f"agent-mailbox: {count} {noun} did not wake you: {self.why}"]
+
+    def set_most(self, per_day: int | None) -> None:
+        """Have mail wake the session so often a day at most, or as often as the person's own limit says."""
+        if per_day != self._most:
+            self._most = per_day
+            self._write()
 
     def _ask(self, calls: Sequence[Call], limits: Limits, *, is_turns_end: bool) -> BrakeVerdict:
         now = self._desk.now()
@@ -139,10 +147,11 @@ class SessionBrake:
         own = self._desk.own.wake
         usual = Limits()
         gap = own.get("gap_seconds")
+        per_day = own.get("per_day", usual.per_day)
         return Limits(
             usual.gap if gap is None else round(gap * 1000),
             own.get("per_thread", usual.per_thread),
-            own.get("per_day", usual.per_day),
+            per_day if self._most is None else min(per_day, self._most),
         )
 
     def _tell_person(self, call: Call) -> None:
@@ -171,17 +180,20 @@ class SessionBrake:
     def _read(self) -> _State:
         said = codec.parse(read_if_possible(self._path) or b"", _MOST) if self._path is not None else BadLine("")
         if isinstance(said, BadLine):
-            return [], {}, (), "", ()
+            return NOTHING
         try:
             return _parse(said)
         except (AttributeError, KeyError, TypeError, ValueError):
-            return [], {}, (), "", ()
+            return NOTHING
 
     def _write(self) -> None:
         if self._path is None:
             return
         wakes = [[wake.at, wake.is_turns_end, [list(cause) for cause in wake.causes]] for wake in self._wakes]
-        said = {"wakes": wakes, "threads": self._threads, "held": self.held, "why": self.why, "told": self._told}
+        said = {
+            "wakes": wakes, "threads": self._threads, "held": self.held, "why": self.why, "told": self._told,
+            "most": self._most,
+        }  # fmt: skip
         try:
             system.make_directory(system.dirname(self._path))
             replace_file(self._path, codec.dumps(said).encode("utf-8", "surrogatepass"), durable=False)
@@ -196,7 +208,8 @@ def _parse(said: Mapping[str, Any]) -> _State:
     ]
     threads = {str(message): str(thread) for message, thread in said["threads"].items()}
     held, told = (tuple(map(str, said[key]))[-_KEPT:] for key in ("held", "told"))
-    return wakes[-brake.KEPT :], threads, held, str(said["why"]), told
+    most = said.get("most")
+    return wakes[-brake.KEPT :], threads, held, str(said["why"]), told, None if most is None else int(most)
 
 
 def _is_echo(message: Message, parent: Message) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.commands.status_line import StatusLine
 from tests.claude.test_guard import SHELLS, Shim
 from tests.claude.test_hooks import ME
 from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, refused, until
@@ -54,6 +55,8 @@ def test_a_line_has_unread_mail_what_waits_for_the_person_and_the_task(pair: Pos
     assert (found["unread"], found["waiting"], found["task"]) == (2, 1, {"id": task, "phase": "implementing"})
     assert found["line"] == told.stdout.strip()
     assert len(pair.unread("bob")) == 2
+    evil = StatusLine("bob", 0, 0, task, EVIL, 0).text
+    assert evil.isprintable()
 
 
 def test_a_pipe_that_nobody_writes_into_holds_up_nothing(pair: Post) -> None:

@@ -16,6 +16,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.commands import fleet
+from agent_mailbox.core.instant import DAY
+from agent_mailbox.mailbox.delivery import Delivery
+from agent_mailbox.mailbox.opened import OpenMailbox
+from agent_mailbox.mailbox.session_brake import SessionBrake
 from tests.helpers import refused, until
 from tests.surroundings import at_terminal, line
 
@@ -116,6 +120,33 @@ def test_a_member_with_a_checkout_of_its_own_begins_in_it_and_the_client_keeps_i
     assert "makes no checkout of its own" in at_terminal(team, line("up")).stdout
 
 
+def test_a_member_is_woken_as_often_a_day_as_the_file_says_and_the_person_s_limit_is_above_it(team: Post) -> None:
+    """It counts for a member that is there already, too, and goes with its line. The file raises no limit of the
+    person's. The question says it."""
+
+    def wakes(per_day: int | None) -> int:
+        rows = TEAM if per_day is None else TEAM.replace('"Build."', f'"Build."\nwakes_per_day = {per_day}')
+        (team.cwd / "team.toml").write_text(rows)
+        told = team.call("up", "--yes", "--wait", "0", "--json")
+        bob = told.json["members"][0]["session_id"]
+        count = 0
+        for number in range(4):
+            team.send("ann", bob, f"part {per_day} {number}", "--ttl-hours", "1000")
+            desk = OpenMailbox(str(team.box), clock=lambda: now)
+            count += SessionBrake(desk, bob).may_ring(Delivery(desk).peek(bob)).wakes
+            team.check(bob)
+        return count
+
+    team.configure("[wake]\ngap_seconds = 0\nper_day = 3\n")
+    now = OpenMailbox(str(team.box)).now()
+    (team.cwd / "team.toml").write_text(TEAM.replace('"Build."', '"Build."\nwakes_per_day = 4'))
+    shown = at_terminal(team, line("up", "--wait", "0"), answer="n\n").stdout
+    assert "at most 4 wakes a day" in shown
+    for per_day, expected in ((1, 1), (9, 3), (None, 3), (2, 2)):
+        now += 2 * DAY
+        assert wakes(per_day) == expected, per_day
+
+
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 def test_members_are_started_in_windows_of_tmux_and_ended_there(team: Post) -> None:
     """Each has a window by its name, in the project, and its own variables alone. Nothing in a path is an order to
@@ -154,6 +185,8 @@ def test_members_are_started_in_windows_of_tmux_and_ended_there(team: Post) -> N
         ('lead = "Bob"', "is no other member"),
         ('client = "vi"', "use one of claude, codex, opencode"),
         ("worktree = 1", "must be true or false"),
+        ("wakes_per_day = 0", "must be a whole number"),
+        ("wakes_per_day = true", "must be a whole number"),
     ],
 )
 def test_a_file_that_says_more_than_it_may_starts_nobody(team: Post, line: str, said: str) -> None:
