@@ -32,12 +32,15 @@ TIME = 600
 
 
 def near_tests(mutant: Drawn, most: int) -> list[str]:
-    """Return the test files that mention the mutant's function, module and room, and the modules that use it, most."""
+    """Return the test files that import the mutant's module, then those that mention its function, module and room, and
+    the modules that use it, most."""
     own, module, room = mutant.within.rpartition(".")[2], mutant.path.stem, mutant.path.parent.name
     spoken = {own: 8, module: 3, room: 1} | dict.fromkeys(_importers(mutant.path), 1)
     words = {re.compile(rf"\b{re.escape(word.strip('_'))}\b"): weight for word, weight in spoken.items()}
+    imports = _imports_of(module)
     scores = {
         name: sum(weight * len(word.findall(text)) for word, weight in words.items()) / len(text) ** 0.5
+        + bool(imports.search(text))
         for name, text in _tests().items()
     }
     found = sorted((name for name in scores if scores[name]), key=lambda name: -scores[name])[:most]
@@ -46,8 +49,13 @@ def near_tests(mutant: Drawn, most: int) -> list[str]:
 
 def _importers(path: Path) -> list[str]:
     """Return the names of the modules that import one."""
-    word = re.compile(rf"^ *(from [.\w]*\b{path.stem} import|from [.\w]+ import .*\b{path.stem}\b)", re.MULTILINE)
+    word = _imports_of(path.stem)
     return [one.stem for one, text in _product().items() if word.search(text)]
+
+
+def _imports_of(module: str) -> re.Pattern[str]:
+    """Return the pattern of a line that imports a module, or something of it."""
+    return re.compile(rf"^ *(from [.\w]*\b{module} import|from [.\w]+ import .*\b{module}\b)", re.MULTILINE)
 
 
 @cache
@@ -131,7 +139,7 @@ def main(given: Iterable[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="What is drawn; each seed draws others.")
     parser.add_argument("--count", type=int, default=10, help="How many.")
     parser.add_argument("--rooms", nargs="+", choices=ROOMS, default=ROOMS, help="Where.")
-    parser.add_argument("--tests", type=int, default=8, metavar="N", help="Files of tests near each, at most.")
+    parser.add_argument("--tests", type=int, default=16, metavar="N", help="Files of tests near each, at most.")
     parser.add_argument("--worlds", type=int, default=40, metavar="N", help="Worlds for each; 0: none.")
     parser.add_argument("--list", action="store_true", help="Only say what is drawn.")
     options = parser.parse_args(given if given is None else [*given])
