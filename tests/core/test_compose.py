@@ -403,9 +403,11 @@ def test_a_batch_line_is_a_draft_in_canonical_or_older_keys():
     ids=repr,
 )
 def test_a_bad_batch_line_is_refused(bad):
-    """A batch is all or none, so a key of the wrong kind is not passed over as in a foreign line."""
-    with pytest.raises((BadData, Malformed)):
+    """A batch is all or none, so a key of the wrong kind is not passed over as in a foreign line. Its sender is told
+    what to write."""
+    with pytest.raises((BadData, Malformed)) as refused:
         compose.draft_from(bad)
+    assert refused.value.hint
 
 
 # -- retries ----------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_mailbox.errors import NotFound
 from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.mailbox.opened import wall_clock
 from agent_mailbox.mailbox.paging import Browsing
@@ -95,3 +96,16 @@ def test_a_stretch_and_what_is_known_are_the_same_with_the_index_and_without(pos
     assert answers[0][1]
     page = Browsing(Mailbox(str(post.box))).page(Selection(query="number 45"), None, 5)
     assert [*page.replies.values()] == [2]
+
+
+def test_before_the_index_is_there_a_thread_is_looked_for_in_the_newest_mail(post: Post) -> None:
+    """The search finds a single message there, too, and says what is not there."""
+    fill(post)
+    library = Browsing(Mailbox(str(post.box)))
+    first = post.objects(MESSAGES)[-1]["thread"]
+    whole = [message.id for message in library.thread(first)[0]]
+    library.newest_alone = True
+    assert len(whole) == 3
+    assert [message.id for message in library.thread(first)[0]] == whole
+    with pytest.raises(NotFound, match="in the newest mail"):
+        library.thread("none")

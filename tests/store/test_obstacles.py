@@ -66,3 +66,12 @@ def test_a_full_disk_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num
     closed = obstacles.to_create(str(tmp_path))
     assert closed is not None
     assert not closed.passes
+
+
+def test_a_directory_is_made_over_no_file(tmp_path: Path) -> None:
+    """A second one is no error; a file in its place is."""
+    for _ in range(2):
+        system.make_directory(str(tmp_path / "a/b"))
+    (tmp_path / "a/file").touch()
+    with pytest.raises(FileExistsError):
+        system.make_directory(str(tmp_path / "a/file"))
