@@ -77,7 +77,7 @@ def script(page: list[Block], mark: str) -> str:
                 command = re.sub(rf"\b{re.escape(name)}\b", f'"${variable}"', command)
             begin = f"AGENT_MAILBOX_SESSION={shlex.quote(who)} " if who else ""
             lines.append(f"printf '%s\\n' {mark}; {begin}{command} > .shown; cat .shown")
-            found = re.search(r"\b(?:sent ([0-9a-f]{8})-|asked \w+: (perm-[0-9a-f]+))", answer)
+            found = re.search(r"\b(?:sent ([0-9a-f]{8})\b|asked \w+: (perm-[0-9a-f]+))", answer)
             if found:
                 name = found[1] or found[2]
                 ids[name] = f"id{len(ids)}_{number}"

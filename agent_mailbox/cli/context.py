@@ -57,10 +57,16 @@ def _meant_agent(who: str, roster: Roster) -> str:
     if roster.get(who) is not None:
         return who
     bearer = roster.bearer(who)
+    return bearer.session_id if bearer else complete_id(who, roster)
+
+
+def complete_id(who: str, roster: Roster) -> str:
+    """Return the agent's id that is the one UUID which begins so; else the word itself."""
     # Only UUIDs: "worker1" is a session of its own, not a prefix of "worker10".
-    if bearer is None and len(who) >= MIN_PREFIX and any(_is_beginning_of(who, i) for i in roster.agents):
-        bearer = roster.find(who)
-    return bearer.session_id if bearer else who
+    is_part = (
+        roster.get(who) is None and len(who) >= MIN_PREFIX and any(_is_beginning_of(who, i) for i in roster.agents)
+    )
+    return roster.find(who).session_id if is_part else who
 
 
 class Context:

@@ -272,13 +272,17 @@ def agents_text(
     states = [shown_state(a, gone) for a, _ in agents]
     minutes = {seen // 60_000: seen for _, seen in agents}
     told = {minute: frame.when(seen) for minute, seen in minutes.items()}
+    shorts: dict[str, int] = {}
+    for agent, _ in agents:
+        short = frame.short_session(agent.session_id)
+        shorts[short] = shorts.get(short, 0) + 1
     rows = []
     for state, (agent, seen) in zip(states, agents, strict=True):
         tags = " ".join(frame.words([*agent.tags]))
+        short = frame.short_session(agent.session_id)
+        session = short if shorts[short] == 1 else frame.whole_id(agent.session_id)  # Codex's of a minute begin alike
         more = () if facts is None else facts[agent.session_id]
-        rows.append(
-            (state, frame.bare_name(agent), frame.whole_id(agent.session_id), told[seen // 60_000], *more, tags)
-        )
+        rows.append((state, frame.bare_name(agent), session, told[seen // 60_000], *more, tags))
     columns = () if facts is None else ("lead", "sees mail", "task")
     styles = [] if style is frame.plain else [(state, "sender", "id", "dim") for state in states]
     lines = (

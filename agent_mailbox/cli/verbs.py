@@ -36,7 +36,7 @@ def sent_text(sent: Sent, arrival: Arrival, roster: Roster, style: Style, comman
     message, delivery = sent.message, sent.delivery
     sender = roster.get(message.sender)
     me = f" from {frame.name_of(message.sender, roster)}" if sender and sender.client is not None else ""
-    target = f"{style(frame.word(message.id), 'id')}{me} to {frame.target_of(message, roster)}"
+    target = f"{style(frame.short(message.id), 'id')}{me} to {frame.target_of(message, roster)}"
     if sent.queued:
         return f"queued {target}: the engine is out of reach\n"
     lines = [f"sent {target}"]
@@ -76,13 +76,13 @@ def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent, *, is_carried: boo
 def acknowledge(app: Context, mailbox: Mailbox, message_id: str, session: str | None) -> None:
     """Record that the session dealt with a message."""
     message = mailbox.ack(message_id, app.acting_session(session, mailbox))
-    app.print_done(f"acknowledged {frame.word(message.id)}\n", {"message_id": message.id, "event": "ack"})
+    app.print_done(f"acknowledged {frame.short(message.id)}\n", {"message_id": message.id, "event": "ack"})
 
 
 def give_back(app: Context, mailbox: Mailbox, message_id: str, session: str | None) -> None:
     """Give a message back."""
     message = mailbox.release(message_id, app.acting_session(session, mailbox))
-    app.print_done(f"released {frame.word(message.id)}\n", {"message_id": message.id, "event": "release"})
+    app.print_done(f"released {frame.short(message.id)}\n", {"message_id": message.id, "event": "release"})
 
 
 def split_recipients(to: Sequence[str]) -> tuple[str, ...]:

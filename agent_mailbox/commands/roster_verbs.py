@@ -6,6 +6,7 @@ Belongs here: registering, ending and listing agents once the arguments are pars
 from __future__ import annotations
 
 from ..cli import render
+from ..cli.context import complete_id
 from ..core import frame
 from ..core.records import USER
 from ..core.roster import ALIVE
@@ -53,6 +54,8 @@ def _split_words(given: str | None) -> tuple[str, ...]:
 def register_session(app: Context, change: Registration) -> None:
     """Register or update a session, the caller's own_agent if the change names none."""
     me, desk = own_entry(app, change.session_id or None), app.open_desk(OpenMailbox)
+    if change.lead:
+        change = change.replace(lead=complete_id(change.lead, desk.logs.read_roster()))
     if app.caller.is_person and (change.lead or change.name):
         from ..cli import widening  # only the person is asked
 
@@ -89,6 +92,7 @@ def own_entry(app: Context, session_id: str | None) -> str:
     desk = app.open_desk(OpenMailbox)
     if session_id is None:
         return app.acting_session(None, desk)
+    session_id = complete_id(session_id, desk.logs.read_roster())
     app.act_as(session_id, desk)
     return session_id
 

@@ -55,6 +55,11 @@ def whole_id(session_id: str) -> str:
     return USER if session_id == USER else _own(session_id)
 
 
+def short_session(session_id: str) -> str:
+    """Return a session's id as a line shows it; the person is ``user``."""
+    return USER if session_id == USER else short(session_id)
+
+
 def bare_name(agent: Agent) -> str:
     """Return an agent's name, for a column of names."""
     return _own(agent.name) if agent.name else "-"

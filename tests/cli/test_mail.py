@@ -625,12 +625,12 @@ def test_ack_and_release_are_for_readers_alone(pair: Post) -> None:
     assert pair.check("second") == []
     assert refused(pair.call("release", sent, "--session", "second", "--json"), 1, "alice").json["error"]["code"]
     assert pair.ok("release", sent[:8], "--session", "alice") == {"message_id": sent, "event": "release"}
-    assert pair.call("release", sent, "--session", "alice").stdout == f"released {sent}\n"
+    assert pair.call("release", sent, "--session", "alice").stdout == f"released {sent[:8]}\n"
     refused(pair.call("ack", sent, "--session", "alice"), 1, "alice gave back", "agent-mailbox check")
     assert pair.check("second") == [sent]
     for _ in range(2):
         assert pair.ok("ack", sent, "--session", "second") == {"message_id": sent, "event": "ack"}
-    assert pair.call("ack", sent, "--session", "second").stdout == f"acknowledged {sent}\n"
+    assert pair.call("ack", sent, "--session", "second").stdout == f"acknowledged {sent[:8]}\n"
     assert [r["event"] for r in pair.ok("show", sent)["receipts"]].count("ack") == 1
     assert pair.ok("status", "--session", "second")["obligations"] == []
     assert pair.ok("steward", "run", "--max-live", "0")["archived"] == 1

@@ -310,3 +310,27 @@ def test_list_tells_each_agent_s_lead_when_it_sees_mail_and_its_task(post: Post)
     boss, worker = (re.split(r"  +", row) for row in rows[1:])
     assert boss[4:7] == ["-", "-", "-"]
     assert worker[4:] == ["Boss", "when it looks", f"{task} claimed", "role:tester"]
+
+
+def test_an_id_is_shown_by_its_beginning_and_means_its_agent_wherever_it_is_written(post: Post) -> None:
+    """Neither an update nor a lead by a short id makes or names another agent. Two that begin alike are shown whole."""
+    ann, bob = "0b93ef8d-87f0-4314-8bfb-511de6cb0de7", "1a93ef8d-87f0-4314-8bfb-511de6cb0de8"
+    post.register(ann)
+    post.register(bob, "--lead", ann[:8])
+    agent = post.ok("roster", "update", "--session-id", bob[:8], "--add-tags", "project:y")["agent"]
+    assert (agent["session_id"], agent["lead"], agent["tags"]) == (bob, ann, ["project:y"])
+    assert {one["session_id"] for one in post.ok("roster", "list")["agents"]} == {ann, bob}
+    sent = post.send(ann[:8], bob[:8], "hello", "--ack")
+    answer = post.call("reply", sent[:8], "--from", bob, "--body", "x", "--json").json["message"]["id"]
+    shown = [
+        *(post.call("send", "--from", ann, "--to", bob, "--body", "x"), post.call("check", "--session", bob)),
+        *(post.call("ack", sent[:8], "--session", bob), post.call("ack", answer[:8], "--session", ann)),
+        *(post.call("status", "--session", bob), post.call("roster", "list"), post.call("history", "--session", bob)),
+    ]
+    for one in shown:
+        rows = [row for row in one.stdout.splitlines() if "agent-mailbox " not in row]
+        assert not re.search(r"[0-9a-f]{8}-[0-9a-f]{4}-", "\n".join(rows)), one
+    post.register(twin := f"{bob[:8]}-0000-4000-8000-000000000000")
+    assert bob in (listed := post.call("roster", "list").stdout)
+    assert twin in listed
+    refused(post.call("roster", "update", "--session-id", bob[:8], "--add-tags", "project:z"), 1, bob, twin)
