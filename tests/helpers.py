@@ -237,8 +237,7 @@ class _Kept(io.BufferedIOBase):
 def copy_package(place: Path) -> Path:
     """Copy the package into a directory, with the switches of tests built in; returns the package's directory."""
     package = place / "agent_mailbox"
-    # its bytecode, too, which each copy took a second to make; not what another process writes at this moment
-    shutil.copytree(ROOT / "agent_mailbox", package, ignore=shutil.ignore_patterns("*.pyc.*"))
+    shutil.copytree(ROOT / "agent_mailbox", package, ignore=shutil.ignore_patterns("__pycache__"))
     with open(package / "__init__.py", "a", encoding="utf-8") as file:
         file.write(f"""
 import sys as _sys
