@@ -73,7 +73,7 @@ class AtTerminal(Placed):
             resumed = ["--resume", self.id] if self.id else []
             self.terminal = Terminal(self.kind.it, *_ALLOWED, *resumed, env=_ENV)
             self.process = self.terminal.process
-            self.terminal.wait(lambda: self.terminal and self.terminal.session() and self.terminal.idle())
+            self.terminal.started()  # a prompt typed beside its start's hook may be lost
         self.id = str(self.terminal.wait(self.terminal.session))
 
     def run_turn(self, fault: str) -> None:
