@@ -6,6 +6,7 @@ characters, ``markup`` turns bodies into HTML.
 
 from __future__ import annotations
 
+import json
 import re
 import time
 import unicodedata
@@ -74,12 +75,15 @@ class Receipt(Record):
 
 class Row(Record):
     """A message in a list. ``parent_said``: its parent in a few words; ``follows``: the row above is the parent, or
-    another answer to it. ``asks``: it asks for an ack, and the person has given none."""
+    another answer to it. ``asks``: it asks for an ack, and the person has given none. ``joins``: a row below with the
+    same one has no head of its own."""
 
     id: str
     sender: str
     sender_id: str
     roles: str
+    face: Face
+    joins: str
     is_person: bool
     to: tuple[tuple[str, str], ...]
     at: int
@@ -300,17 +304,20 @@ def message_row(
     is_control = message.type == "control"
     is_news = message.type == "system" and references.is_event(message)  # the subject says it all
     roles = [REMOTE] if is_remote(message.sender) else frame.roles_of(agent)[:3] if agent is not None else []
+    sender, day = sender_name(message, roster, person="You"), local_day(message.timestamp)
     return Row(
         id=message.id,
-        sender=sender_name(message, roster, person="You"),
+        sender=sender,
         sender_id=message.sender,
         roles=", ".join(roles),
+        face=face_of(message.sender, sender),
+        joins=json.dumps([message.sender, sender, message.recipients, message.thread, day]),
         is_person=message.sender == USER and not frame.is_unverified(message, roster),
         to=() if message.recipients == (home,) else tuple(_target_link(to, roster) for to in message.recipients[:8]),
         at=message.timestamp,
         iso=iso_instant(message.timestamp),
         clock=clock_time(message.timestamp) if now is None else local_moment(message.timestamp, now),
-        day=local_day(message.timestamp),
+        day=day,
         exactly=exact_moment(message.timestamp),
         subject=one_line(message.subject or ""),
         body="" if is_control or is_news else markup.html_of(content),

@@ -114,6 +114,27 @@ def test_a_channel_shows_its_threads_whole_and_by_topic(talk: Running, browser: 
     assert window.problems == []
 
 
+def test_the_messages_of_one_speaker_are_joined_below_one_head(talk: Running, browser: Browser) -> None:
+    """A second message of a speaker has a time but no head; so it is without script, and for one that comes in. One
+    below another speaker's keeps its head."""
+    post = talk.post
+    for speaker, text in (("ada", "ONE"), ("ada", "TWO"), ("bo", "THREE")):
+        post.send(speaker, "project:x", text)
+    shown = Window(browser, talk, java_script_enabled=False).go("/channel?to=project:x", live=False)
+    heads = [one.locator(".who").is_visible() for one in shown.locator(".list .message").all()]
+    assert heads == [True, False, True]
+    assert shown.locator(".message.joined .open time").is_visible()
+    assert shown.locator(".message > .face").first.inner_text() == "A"
+    window = Window(browser, talk)
+    page = window.go("/channel?to=project:x")
+    for speaker, text in (("bo", "FOUR"), ("ada", "FIVE")):
+        post.send(speaker, "project:x", text)
+    page.locator(".list .message", has_text="FIVE").wait_for()
+    joined = page.locator(".list .message.joined .body").all_inner_texts()
+    assert joined == ["TWO", "FOUR"]
+    assert window.problems == []
+
+
 # -- what is new ----------------------------------------------------------------------------------------------------
 
 

@@ -106,7 +106,10 @@ const trim = (list, fromTop) => {
     if (link) link.href = at.pathname + at.search;
   }
   if (over.length && !fromTop) list.removeAttribute("data-live"), newest(list);
+  $$(".message", list).forEach(join);
 };
+// Has a message without a head of its own below one of the same speaker.
+const join = (row) => row.classList.toggle("joined", row.previousElementSibling?.dataset.joins === row.dataset.joins);
 const newest = (list) => {
   if ($("[data-newest]", list)) return;
   const at = new URL(location.href);
