@@ -6,7 +6,7 @@ Belongs here: what follows once their arguments are parsed, and both renderings 
 from __future__ import annotations
 
 from ..core import frame, reach
-from ..core.address import is_remote
+from ..core.address import ID_SHOWN, is_remote
 from . import mail_output
 
 TYPE_CHECKING = False
@@ -36,7 +36,8 @@ def sent_text(sent: Sent, arrival: Arrival, roster: Roster, style: Style, comman
     message, delivery = sent.message, sent.delivery
     sender = roster.get(message.sender)
     me = f" from {frame.name_of(message.sender, roster)}" if sender and sender.client is not None else ""
-    target = f"{style(frame.short(message.id), 'id')}{me} to {frame.target_of(message, roster)}"
+    # what is sent has a UUID (``compose.checked``)
+    target = f"{style(message.id[:ID_SHOWN], 'id')}{me} to {frame.target_of(message, roster)}"
     if sent.queued:
         return f"queued {target}: the engine is out of reach\n"
     lines = [f"sent {target}"]
