@@ -37,6 +37,7 @@ from ..core.text import neutral, visible
 from ..errors import MailboxError
 from ..mailbox.facade import Mailbox
 from ..mailbox.opened import random_id
+from ..space import space as spaces
 from . import actions, beside, details, presenters, sessions_page, views
 from .desk import Desk
 from .error_pages import describe_error
@@ -192,6 +193,7 @@ class ConsoleApp:
                 context["details"] = self._view_details(now, survey, shown)
             context |= details.rail_content(now, survey)
             context["broken"] = neutral(now.mailbox.logs.broken() or "")
+            context["late"] = spaces.why_late(now.mailbox.logs) if now.mailbox.logs.is_shared else ""
             context["covered"] = now.library.covered() if self.desk.prepares else None
         session: Session = request.state.session
         if path == "/sessions":

@@ -6,6 +6,7 @@ import json
 import os
 import time
 
+from tests.console.conftest import Running
 from tests.helpers import until
 
 from .test_away import dark as dark
@@ -15,7 +16,7 @@ from .test_commands import pair as pair
 
 
 def test_mail_that_nobody_brings_is_not_said_to_be_none(pair: Pair) -> None:
-    """Without its replicator a machine's looks say how far its copy is; with it they say nothing of it."""
+    """Without its replicator a machine's looks and pages say how far its copy is; with it they say nothing of it."""
     for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
         pair.join(machine)
         pair.ok(machine, "roster", "register", "--session-id", who)
@@ -33,6 +34,9 @@ def test_mail_that_nobody_brings_is_not_said_to_be_none(pair: Pair) -> None:
         (warning,) = said.warnings
         assert f"copy of space {pair.space} is 7 minutes old: the replicator does not run" in warning
         assert f"`agent-mailbox engine serve --dir {pair.program.scratch / 'south'} --install`" in warning
+    with Running(pair.program, "--dir", str(pair.program.scratch / "south")) as console:
+        page = console.enter().ask("/").text
+    assert f"copy of space {pair.space} is 7 minutes old: the replicator does not run" in page
     start = {
         "session_id": "cem",
         "hook_event_name": "SessionStart",
