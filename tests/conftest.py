@@ -22,7 +22,6 @@ from agent_mailbox.core.records import USER
 from agent_mailbox.mailbox import opened
 from tests.door import switches
 from tests.helpers import PRODUCT, Post, Program
-from tests.order import deal_out
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,13 +49,6 @@ settings.register_profile(
 settings.register_profile("push", settings.get_profile("mailbox"), max_examples=25)  # it is not kept waiting
 settings.register_profile("long", settings.get_profile("mailbox"), derandomize=False, max_examples=5_000)
 settings.load_profile("mailbox")
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Deal the tests out to the workers."""
-    if (workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))) > 1:
-        items[:] = [items[at] for at in deal_out([item.nodeid for item in items], workers)]
 
 
 @pytest.fixture(autouse=True)

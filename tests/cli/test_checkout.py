@@ -34,6 +34,6 @@ def test_the_demo_shows_where_its_session_comes_from_and_that_a_hook_offers(tmp_
     assert '$ cat stdin.json\n{"session_id": "b1134fc7-' in done.stdout
     (name,) = re.findall(r"you are (\w+) \(librarian\)", done.stdout)
     assert f"offered to {name}\n" in done.stdout
-    assert re.search(rf"^alive +{name} +b1134fc7-", done.stdout, re.MULTILINE)
+    assert re.search(rf"^alive +{name} +b1134fc7 ", done.stdout, re.MULTILINE)
     assert "until it expires" in done.stdout
     assert "no problems found" in done.stdout

@@ -97,7 +97,7 @@ def test_no_mailbox_is_said_with_what_to_do(program: Program) -> None:
         ("wait", "--session", "a", "--timeout", "0"),
     ]
     for words in commands:
-        assert refused_both(program.call, 1, *words, said=["agent-mailbox init"]).json["error"]["code"] == "no_mailbox"
+        assert refused_both(program.call, 1, *words, said=["agent-mailbox setup"]).json["error"]["code"] == "no_mailbox"
         refused_both(program.call, 1, *words, "--dir", program.scratch / "nowhere", said=["nowhere"])
     assert not (program.scratch / "nowhere").exists()
     assert list(program.cwd.iterdir()) == []
