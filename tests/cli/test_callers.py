@@ -546,7 +546,8 @@ def test_a_program_without_a_session_may_look_at_the_control_plane(post: Post) -
 
 def test_what_leaves_its_client_behind_is_a_program(post: Post, worker: Client) -> None:
     """A double fork: its commands are nobody's session; a terminal that it makes itself is not the person's."""
-    left = 'while [ "$(cat /proc/$PPID/comm 2>/dev/null)" = setsid ]; do :; done'  # it might outrun its parent
+    # It might outrun its parent. A parent that nobody has waited for keeps its name, and has no program any more.
+    left = 'while [ "$(cat /proc/$PPID/comm 2>/dev/null)" = setsid ] && [ -e /proc/$PPID/exe ]; do :; done'
     for inner in (who(), f"script -qc {shlex.quote(who())} /dev/null"):
         worker.bash(f"setsid -f sh -c {shlex.quote(f'{left}; {inner} >{post.scratch}/said')}", "w")
         assert answered(post)[0] == "program"
