@@ -85,6 +85,14 @@ class Background:
 
         until(is_idle)
 
+    def is_over(self, session: str) -> bool:
+        """Has no process the session any more? Brought back before that, the client makes another one of it."""
+        for file in (self.client.post.home / ".claude/sessions").glob("*.json"):
+            with contextlib.suppress(ValueError, OSError):
+                if json.loads(file.read_text()).get("sessionId") == session and Path(f"/proc/{file.stem}").exists():
+                    return False
+        return True
+
     def at(self, session: str) -> int:
         """The project of a session."""
         return next(at for at in (1, 0) if at == 0 or session in self.agents(at))
@@ -133,7 +141,7 @@ def test_each_background_session_is_its_own_is_woken_and_comes_back(background: 
     background.asked("MAIL_ONE")
     background.idle(session)
     background.start("stop", session[:8])
-    until(lambda: background.agents(1)[session]["state"] == "frozen")
+    until(lambda: background.agents(1)[session]["state"] == "frozen" and background.is_over(session))
     client.model.script = in_turn([bash("agent-mailbox send --to bob --body FROM_BEHIND")], [said("sent")])
     background.start("--bg", "--resume", session, "PROMPT_THREE", at=1)
     until(lambda: "FROM_BEHIND" in (background.box(1) / "agent-mailbox.jsonl").read_text())
