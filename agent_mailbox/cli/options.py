@@ -111,6 +111,16 @@ session_option = click.option(
 )
 
 
+with_option = click.option(
+    "--with",
+    "with_address",
+    metavar="ADDR",
+    help="Only mail from or to this agent, role or tag; 'all' means broadcasts.",
+    shell_complete=complete_address,
+)
+everyones_option = click.option("--all", "everyones", is_flag=True, help="Show everyone's mail, not only yours.")
+
+
 def complete_request(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Complete the ids of open requests."""
     try:

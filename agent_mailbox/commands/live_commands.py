@@ -12,7 +12,7 @@ import click
 
 from ..cli import following_output, mail_output, render
 from ..cli.group import cli
-from ..cli.options import App, CommandWithOptions, complete_address, pass_app, session_option
+from ..cli.options import App, CommandWithOptions, everyones_option, pass_app, session_option, with_option
 from ..core.claims import Reads
 from ..errors import MailboxError
 from ..mailbox.followed_mail import FollowedMail
@@ -45,14 +45,8 @@ def statusline(app: App, /, session: str | None) -> None:
 
 @cli.command(cls=CommandWithOptions)
 @session_option
-@click.option("--all", "everyones", is_flag=True, help="Show everyone's mail, not only yours.")
-@click.option(
-    "--with",
-    "with_address",
-    metavar="ADDR",
-    help="Only mail from or to this agent, role or tag; 'all' means broadcasts.",
-    shell_complete=complete_address,
-)
+@everyones_option
+@with_option
 @click.option(
     "-n",
     "--lines",

@@ -10,7 +10,7 @@ import click
 
 from ..cli import mail_output, render, show_verbs, thread_folding, values, verbs
 from ..cli.group import cli
-from ..cli.options import App, CommandWithOptions, complete_address, pass_app, session_option
+from ..cli.options import App, CommandWithOptions, everyones_option, pass_app, session_option, with_option
 from ..core import frame
 from ..core.claims import Reads
 from ..core.records import Message
@@ -107,13 +107,7 @@ def _list_messages(app: App, /, messages: Sequence[Message], reads: Reads) -> No
 
 @cli.command(cls=CommandWithOptions)
 @session_option
-@click.option(
-    "--with",
-    "with_address",
-    metavar="ADDR",
-    help="Only mail from or to this agent, role or tag; 'all' means broadcasts.",
-    shell_complete=complete_address,
-)
+@with_option
 @click.option(
     "--since",
     metavar="T",
@@ -122,7 +116,7 @@ def _list_messages(app: App, /, messages: Sequence[Message], reads: Reads) -> No
 @click.option(
     "--limit", type=click.IntRange(min=0), default=50, show_default=True, help="Show only the newest; 0 shows all."
 )
-@click.option("--all", "everyones", is_flag=True, help="Show everyone's mail, not only yours.")
+@everyones_option
 @pass_app
 def history(
     app: App, /, session: str | None, with_address: str | None, since: str | None, limit: int, everyones: bool
