@@ -54,6 +54,11 @@ class SessionMachines:
         agent = self.roster.get(session_id)
         return agent is not None and agent.home == machine
 
+    def lives_here(self, session_id: str) -> bool:
+        """Return whether the session is this machine's own."""
+        agent = self.roster.get(session_id)
+        return agent is not None and agent.home is None and (agent.proven or self._acted_here(session_id))
+
     def is_another_s(self, session_id: str, machine: str) -> bool:
         """Return whether the session is known, and not to live on that other machine. The person lives on none."""
         if session_id in self._fresh:

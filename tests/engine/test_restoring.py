@@ -221,6 +221,36 @@ def test_a_newcomer_who_believes_the_others_has_the_retold_dead(
     assert roster_lines(east.box) == roster_lines(north.box)
 
 
+def test_a_newcomer_believes_what_a_machine_s_own_people_did(tmp_path: Path) -> None:
+    """The engine lost the end of a session's life, and the claim of another one. The other machine brings them back
+    first: a newcomer ignores that in its name, and heeds it once their own machine does so, too."""
+    space = MemorySpace()
+    north, south = (Machine(str(tmp_path), name, space) for name in ("north", "south"))
+    for who in ("ann", "zoe"):
+        north.box.register(Registration(session_id=who, tags=("role:dev",)), who)
+        north.box.check_in(who)
+    sent = south.box.send(Draft(sender="ben", to=("role:dev",), content="one")).message.id
+    north.catch_up()
+    kept = len(space.records)
+    assert shown(north.box, "ann") == ["one"]
+    north.box.end("zoe", "retire", "zoe")
+    north.catch_up()
+    south.catch_up()
+    space.lose(kept)
+    south.catch_up(closer=True)
+    east = Machine(str(tmp_path), "east", space)
+    east.catch_up()
+    north.catch_up(closer=True)
+    for one in (east, south, north):
+        one.catch_up(closer=True)
+        assert one.box.logs.read_roster().state("zoe") == "dead"
+        assert [read.session_id for read in one.box.logs.read_records() if read.message_id == sent] == ["ann", "ann"]
+    end = len(space.records)
+    for one in (north, south, east):
+        one.catch_up(closer=True)
+    assert len(space.records) == end, "nothing is brought back twice"
+
+
 def test_a_flipped_byte_in_a_server_s_store(program: Program, credential: str, place: Path) -> None:
     """A real server drops half of its records as it starts: they come back, and a new machine has all, once."""
     with serving(place / "flipped") as url:

@@ -22,8 +22,8 @@ import json
 from typing import TYPE_CHECKING
 
 from agent_mailbox.core.address import uuid_of
+from agent_mailbox.core.space_seals import is_ignored, unsealed
 from agent_mailbox.store.files import system
-from agent_mailbox.store.log.unordered import unsealed
 from tests.simulation.machines import NAMES
 
 if TYPE_CHECKING:
@@ -261,8 +261,11 @@ class Judge:
             is_month = is_archive and name[:4].isdecimal()
             fits = name.endswith(ends) or (kind == "messages" and is_month and not name.endswith("-reads.jsonl"))
             if path.startswith(f"/{machine.name}/m/") and fits and (archived or not is_archive):
-                lines = (unsealed(line) for line in bytes(inode.data).split(b"\n"))
-                found += filter(_is_whole, lines)  # what tells of another machine's sessions is ignored, and there
+                lines = bytes(inode.data).split(b"\n")
+                heeded = {unsealed(line) for line in lines if not is_ignored(line)}
+                # What tells of another machine's sessions is ignored, and there, until that machine brings it back.
+                kept = (one for line in lines if (one := unsealed(line)) not in heeded or not is_ignored(line))
+                found += filter(_is_whole, kept)
         return found
 
     def _held(self, machine: Machine) -> dict[str, list[bytes]]:

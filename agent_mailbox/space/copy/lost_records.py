@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ...core import codec
 from ...core.records import BadLine, Message
+from ...core.space_seals import is_ignored
 from ...store.archive.archive import ROSTER as EVENTS
 from ...store.files import system
 from ...store.log.stamps import EVERYONE
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 def restore_lost(copy: LocalCopy) -> int:
     """Publish what the order lost, under the machine's lock, after a look; return how many records. Reads them all."""
     present, bundled = set[bytes](), set[bytes]()
+    if copy.judge is not None:
+        copy.judge.prepare_judging(copy.logs)
     for record in copy.all_records():
         if record.damaged or not is_known(record):
             continue
@@ -43,7 +46,7 @@ def restore_lost(copy: LocalCopy) -> int:
         if bundle is None:
             present.add(digest(unsealed(record.line)))
         else:
-            present.update(map(digest, (*bundle.lines, *bundle.told)))
+            present.update(map(digest, (*_heeded_lines(copy, bundle, record.machine), *bundle.told)))
             bundled.update(map(digest, bundle.lines if bundle.file not in KINDS else ()))
     count, mark = 0, system.urandom(8).hex()  # what comes back twice differs: see ``passed``
     for retold in _retold_bundles(copy, bundled):
@@ -56,6 +59,14 @@ def restore_lost(copy: LocalCopy) -> int:
             copy.order.append_lines(ARCHIVE, [one])
             count += 1
     return count + following.hand_over(copy, bundled)  # a record alone does not tell that its line is archived
+
+
+def _heeded_lines(copy: LocalCopy, bundle: Bundle, machine: str) -> Iterator[bytes]:
+    """Yield the lines of a bundle, but for those about this machine's sessions that another ``machine`` brought back.
+
+    A machine that joins later ignores them in that one's name. So this machine brings them back, too."""
+    judge = copy.judge if machine != copy.order.machine and bundle.file in (ROSTER, CLAIMS) else None
+    return (line for line in bundle.lines if judge is None or not judge.is_ours_alone(machine, bundle.file, line))
 
 
 def _retold_bundles(copy: LocalCopy, bundled: set[bytes]) -> Iterator[Bundle]:
@@ -108,14 +119,14 @@ def _lost_lines(copy: LocalCopy, kind: str, present: set[bytes]) -> Iterator[byt
 
 
 def take_back(copy: LocalCopy, bundle: Bundle, machine: str) -> None:
-    """Write the lines of such a bundle that this machine does not have, live or archived.
+    """Write the lines of such a bundle that this machine does not have, live or archived, or ignores so far.
 
     The ``machine`` whose bundle it is tells of its own sessions alone, as in every record."""
     part = copy.parts[bundle.file]
     for line in bundle.lines:
         part.strike(digest(line))
     copy.filed.look()
-    live = {digest(unsealed(line)) for _, line in part.log.lines()}
+    live = {digest(unsealed(line)) for _, line in part.log.lines() if not is_ignored(line)}
     wanted = {key: line for line in bundle.lines if (key := digest(line)) not in live and not copy.filed.has(key)}
     lines = [line for line in wanted.values() if _is_record(bundle.file, line)]
     if lines:

@@ -174,6 +174,13 @@ class SpaceJudge:
             return Judged(line, proofs.of_machine(machine, found.proof or proofs.UNPROVEN))
         return found
 
+    def is_ours_alone(self, machine: str, log: str, line: bytes) -> bool:
+        """Return whether a roster event or read is of a session of this machine, of which no other one may tell."""
+        record, homes = _decode_line(log, line), self._homes
+        if homes is None or isinstance(record, (BadLine, Message)):
+            return False
+        return homes.lives_here(record.session_id) and oversteps(machine, record, homes)
+
     def _judge_sealed(self, record: Ordered, ours: Proof | None) -> Judged:
         machine, line = record.machine, unsealed(record.line)
         seal = space_seals.of(record.line)
