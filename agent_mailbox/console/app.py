@@ -250,9 +250,9 @@ class ConsoleApp:
     async def _answer_receipts(self, request: Request) -> Response:
         ids = request.query_params.get("ids", "").split(",")[: views.PAGE * 4]
 
-        def look_up_receipts() -> dict[str, tuple[str, str]]:
+        def look_up_receipts() -> dict[str, tuple[str, str, bool]]:
             with self.desk.lock_for_reading() as now:
-                return {i: (r.sign, r.text) for i, r in now.receipts_of(ids).items()}
+                return {i: (r.sign, r.text, r.is_quiet) for i, r in now.receipts_of(ids).items()}
 
         return JSONResponse(await run_in_threadpool(look_up_receipts))
 

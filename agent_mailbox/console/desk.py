@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..core.inbox import Item
     from ..core.records import Proof
     from ..core.roster import Roster
-    from .presenters import Receipt
+    from .receipt_words import Receipt
 
 
 MUCH = 16 << 20

@@ -44,7 +44,11 @@ def view_message(now: Looking, survey: Survey, message_id: str) -> dict[str, Any
         "problem": None,
         "row": presenters.message_row(message, reads, roster, whole=True),
         "archived": found.archived,
-        "receipts": presenters.receipt_history(message, list(found.receipts), roster, clock),
+        "receipts": [
+            *presenters.receipt_history(message, list(found.receipts), roster, clock),
+            *presenters.unseen_rows(message, reads, roster),
+        ],
+        "is_shown": bool(found.receipts),
         **_thread_rows(message, chain, reads, roster, clock),
         "answers": _answer_targets(message, roster),
         "readers": _releasing_readers(message, reads, roster) if not found.archived else [],

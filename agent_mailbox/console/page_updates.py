@@ -73,8 +73,8 @@ class PageUpdater:
                     )
             if path == "/" and event.message is not None and event.message.type == "control":
                 yield from self._update_entries(event.message)
-            if event.kind == "reads" and chosen is not None:
-                yield "reads", ",".join(event.ids)
+            if event.kind in ("reads", "roster") and chosen is not None:
+                yield "reads", ",".join(event.ids)  # who came or went may be an exception: then of every message
             mail = event.message if event.message is not None and event.message.type != "control" else None
             to_person = mail is not None and not {USER, ALL}.isdisjoint(mail.recipients)
             if event.kind in STALE.get(path, ()) or (path == "/" and to_person):
@@ -116,5 +116,7 @@ class PageUpdater:
             return False
 
     def _render_row(self, message: Message, home: str, opens: Callable[[str], str]) -> str:
-        row = presenters.message_row(message, Reads(), self._mailbox.logs.read_roster(), home=home)
+        found, reads = self._library.known([message.id])
+        roster = self._mailbox.logs.read_roster()
+        row = presenters.message_row(message, reads if found else Reads(), roster, home=home)
         return self.templates.get_template("row.html").render(row=row, opens=opens)

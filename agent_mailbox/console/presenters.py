@@ -22,7 +22,7 @@ from ..core.records import USER, Record
 from ..core.roster import DEAD
 from ..core.text import clipped, visible
 from ..mailbox import arrivals
-from . import markup
+from . import markup, receipt_words
 from .beside import Linked, conflict_lines, links_of
 
 if TYPE_CHECKING:
@@ -36,19 +36,12 @@ if TYPE_CHECKING:
     from ..core.roster import Roster
     from ..mailbox.opened import OpenMailbox
     from ..mailbox.sending import Sent
+    from .receipt_words import Receipt
 
 LONG = 1500
 """Characters of a body in a list; the opened message shows all."""
 REMOTE = "remote"
 """Shown instead of the roles of an agent elsewhere, which no roster here records."""
-STAGES = {
-    claims.ACKED: ("✔✔", "acknowledged by"),
-    claims.SEEN: ("✔✔", "seen by"),
-    claims.READ: ("✔", "read by"),
-    claims.TITLE_SEEN: ("✔", "title seen by"),
-    claims.OFFERED: ("→", "offered to"),
-}
-"""The sign and the words of each stage, the furthest first."""
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -64,13 +57,6 @@ class Channel(Record):
     def href(self) -> str:
         """Return the channel's page."""
         return page_link("/channel", to=self.address)
-
-
-class Receipt(Record):
-    """A message's furthest stage, as a sign and in words."""
-
-    sign: str
-    text: str
 
 
 class Row(Record):
@@ -269,14 +255,8 @@ def _target_link(address: str, roster: Roster) -> tuple[str, str]:
 
 
 def receipt_of(message: Message, reads: Reads, roster: Roster) -> Receipt:
-    """Return the message's furthest stage, and the readers who reached it."""
-    stages = dict.fromkeys(message.read_by, claims.READ) | reads.stages(message.id)
-    for stage, (sign, words) in STAGES.items():
-        who = [party_name(session, roster) for session, reached in stages.items() if reached == stage]
-        if who:
-            rest = len(stages) - min(len(who), 3)
-            return Receipt(sign, f"{words} {', '.join(who[:3])}" + (f" +{rest}" if rest else ""))
-    return Receipt("○", "read by nobody yet")
+    """Return who has not seen a message, in words."""
+    return receipt_words.describe_receipt(message, reads, roster, lambda who: _name_address(who, roster))
 
 
 def message_row(
@@ -374,3 +354,10 @@ def receipt_history(message: Message, records: list[Read], roster: Roster, now: 
             }
         )
     return found
+
+
+def unseen_rows(message: Message, reads: Reads, roster: Roster) -> list[dict[str, Any]]:
+    """Return those who are to see a message and have no receipt, as table rows behind its receipts."""
+    unseen = receipt_words.list_unseen(message, reads, roster)
+    empty = dict.fromkeys(("iso", "clock", "via", "cost"), "")
+    return [{**empty, "what": what, "who": party_name(who, roster)} for who, what in unseen]

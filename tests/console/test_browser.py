@@ -219,7 +219,7 @@ def test_what_is_typed_into_a_channel_reaches_the_agents_of_it(quiet: Running, b
     assert "Stop at **noon**" in told
     assert "user (the person)" in told
     for seen in (page, beside):
-        seen.locator(".receipt", has_text="Ada").wait_for()
+        seen.locator(".receipt", has_text=re.compile("^. Bo has not seen it")).wait_for()
     assert hook(quiet.post, "ada") == ""
     assert "Stop at **noon**" in hook(quiet.post, "bo")
     assert one.problems == other.problems == []

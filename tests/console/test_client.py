@@ -57,7 +57,7 @@ def test_a_waiting_call_runs_as_the_person_approved_it_and_a_channel_reaches_the
             card.wait_for(state="detached")
         finally:
             thread.join(PATIENCE)
-        beside.locator(".receipt", has_text="Wu").wait_for()
+        beside.locator(".receipt.quiet", has_text="seen by Wu").wait_for()
     assert not failed, failed
     assert (project / "given").exists()
     assert not (project / "asked").exists()

@@ -246,7 +246,7 @@ def test_a_message_seen_by_title_is_shown_as_such(running: Running) -> None:
     told = {"message_id": sent, "reader_session_id": "ada", "timestamp": stamp(), "nonce": "1a2b3c"}
     post.append(READS, {**told, "event": "read", "title": True})
     post.append(READS, {**told, "event": "seen"})
-    assert json.loads(running.ask(f"/receipts?ids={sent}").text) == {sent: ["✔", "title seen by ada"]}
+    assert json.loads(running.ask(f"/receipts?ids={sent}").text) == {sent: ["○", "ada saw the title alone", False]}
     page = running.ask(f"/archive?open={sent}").text
     assert "<td>offered by title</td>" in page
     assert "<td>seen by title</td>" in page

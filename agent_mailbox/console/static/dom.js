@@ -21,6 +21,13 @@ export const load = async (url) => {
   return parsed(await answer.text());
 };
 
+// Where an opened message is alone, without its page.
+export const partOf = (href) => {
+  const at = new URL(href, location.href);
+  at.searchParams.set("page", at.pathname);
+  return `/details?${at.searchParams}`;
+};
+
 // A browser may refuse its storage.
 export const attempt = (does) => {
   try {

@@ -1,5 +1,5 @@
 // The list of messages: rows that come in, older ones on demand, receipts. It keeps a bounded number of rows.
-import { $, $$, load, parsed } from "./dom.js";
+import { $, $$, load, parsed, partOf } from "./dom.js";
 import { fail } from "./notices.js";
 
 const MOST = 400; // rows kept in a list: a screen shows 20, and older ones can be loaded again
@@ -108,8 +108,12 @@ const trim = (list, fromTop) => {
   if (over.length && !fromTop) list.removeAttribute("data-live"), newest(list);
   $$(".message", list).forEach(join);
 };
-// Has a message without a head of its own below one of the same speaker.
-const join = (row) => row.classList.toggle("joined", row.previousElementSibling?.dataset.joins === row.dataset.joins);
+// Has a message without a head of its own below one of the same speaker, and no receipt above one that says the same.
+const join = (row) => {
+  const said = (one) => one?.matches(".message") && $(".receipt", one)?.textContent.replace(/\s+/g, " ");
+  row.classList.toggle("joined", row.previousElementSibling?.dataset.joins === row.dataset.joins);
+  row.classList.toggle("told", Boolean(said(row)) && said(row.nextElementSibling) === said(row));
+};
 const newest = (list) => {
   if ($("[data-newest]", list)) return;
   const at = new URL(location.href);
@@ -164,19 +168,33 @@ export const watch = () => {
 
 let ids = new Set();
 const receipts = async () => {
-  const wanted = [...ids].filter((id) => document.querySelector(`[data-receipt="${CSS.escape(id)}"]`)).slice(0, 100);
+  const about = [...ids];
+  const wanted = about.filter((id) => document.querySelector(`[data-receipt="${CSS.escape(id)}"]`)).slice(-100);
   ids = new Set();
+  if (about.includes(shownBeside())) renewBeside();
   if (!wanted.length) return;
   const answer = await fetch(`/receipts?ids=${wanted.map(encodeURIComponent).join(",")}`);
   if (!answer.ok) return;
-  for (const [id, [sign, words]] of Object.entries(await answer.json())) {
+  for (const [id, [sign, words, isQuiet]] of Object.entries(await answer.json())) {
     for (const shown of $$(`[data-receipt="${CSS.escape(id)}"]`)) {
       shown.firstElementChild.textContent = sign;
-      shown.lastChild.textContent = ` ${words}`;
+      $(".words", shown).textContent = words;
+      shown.classList.toggle("quiet", isQuiet);
     }
   }
+  $$(".list .message").forEach(join);
 };
+const shownBeside = () => $("#details .whole")?.dataset.message;
+const renewBeside = async () => {
+  const id = shownBeside();
+  const link = $(`[data-open="${CSS.escape(id)}"]`);
+  const page = link && await load(partOf(link.href)).catch(() => null);
+  const fresh = page && $(".of-receipts", page);
+  if (fresh && shownBeside() === id) $("#details .of-receipts")?.replaceWith(fresh);
+};
+// Of these messages; of none named, of all that somebody has not seen.
 export const noteReads = (about) => {
   if (!ids.size) setTimeout(receipts, 150);
-  about.forEach((id) => ids.add(id));
+  const open = () => $$("[data-receipt]:not(.quiet)").map((shown) => shown.dataset.receipt);
+  (about.length ? about : [...open(), shownBeside()].filter(Boolean)).forEach((id) => ids.add(id));
 };

@@ -1,6 +1,6 @@
 // The opened message beside the list: Back and Escape close it.
 import { offerCopies } from "./copy.js";
-import { $, $$, load } from "./dom.js";
+import { $, $$, load, partOf } from "./dom.js";
 import { restore } from "./drafts.js";
 import { fail } from "./notices.js";
 
@@ -16,12 +16,7 @@ export const marked = () => {
   offerCopies($("#details"));
 };
 
-// The message alone, without its page. What comes next is loaded ahead, and used once.
-const partOf = (href) => {
-  const at = new URL(href, location.href);
-  at.searchParams.set("page", at.pathname);
-  return `/details?${at.searchParams}`;
-};
+// What comes next is loaded ahead, and used once.
 const FRESH = 10000; // ms
 let ahead = { part: "", page: null, at: 0 };
 export const loadAhead = (href) => {

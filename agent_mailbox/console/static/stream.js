@@ -43,7 +43,7 @@ export const listen = () => {
     look();
   });
   on("stale", (event) => stale(event.data));
-  on("reads", (event) => noteReads(event.data.split(",")));
+  on("reads", (event) => noteReads(event.data.split(",").filter(Boolean)));
   on("rest", () => {
     stream.close();
     stream = null;
