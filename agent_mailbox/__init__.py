@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .core.roster import Agent
     from .core.roster_changes import Registration
     from .errors import Ambiguous, BadData, Busy, MailboxError, Malformed, NoMailbox, NotFound, Refused, StorageFailed
-    from .mailbox.facade import Mailbox
+    from .mailbox.mailbox import Mailbox
     from .mailbox.sending import Sent
 
 __version__ = "0.1.0"
@@ -40,7 +40,7 @@ _HOMES = {
     "Agent": "core.roster",
     "Draft": "core.compose",
     "Item": "core.inbox",
-    "Mailbox": "mailbox.facade",
+    "Mailbox": "mailbox.mailbox",
     "Message": "core.records",
     "Registration": "core.roster_changes",
     "Sent": "mailbox.sending",

@@ -77,7 +77,7 @@ def load_bundle(name: str) -> bool:
             at = posix.stat(path)
             if at.st_size != size or at.st_mtime_ns != mtime:
                 return False
-        finder = Later(later, link)
+        finder = LaunchFinder(later, link)
     except (OSError, ValueError, EOFError, TypeError, AttributeError):
         return False
     for name, path in compiled:
@@ -94,7 +94,7 @@ def _is_unchanged(source: "Source") -> bool:
     return at.st_size == size and at.st_mtime_ns == mtime
 
 
-class Later:
+class LaunchFinder:
     """Finds the modules that a bundle holds for a verb's rarer branches: each is decoded when it is imported.
 
     A module with a changed source is left to the other finders.

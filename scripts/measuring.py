@@ -200,7 +200,8 @@ def _is_one_word(name: str) -> bool:
 
 
 def _words(name: str) -> set[str]:
-    return {word.lower().removesuffix("s") for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
+    words = (word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name))
+    return {re.sub("(?<=ss)es$", "", word).removesuffix("s") for word in words}
 
 
 def _with_depth(tree: ast.Module, types: bool = True) -> Iterator[tuple[ast.AST, bool]]:

@@ -104,12 +104,12 @@ class Walk:
         post.register(BOB, "--lead", ANN)
         os.environ["AGENT_MAILBOX_TEST_STATE"] = str(post.user_state)
         from agent_mailbox.store.user_state import processes
-        from agent_mailbox.store.user_state.processes import PIPE, HostRecords
+        from agent_mailbox.store.user_state.processes import PIPE, ProcessRecords
 
         me = processes.read(os.getpid())
         assert me is not None, "the trips need /proc"
         for session_id in (ANN, BOB):
-            HostRecords(str(post.user_state)).record(me, session_id, PIPE)
+            ProcessRecords(str(post.user_state)).record(me, session_id, PIPE)
         self.details: dict[str, dict[str, Any]] = {}
 
     def trips(self) -> Iterator[tuple[str, Trip]]:

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 
 from agent_mailbox.core import proofs
 from agent_mailbox.core.records import USER
-from agent_mailbox.mailbox import opened
+from agent_mailbox.mailbox import open_mailbox
 from tests.door import switches
 from tests.helpers import PRODUCT, Post, Program
 
@@ -30,7 +30,10 @@ switches.switch_now()
 os.environ[switches.STATE] = tempfile.mkdtemp(prefix="agent-mailbox-")
 atexit.register(shutil.rmtree, os.environ[switches.STATE], ignore_errors=True)
 """The records of what tests do within their own process: never the user's."""
-PRODUCT["nobody"], opened.nobody = opened.nobody, lambda who: proofs.TERMINAL if who == USER else proofs.of_session(who)
+PRODUCT["nobody"], open_mailbox.nobody = (
+    open_mailbox.nobody,
+    lambda who: proofs.TERMINAL if who == USER else proofs.of_session(who),
+)
 """Within a test everyone is whom it says; tests of who is whom use real processes."""
 
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agent_mailbox.core.control.state import ControlState
     from agent_mailbox.core.control.verdicts import Verdict
     from agent_mailbox.core.records import Message
-    from agent_mailbox.mailbox.opened import OpenMailbox
+    from agent_mailbox.mailbox.open_mailbox import OpenMailbox
     from agent_mailbox.mailbox.sending import Sent
 
 

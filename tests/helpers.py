@@ -84,9 +84,9 @@ def _become(words: Sequence[str], environ: Mapping[str, str]) -> NoReturn:
     code = 70
     try:
         from agent_mailbox import launch
-        from agent_mailbox.mailbox import opened
+        from agent_mailbox.mailbox import open_mailbox
 
-        opened.nobody = PRODUCT.get("nobody", opened.nobody)  # a bench has no conftest
+        open_mailbox.nobody = PRODUCT.get("nobody", open_mailbox.nobody)  # a bench has no conftest
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
         os.environ.clear()
         os.environ.update(environ)

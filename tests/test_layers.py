@@ -339,7 +339,7 @@ def test_the_facade_and_the_hooks_door_load_no_heavy_module(program: Program) ->
     """The facade and the hooks' door load none of the heavy modules in a fresh interpreter."""
     code = (
         "import sys; before = set(sys.modules)\n"
-        "import agent_mailbox, agent_mailbox.mailbox.facade, agent_mailbox.config.config\n"
+        "import agent_mailbox, agent_mailbox.mailbox.mailbox, agent_mailbox.config.config\n"
         "import agent_mailbox.clients.hooks.hook_events\n"
         f"print(sorted((set(sys.modules) - before) & {HEAVY!r}))"
     )

@@ -16,7 +16,7 @@ from ..core.roster import MIN_PREFIX
 from ..core.text import neutral, typed
 from ..errors import NOT_YOU, MailboxError, Malformed, NoMailbox, Refused
 from ..identity import callers, client_variables
-from ..mailbox.opened import locate_mailbox
+from ..mailbox.open_mailbox import locate_mailbox
 from ..store.files import paths, system
 from . import mail_output
 from .output import write_in_full, write_out, write_pieces
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..core.records import Proof
     from ..core.roster import Roster
     from ..identity.callers import Caller
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
 
     D = TypeVar("D", bound=OpenMailbox)
 

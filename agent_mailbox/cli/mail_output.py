@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from ..core.claims import Reads
     from ..core.inbox import Item
+    from ..core.message_reads import Reads
     from ..core.reach import Arrival, Reach
     from ..core.records import Message
 
@@ -56,7 +56,7 @@ def message_json(message: Message, reads: Reads | None = None, box: str = "") ->
     nothing proves who that was). ``box``: the mailbox's path, for the paths of attachments."""
     if not reads:
         return _whole_object(message, message.read_by, box)
-    from ..core.claims import readers  # whoever sends folds no mail
+    from ..core.message_reads import readers  # whoever sends folds no mail
 
     return _whole_object(message, tuple(readers(message, reads)), box)
 

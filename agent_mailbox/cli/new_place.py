@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..core.text import typed
 from ..errors import NotFound, Refused
 from ..identity import callers
-from ..mailbox.opened import working_directory
+from ..mailbox.open_mailbox import working_directory
 from ..store.files import paths, system
 
 if TYPE_CHECKING:

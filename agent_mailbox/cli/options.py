@@ -12,9 +12,9 @@ from typing import Any
 import click
 
 from ..core.records import USER
-from ..mailbox.facade import Mailbox
-from ..mailbox.opened import locate_mailbox
-from ..mailbox.queries import Library
+from ..mailbox.mailbox import Mailbox
+from ..mailbox.open_mailbox import locate_mailbox
+from ..mailbox.queries import MailQueries
 from ..store.files import system
 from . import reserved, widening
 from .context import SESSION, Context
@@ -29,9 +29,9 @@ class App(Context):
         return self.open_desk(Mailbox)
 
     @property
-    def library(self) -> Library:
+    def queries(self) -> MailQueries:
         """Return the mailbox's queries."""
-        return Library(self.mailbox)
+        return MailQueries(self.mailbox)
 
     def session_for(self, given: str | None, option: str = SESSION) -> str:
         """Return the session that the command acts as; see ``Context.acting_session``."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..core import frame, instant
 from ..core.address import is_remote
-from ..core.claims import OFFERED, READ, TITLE_SEEN, by_title
+from ..core.message_reads import OFFERED, READ, TITLE_SEEN, by_title
 from ..core.reach import list_reach
 from ..core.records import USER
 from ..core.roster import shown_reason, shown_state
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..core.awaited import Owing
-    from ..core.claims import Reads
     from ..core.cost import Cost
     from ..core.findings import Problem
+    from ..core.message_reads import Reads
     from ..core.reach import Reach
     from ..core.records import Message, Read
     from ..core.roster import Agent, Roster

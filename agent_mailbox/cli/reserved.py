@@ -14,7 +14,7 @@ from ..core import frame
 from ..core.text import neutral
 from ..errors import NoMailbox, Refused
 from ..identity import callers
-from ..mailbox.opened import locate_mailbox
+from ..mailbox.open_mailbox import locate_mailbox
 from ..store.files import paths
 from ..store.user_state import bindings
 from . import new_place

@@ -5,7 +5,7 @@ Belongs here: the two commands once their arguments are parsed, and the receipts
 
 from __future__ import annotations
 
-from ..core import claims
+from ..core import message_reads
 from ..core.address import is_remote
 from ..errors import MailboxError
 from . import mail_output, render
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ..core.awaited import Owing
     from ..core.records import Message
-    from ..mailbox.facade import FoundMessage, Mailbox
+    from ..mailbox.mailbox import FoundMessage, Mailbox
     from .context import Context
 
 LONG = 4000
@@ -28,10 +28,10 @@ SEARCH_LIMIT = 20
 def search_messages(app: Context, mailbox: Mailbox, query: str, limit: int) -> None:
     """Print the messages that contain every word of the query, newest last."""
     from ..core import words  # check and send look nothing up
-    from ..mailbox.queries import Library
+    from ..mailbox.queries import MailQueries
 
     words.check(query)
-    messages, reads = Library(mailbox).search(query, limit)
+    messages, reads = MailQueries(mailbox).search(query, limit)
     if app.json:
         box = mailbox.directory
         app.write_answer(
@@ -85,16 +85,16 @@ def _message_lines(app: Context, mailbox: Mailbox, message: Message, start: int)
 
 
 def _owing_of(mailbox: Mailbox, found: FoundMessage) -> list[Owing]:
-    from ..mailbox.queries import Library  # most mail asks for no ack
+    from ..mailbox.queries import MailQueries  # most mail asks for no ack
 
-    return Library(mailbox).owing(found)
+    return MailQueries(mailbox).owing(found)
 
 
 def print_and_note(
-    app: Context, mailbox: Mailbox, text: str, value: object, messages: Sequence[Message], reads: claims.Reads
+    app: Context, mailbox: Mailbox, text: str, value: object, messages: Sequence[Message], reads: message_reads.Reads
 ) -> None:
     """Print whole messages. Record that the calling session now has the texts that it was given by title."""
-    me = app.own_session if any(claims.untold(message, reads) for message in messages) else None
+    me = app.own_session if any(message_reads.untold(message, reads) for message in messages) else None
     if me is None:
         app.print_answer(app.fold_framed(text), value)
     elif (error := app.out_in_full(app.fold_framed(text), value)) is not None:
@@ -103,7 +103,7 @@ def print_and_note(
         note_told(app, mailbox, me, messages, reads)
 
 
-def note_told(app: Context, mailbox: Mailbox, me: str, messages: Sequence[Message], reads: claims.Reads) -> None:
+def note_told(app: Context, mailbox: Mailbox, me: str, messages: Sequence[Message], reads: message_reads.Reads) -> None:
     """Record that a session now has the texts that it was given by title."""
     from ..mailbox import receipts  # where there was no room for a text
 

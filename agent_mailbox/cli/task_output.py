@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..core.control.task import Task
     from ..core.control.verdicts import Verdict
     from ..core.records import Message
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
     from .mail_output import Style
 
     History = Sequence[tuple[Message, Verdict]]

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from ..core.reach import Arrival
     from ..core.roster import Roster
-    from ..mailbox.facade import Mailbox
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.mailbox import Mailbox
+    from ..mailbox.open_mailbox import OpenMailbox
     from ..mailbox.sending import Sent
     from .context import Context
     from .mail_output import Style

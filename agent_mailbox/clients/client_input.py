@@ -20,7 +20,7 @@ from ..known_clients.claude_code import CLAUDE_CODE
 from ..known_clients.copilot_cli import COPILOT_CLI, PARENT
 from ..known_clients.every_client import CLIENTS
 from ..known_clients.gemini_cli import GEMINI_CLI
-from ..mailbox.opened import locate_mailbox
+from ..mailbox.open_mailbox import locate_mailbox
 from ..store.files import paths, standard_input
 
 TYPE_CHECKING = False

@@ -26,7 +26,7 @@ from ..core.roster import ALIVE
 from ..errors import MailboxError, NoMailbox
 from ..mailbox import absence
 from ..mailbox.delivery import WITHHELD, Delivery
-from ..mailbox.opened import OpenMailbox, wall_clock
+from ..mailbox.open_mailbox import OpenMailbox, wall_clock
 from ..mailbox.sending import Sending
 from ..mailbox.session_brake import SessionBrake
 from ..store.files import paths, system

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..core.records import Message
     from ..core.roster import Roster
     from ..errors import MailboxError
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
 
 
 def check_mail(app: Context, desk: OpenMailbox, session: str | None, peek: bool, limit: int) -> None:

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from ..cli import mail_output, widening
 from ..errors import Refused
-from ..mailbox.facade import Mailbox
+from ..mailbox.mailbox import Mailbox
 from ..store.files import paths
 from ..store.log.custody import Custody
 from ..store.log.logs import Logs

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..core.control.verdicts import Verdict
     from ..core.reach import Arrival
     from ..core.roster import Roster
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
 
 
 def _plain_body(payload: Any) -> Any:

@@ -14,7 +14,7 @@ from ..errors import MailboxError
 from ..known_clients.claude_code import CLAUDE_CODE
 from ..known_clients.codex import CODEX
 from ..mailbox import absence
-from ..mailbox.opened import OpenMailbox
+from ..mailbox.open_mailbox import OpenMailbox
 from ..store.files import paths, system
 from ..store.locks.doorbell_lock import DoorbellLock
 from ..store.log import events

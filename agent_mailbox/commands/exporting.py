@@ -15,7 +15,7 @@ import orjson
 
 from ..cli import mail_output
 from ..core import codec, instant, proofs
-from ..core.claims import Reads
+from ..core.message_reads import Reads
 from ..core.records import Message
 from ..core.roster import Roster
 from ..core.text import ascii_json, neutral

@@ -27,7 +27,7 @@ from ..mailbox.registry import Registry
 from ..mailbox.session_brake import SessionBrake
 from ..store.files import paths, system
 from ..store.user_state import processes, team_records
-from ..store.user_state.processes import HostRecords
+from ..store.user_state.processes import ProcessRecords
 from ..store.user_state.team_records import Started
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..cli.context import Context
     from ..core.roster import Roster
     from ..core.team_file import PlannedMember, Team
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
     from ..store.user_state.team_records import TeamRecord
 
 LOOK = 0.1
@@ -88,7 +88,7 @@ class Fleet:
         self._programs = programs
         self._in_tmux = in_tmux
         self._environ = {name: value for name, value in app.environ.items() if name not in OURS}
-        self._hosts = HostRecords(paths.state_directory(app.environ))
+        self._hosts = ProcessRecords(paths.state_directory(app.environ))
         self.record = record
 
     def keep(self, **changes: Any) -> None:

@@ -14,7 +14,7 @@ from ..errors import NOT_YOU, BadData, MailboxError, NoMailbox, Refused, Storage
 from ..known_clients.gemini_cli import HOOK_SESSION
 from ..known_clients.known_client import BEFORE_TOOL, FILES
 from ..mailbox.delivery import Delivery
-from ..mailbox.opened import OpenMailbox
+from ..mailbox.open_mailbox import OpenMailbox
 from ..store.files import paths, system
 
 TYPE_CHECKING = False

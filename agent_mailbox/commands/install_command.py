@@ -22,7 +22,7 @@ from ..errors import Malformed, NoMailbox, Refused
 from ..known_clients.claude_code import CLAUDE_CODE
 from ..known_clients.cursor_cli import CURSOR_CLI
 from ..known_clients.every_client import CLIENTS, INSTALLED
-from ..mailbox.opened import locate_mailbox
+from ..mailbox.open_mailbox import locate_mailbox
 from ..store.files import paths
 from .client_list import list_clients
 from .hook_command import program_call

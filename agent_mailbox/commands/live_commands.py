@@ -13,7 +13,7 @@ import click
 from ..cli import following_output, mail_output, render
 from ..cli.group import cli
 from ..cli.options import App, CommandWithOptions, everyones_option, pass_app, session_option, with_option
-from ..core.claims import Reads
+from ..core.message_reads import Reads
 from ..errors import MailboxError
 from ..mailbox.followed_mail import FollowedMail
 from ..mailbox.selection import Selection, chooses
@@ -71,7 +71,7 @@ def tail(app: App, /, session: str | None, everyones: bool, with_address: str | 
     me = None if everyones else standing_verbs.who_or_all(app, box, session)
     selection = Selection(reader=me or "", address=with_address or "")
     with Watch([box.directory]) as changes, FollowedMail(box.logs) as followed:
-        first = app.library.history(me, with_address=with_address, limit=earlier)[0] if earlier else []
+        first = app.queries.history(me, with_address=with_address, limit=earlier)[0] if earlier else []
         chooses(selection, box.logs.read_roster())  # it tells of an address that is none
         shown = {message.id for message in first}
         try:

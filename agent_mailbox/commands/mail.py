@@ -12,7 +12,7 @@ from ..cli import mail_output, render, show_verbs, thread_folding, values, verbs
 from ..cli.group import cli
 from ..cli.options import App, CommandWithOptions, everyones_option, pass_app, session_option, with_option
 from ..core import frame
-from ..core.claims import Reads
+from ..core.message_reads import Reads
 from ..core.records import Message
 from ..errors import Malformed
 from . import check_verb, standing_verbs
@@ -78,7 +78,7 @@ def thread(app: App, /, message_id: str, full: bool) -> None:
 
     A terminal shows the beginning of a long text, and the first and the last messages of a long thread.
     """
-    found, reads = app.library.thread(message_id)
+    found, reads = app.queries.thread(message_id)
     messages = [app.mailbox.here(message) for message in found]
     roster, box = app.mailbox.logs.read_roster(), app.mailbox.directory
     stages = {m.id: reads.stages(m.id) for m in messages}
@@ -128,7 +128,7 @@ def history(
     """
     me = None if everyones else standing_verbs.who_or_all(app, app.mailbox, session)
     start = values.parse_since(since, app.mailbox.now())
-    _list_messages(app, *app.library.history(me, with_address=with_address, since=start, limit=limit))
+    _list_messages(app, *app.queries.history(me, with_address=with_address, since=start, limit=limit))
 
 
 @cli.command(cls=CommandWithOptions)
@@ -215,6 +215,6 @@ def wait(app: App, /, session: str | None, timeout: float | None) -> int:
     me = app.reading_session(session, app.mailbox)
     if session is not None and app.mailbox.logs.read_roster().get(me) is None:
         app.give_warning(f"no agent {me} is known, and this waits for its mail: `agent-mailbox roster list` shows all")
-    unread = app.library.wait(me, timeout)
+    unread = app.queries.wait(me, timeout)
     app.print_answer(f"{mail_output.count_noun(unread, 'unread message')}\n" if unread else "", {"unread": unread})
     return 0 if unread else 1

@@ -13,7 +13,7 @@ from ..core.roster import ALIVE
 from ..core.roster_changes import Registration
 from ..errors import Malformed
 from ..mailbox import absence, agents, arrivals
-from ..mailbox.opened import OpenMailbox
+from ..mailbox.open_mailbox import OpenMailbox
 from ..mailbox.registry import Registry
 from ..store.files import system
 from ..store.files.board import TASKS

@@ -17,7 +17,7 @@ from ..core.compose import Draft
 from ..core.records import PRIORITIES, TYPES, WHENS, BadLine
 from ..errors import BadData, MailboxError, Malformed, NotFound
 from ..mailbox.leaving import ALLOWED
-from ..mailbox.opened import nobody
+from ..mailbox.open_mailbox import nobody
 from ..mailbox.sending import Sending, Sent
 from . import widened_output
 

@@ -11,7 +11,7 @@ from ..core.frame import name_of, when, word
 from ..core.roster import DEAD, shown_state
 from ..core.text import typed
 from ..errors import Malformed
-from ..mailbox.queries import Library
+from ..mailbox.queries import MailQueries
 from ..store.files import system
 from ..store.log.stamps import OFFERED
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..cli.context import Context
     from ..core.records import Message
     from ..core.roster import Roster
-    from ..mailbox.facade import Mailbox
+    from ..mailbox.mailbox import Mailbox
     from ..mailbox.queries import Status
 
 DEAD_LETTERS = 50
@@ -32,8 +32,8 @@ DEAD_LETTERS = 50
 def show_status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bool = False) -> None:
     """Print a session's unread mail, obligations and dead letters in short; ``cost``: with the tokens of its mail."""
     me, box = app.reading_session(session, mailbox), mailbox.directory
-    library = Library(mailbox)
-    found = library.status(me)
+    queries = MailQueries(mailbox)
+    found = queries.status(me)
     roster = mailbox.logs.read_roster()
     lines = _status_text(app, found, roster)
     value: dict[str, Any] = {
@@ -59,8 +59,8 @@ def show_status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bo
         value["tasks"] = [task_output.task_json(one) for one in held]
         lines += ["You hold:", *task_output.list_text(held, mailbox, app.style_text).splitlines()] if held else []
     if cost:
-        costs = library.costs(me)
-        wakes, spent = library.wakes(me)
+        costs = queries.costs(me)
+        wakes, spent = queries.wakes(me)
         lines += render.costs_text(costs, roster, wakes, spent)
         value["cost"] = [render.cost_json(c) for c in costs]
         value["wakes"] = {"count": wakes, "tokens": spent}
@@ -111,7 +111,7 @@ def show_waiting(
 ) -> None:
     """Print the newest ``limit`` messages (0: all) that wait for nobody, with their age: the session's, or
     ``everyones``."""
-    every = Library(mailbox).waiting(None if everyones else who_or_all(app, mailbox, session))
+    every = MailQueries(mailbox).waiting(None if everyones else who_or_all(app, mailbox, session))
     chosen = [m for m in every if since is None or m.timestamp >= since]
     found = chosen[-limit:]
     more = len(chosen) - len(found)
@@ -145,7 +145,7 @@ def dead_letters(
 ) -> None:
     """Print the newest ``limit`` dead letters (0: all) with their reasons: the session's, or ``everyones``."""
     who = None if everyones else who_or_all(app, mailbox, session)
-    found, more = Library(mailbox).dead_letters(who, since, limit or None)
+    found, more = MailQueries(mailbox).dead_letters(who, since, limit or None)
     if not found and not app.json:
         app.write_answer("no dead letters\n")
         return

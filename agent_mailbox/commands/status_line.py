@@ -15,7 +15,7 @@ from ..core import frame
 from ..core.records import USER, Record
 from ..errors import MailboxError
 from ..mailbox.delivery import Delivery
-from ..mailbox.opened import OpenMailbox
+from ..mailbox.open_mailbox import OpenMailbox
 from ..store.files import small_files, system
 from ..store.files.board import TASKS, Board
 

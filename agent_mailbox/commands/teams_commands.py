@@ -20,7 +20,7 @@ from ..core.control import summary
 from ..core.frame import word
 from ..core.text import clipped, neutral, neutral_lines, typed
 from ..errors import Malformed, NotFound
-from ..mailbox.opened import nobody
+from ..mailbox.open_mailbox import nobody
 from ..teams import bridge, history, team_files
 from ..teams import format as form
 from ..teams.configuration import TeamConfiguration

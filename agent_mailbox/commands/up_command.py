@@ -26,7 +26,7 @@ from ..core.records import USER
 from ..core.roster import shown_state
 from ..core.text import neutral, typed
 from ..errors import BadData, NotFound, Refused
-from ..mailbox.opened import OpenMailbox
+from ..mailbox.open_mailbox import OpenMailbox
 from ..store.files import small_files
 from ..store.user_state import team_records
 from . import fleet

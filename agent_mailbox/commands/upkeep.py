@@ -105,7 +105,7 @@ def _confirm_and_trust(app: App, directory: str, *, adopt: bool, yes: bool, allo
 
     The rules that a log which was brought back would allow take a second word."""
     from ..cli import widening
-    from ..mailbox.facade import Mailbox
+    from ..mailbox.mailbox import Mailbox
     from ..upkeep import adoption
     from . import confirming
 
@@ -304,7 +304,7 @@ def restore(app: App, file: str, where: str | None) -> None:
     DIR defaults as for `agent-mailbox init`. Verifies FILE first, and overwrites nothing. Prints the settings that it
     brings; `agent-mailbox backup --verify FILE` prints them before.
     """
-    from ..mailbox.facade import Mailbox
+    from ..mailbox.mailbox import Mailbox
     from ..upkeep import backup as backups
     from ..upkeep import restoring
     from . import confirming
@@ -342,11 +342,11 @@ def export(app: App, form: str, since: str | None) -> None:
     \b
     Example: agent-mailbox export --format mbox > mail.mbox
     """
-    from ..mailbox import streaming
+    from ..mailbox import mail_stream
 
     start = values.parse_since(since, app.mailbox.now())
     app.mailbox.weigh_mail()
-    mail, roster = streaming.stream(app.mailbox), app.mailbox.logs.read_roster()
+    mail, roster = mail_stream.stream(app.mailbox), app.mailbox.logs.read_roster()
     _write_parts(exporting.FORMATS[form](mail, roster, start or 0))
 
 

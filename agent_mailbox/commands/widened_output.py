@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..cli.options import App
     from ..control_plane.standing import Standing
     from ..core.control.messages import Payload
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
 
     Given = Mapping[str, Any]
 

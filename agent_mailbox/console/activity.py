@@ -41,7 +41,7 @@ class Deed(Record):
     moment: str
     body: Markup | str
     line: str
-    parts: tuple[calls.Part, ...]
+    parts: tuple[calls.CallPart, ...]
     outcome: str
     goes_on: bool
     has_failed: bool

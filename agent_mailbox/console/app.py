@@ -35,8 +35,8 @@ from starlette.staticfiles import StaticFiles
 from ..core import codec
 from ..core.text import neutral, visible
 from ..errors import MailboxError
-from ..mailbox.facade import Mailbox
-from ..mailbox.opened import random_id
+from ..mailbox.mailbox import Mailbox
+from ..mailbox.open_mailbox import random_id
 from ..space import space as spaces
 from . import actions, beside, details, presenters, sessions_page, views
 from .desk import Desk
@@ -194,7 +194,7 @@ class ConsoleApp:
             context |= details.rail_content(now, survey)
             context["broken"] = neutral(now.mailbox.logs.broken() or "")
             context["late"] = spaces.why_late(now.mailbox.logs) if now.mailbox.logs.is_shared else ""
-            context["covered"] = now.library.covered() if self.desk.prepares else None
+            context["covered"] = now.queries.covered() if self.desk.prepares else None
         session: Session = request.state.session
         if path == "/sessions":
             context |= sessions_page.describe_sessions(self.gate.sessions(), session, time.monotonic())

@@ -31,7 +31,7 @@ class Run(Record):
     text: str
 
 
-class Part(Record):
+class CallPart(Record):
     """A field of the input, or the difference that two fields make: ``label``, whether it is a diff, its text."""
 
     label: str
@@ -49,7 +49,7 @@ class Part(Record):
         return "\n".join(map(str, found))
 
 
-def parts_of_call(tool: str, given: Mapping[str, Any]) -> tuple[Part, ...]:
+def parts_of_call(tool: str, given: Mapping[str, Any]) -> tuple[CallPart, ...]:
     """Return the whole input of a call in the order it is given."""
     edits = given.get("edits")
     if tool == "MultiEdit" and isinstance(edits, list) and edits and all(map(_is_edit, edits)):
@@ -60,7 +60,7 @@ def parts_of_call(tool: str, given: Mapping[str, Any]) -> tuple[Part, ...]:
         return tuple(_edit_part(given))
     written = _WRITES.get(tool)
     return tuple(
-        Part(_escape_line(key), True, _mark_lines(NEW, value.split("\n")))
+        CallPart(_escape_line(key), True, _mark_lines(NEW, value.split("\n")))
         if key == written and isinstance(value, str)
         else _field_part(key, value)
         for key, value in given.items()
@@ -72,20 +72,20 @@ def _is_edit(given: Any) -> bool:
     return all(isinstance(text, str) for text in texts)
 
 
-def _edit_part(given: Mapping[str, Any], prefix: str = "") -> Iterator[Part]:
+def _edit_part(given: Mapping[str, Any], prefix: str = "") -> Iterator[CallPart]:
     rest = {key: value for key, value in given.items() if key not in ("old_string", "new_string")}
     yield from _field_parts(rest, prefix)
     runs = _diff_lines(given["old_string"].split("\n"), given["new_string"].split("\n"))
-    yield Part(f"{prefix}change", True, tuple(runs))
+    yield CallPart(f"{prefix}change", True, tuple(runs))
 
 
-def _field_parts(given: Mapping[str, Any], prefix: str = "") -> Iterator[Part]:
+def _field_parts(given: Mapping[str, Any], prefix: str = "") -> Iterator[CallPart]:
     return (_field_part(key, value, prefix) for key, value in given.items())
 
 
-def _field_part(key: str, value: Any, prefix: str = "") -> Part:
+def _field_part(key: str, value: Any, prefix: str = "") -> CallPart:
     text = "\n".join(map(_escape_line, value.split("\n"))) if isinstance(value, str) else pretty_json(value)
-    return Part(prefix + _escape_line(key), False, (Run("", text),))
+    return CallPart(prefix + _escape_line(key), False, (Run("", text),))
 
 
 def _diff_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[Run]:

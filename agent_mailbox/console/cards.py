@@ -42,7 +42,7 @@ class Card(Record):
     expires: int | None
     saying: CallWords
     given: str
-    call: tuple[calls.Part, ...]
+    call: tuple[calls.CallPart, ...]
     parts: tuple[tuple[str, Markup | str], ...]
     reason: str
     message_id: str

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ..core.records import Message
     from ..core.roster import Roster
-    from ..mailbox.paging import Recent
+    from ..mailbox.mail_pages import Recent
     from .tallies import Hour, HourlyMail
 
 WIDTH, HEIGHT, LEFT, FOOT = 720, 200, 46, 22

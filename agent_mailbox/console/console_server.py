@@ -23,7 +23,7 @@ import uvicorn
 
 from ..core.text import visible_text
 from ..errors import MailboxError, Refused, StorageFailed
-from ..mailbox.facade import Mailbox
+from ..mailbox.mailbox import Mailbox
 from ..store.files.small_files import make_file, read_file, replace_file
 from .app import ConsoleApp
 from .connections import TimelyConnection

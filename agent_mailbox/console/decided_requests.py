@@ -52,8 +52,8 @@ class Decided(Record):
     title: str
     what: str
     instead: str
-    asked: tuple[calls.Part, ...]
-    ran: tuple[calls.Part, ...]
+    asked: tuple[calls.CallPart, ...]
+    ran: tuple[calls.CallPart, ...]
     by: str
     reason: str
     terms: str
@@ -71,7 +71,7 @@ def view_decided(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str
     before = int(given) if given.isascii() and given.isdecimal() and len(given) < 16 else None
     problem, decided, older = "", [], 0
     try:
-        page = past_page(now.mailbox, now.library, before, PAGE, _filter_of(now.roster, params))
+        page = past_page(now.mailbox, now.queries, before, PAGE, _filter_of(now.roster, params))
         decided, older = [_describe_decision(r, now.roster, now.mailbox.now()) for r in page.shown], page.older
     except MailboxError as error:
         problem = f"{error.what}. {error.hint}"

@@ -18,7 +18,7 @@ from ..core import proofs
 from ..core.records import USER
 from ..errors import MailboxError
 from ..mailbox.channels import Channels
-from ..mailbox.facade import Mailbox
+from ..mailbox.mailbox import Mailbox
 from ..store.projection.lookup import ask_index
 from . import presenters
 from .tallies import Tallies
@@ -53,9 +53,9 @@ class Looking:
     def __init__(self, directory: str) -> None:
         self.mailbox = Mailbox(directory, prove=prove_person)
         self.requests = Requests(self.mailbox)
-        self.library = Channels(self.mailbox)
-        self.tallies = Tallies(self.library)
-        self.unread = Unread(self.mailbox, self.library)
+        self.queries = Channels(self.mailbox)
+        self.tallies = Tallies(self.queries)
+        self.unread = Unread(self.mailbox, self.queries)
 
     @property
     def roster(self) -> Roster:
@@ -64,7 +64,7 @@ class Looking:
 
     def gone_agents(self) -> set[str]:
         """Return the agents whose client's process is gone."""
-        return self.library.gone(self.roster.agents.values())
+        return self.queries.gone(self.roster.agents.values())
 
     def unread_letters(self) -> list[Item]:
         """Return the person's unread mail without control messages, which ``open_requests`` covers."""
@@ -72,7 +72,7 @@ class Looking:
 
     def receipts_of(self, ids: Iterable[str]) -> dict[str, Receipt]:
         """Return the receipts of messages by id; unknown ids are left out."""
-        messages, reads = self.library.known(ids)
+        messages, reads = self.queries.known(ids)
         return {m.id: presenters.receipt_of(m, reads, self.roster) for m in messages}
 
     def open_requests(self) -> list[ControlRequest]:
@@ -109,7 +109,7 @@ class Desk:
     def lock_for_seeking(self) -> Iterator[Looking]:
         """Lock the facade for pages that look through much, during a ``with`` block: no other page waits for them."""
         with self._locks[2]:
-            self._seeking.library.newest_alone = self._looking.library.newest_alone
+            self._seeking.queries.newest_alone = self._looking.queries.newest_alone
             yield self._seeking
 
     @contextmanager
@@ -127,7 +127,7 @@ class Desk:
     @property
     def prepares(self) -> bool:
         """Return whether the index is being built."""
-        return self._looking.library.newest_alone
+        return self._looking.queries.newest_alone
 
     def prepare_index(self, done: Callable[[bool], None]) -> None:
         """Build what ``warm_caches`` builds in a thread of its own; call ``done`` with its answer.
@@ -135,16 +135,16 @@ class Desk:
         Until then pages look through the newest mail alone. A process that ends meanwhile leaves a file that is built
         again.
         """
-        self._looking.library.newest_alone = True
+        self._looking.queries.newest_alone = True
 
         def build_index() -> None:
             built = False
             try:
-                built = Looking(self.directory).library.prepare()
+                built = Looking(self.directory).queries.prepare()
                 self.advance_cursor()
             except (MailboxError, OSError):
                 pass  # a page shows why
-            self._looking.library.newest_alone = False
+            self._looking.queries.newest_alone = False
             done(built)
 
         threading.Thread(target=build_index, name="index", daemon=True).start()
@@ -155,7 +155,7 @@ class Desk:
         with self.lock_for_reading() as now:
             control_log.of(now.mailbox)
             self.advance_cursor()
-            return now.library.prepare()
+            return now.queries.prepare()
 
     def advance_cursor(self) -> None:
         """Advance the person's cursor past read mail after many writes, so that the next page reads only news. Marks

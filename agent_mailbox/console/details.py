@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from ..core import claims, conversations, replies
+from ..core import conversations, message_reads, replies
 from ..core.address import ALL
 from ..core.dead_letters import RECIPIENT_DEAD
 from ..core.records import USER
@@ -34,9 +34,9 @@ MOST_BEFORE, MOST_AFTER = 12, 24
 
 def view_message(now: Looking, survey: Survey, message_id: str) -> dict[str, Any]:
     """Return a message, its receipts, its thread, and the possible actions."""
-    found = now.library.found(message_id)
+    found = now.queries.found(message_id)
     message, roster, clock = found.message, now.roster, now.mailbox.now()
-    chain, reads = now.library.thread(message.id)
+    chain, reads = now.queries.thread(message.id)
     lineage = roster.lineage(USER)
     asked = next((r for r in now.open_requests() if r.message_id == message.id), None)
     given_up = {m.id: why for m, why in survey.dead or ()}.get(message.id, "")
@@ -52,7 +52,7 @@ def view_message(now: Looking, survey: Survey, message_id: str) -> dict[str, Any
         **_thread_rows(message, chain, reads, roster, clock),
         "answers": _answer_targets(message, roster),
         "readers": _releasing_readers(message, reads, roster) if not found.archived else [],
-        "to_person": USER in message.recipients or claims.read_by(message, found.reads, lineage, roster),
+        "to_person": USER in message.recipients or message_reads.read_by(message, found.reads, lineage, roster),
         "is_acked": found.reads.acked(message, lineage),
         "dead": {RECIPIENT_DEAD: "its recipient died"}.get(given_up, given_up),
         "resend_to": ", ".join(forwarding.new_recipients(message, roster)),
@@ -64,7 +64,7 @@ def view_message(now: Looking, survey: Survey, message_id: str) -> dict[str, Any
 
 
 def _thread_rows(
-    message: Message, chain: list[Message], reads: claims.Reads, roster: Roster, clock: int
+    message: Message, chain: list[Message], reads: message_reads.Reads, roster: Roster, clock: int
 ) -> dict[str, Any]:
     """Return the messages of the thread before and after the opened one, as rows; ``hidden``: those further away."""
     ids = [m.id for m in chain]
@@ -108,10 +108,10 @@ def _answer_targets(message: Message, roster: Roster) -> dict[str, str]:
     return found
 
 
-def _releasing_readers(message: Message, reads: claims.Reads, roster: Roster) -> list[tuple[str, str, bool]]:
+def _releasing_readers(message: Message, reads: message_reads.Reads, roster: Roster) -> list[tuple[str, str, bool]]:
     """Return the readers who may give the message back: (id, name, whether it holds the message)."""
     return [
-        (who, presenters.party_name(who, roster), claims.is_holder(who, message, reads, roster))
+        (who, presenters.party_name(who, roster), message_reads.is_holder(who, message, reads, roster))
         for who in (read.session_id for read in reads.of(message.id))
     ]
 

@@ -94,7 +94,7 @@ def view_inbox(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
 
 def _still_owed(now: Looking, survey: Survey, unread: Collection[str]) -> list[Message]:
     """Return what the person owed at the last count, without what they answered since."""
-    messages, reads = now.library.known(message.id for message in survey.owed if message.id not in unread)
+    messages, reads = now.queries.known(message.id for message in survey.owed if message.id not in unread)
     lineage = now.roster.lineage(USER)
     return [message for message in messages if not reads.acked(message, lineage)]
 

@@ -9,7 +9,7 @@ import logging
 import threading
 
 from ..errors import MailboxError
-from ..mailbox.facade import Mailbox
+from ..mailbox.mailbox import Mailbox
 from ..upkeep import notify, waker
 
 REST = 2.0

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from ..core import codec
 from ..core.address import ALL
-from ..core.claims import Reads
 from ..core.control import message_text
 from ..core.control.messages import Answer, Ask
+from ..core.message_reads import Reads
 from ..core.records import USER
 from ..errors import MailboxError
 from ..mailbox.selection import chooses
@@ -48,7 +48,7 @@ class PageUpdater:
     def __init__(self, directory: str, templates: jinja2.Environment) -> None:
         self._looking = Looking(directory)
         self._mailbox = self._looking.mailbox
-        self._library = self._looking.library
+        self._queries = self._looking.queries
         self.templates = templates
 
     def updates_for(self, path: str, params: Mapping[str, str]) -> Callable[[Event], Iterator[tuple[str, str]]]:
@@ -110,13 +110,13 @@ class PageUpdater:
             return False
         try:
             if path == "/channel":
-                return self._library.is_in(message, chosen.address, topics.topic_of_param(params.get("topic")))
+                return self._queries.is_in(message, chosen.address, topics.topic_of_param(params.get("topic")))
             return chooses(chosen, roster)(message)
         except MailboxError:  # the page's address matches no agent, or none any more
             return False
 
     def _render_row(self, message: Message, home: str, opens: Callable[[str], str]) -> str:
-        found, reads = self._library.known([message.id])
+        found, reads = self._queries.known([message.id])
         roster = self._mailbox.logs.read_roster()
         row = presenters.message_row(message, reads if found else Reads(), roster, home=home)
         return self.templates.get_template("row.html").render(row=row, opens=opens)

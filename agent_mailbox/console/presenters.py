@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from ..core import claims, frame, reach, references
+from ..core import frame, message_reads, reach, references
 from ..core.address import ALL, is_remote, is_shown
 from ..core.control import message_text, summary
 from ..core.records import USER, Record
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from ..core.claims import Reads
+    from ..core.message_reads import Reads
     from ..core.records import Message, Read
     from ..core.roster import Roster
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
     from ..mailbox.sending import Sent
     from .receipt_words import Receipt
 
@@ -46,17 +46,13 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Channel(Record):
-    """An address as a channel, such as ``#inscription`` for ``project:inscription``, with its count of members."""
+    """An address as a channel, such as ``#inscription`` for ``project:inscription``: its count of members, its page."""
 
     address: str
     label: str
     kind: str
     members: int
-
-    @property
-    def href(self) -> str:
-        """Return the channel's page."""
-        return page_link("/channel", to=self.address)
+    href: str
 
 
 class Row(Record):
@@ -202,9 +198,13 @@ def list_channels(roster: Roster) -> list[Channel]:
     there = [agent for agent in roster.agents.values() if agent.state != DEAD]
     tags = {tag for agent in there for tag in agent.tags} | roster.roles_ever
     members = {tag: sum(tag in agent.tags for agent in there) for tag in tags}
-    found = [Channel(tag, channel_label(tag), visible(tag.partition(":")[0]), members[tag]) for tag in tags]
+    found = [_as_channel(tag, visible(tag.partition(":")[0]), members[tag]) for tag in tags]
     found.sort(key=lambda channel: (channel.kind != "project", channel.kind, channel.label))
-    return [Channel(ALL, channel_label(ALL), "everyone", len(there)), *found]
+    return [_as_channel(ALL, "everyone", len(there)), *found]
+
+
+def _as_channel(address: str, kind: str, members: int) -> Channel:
+    return Channel(address, channel_label(address), kind, members, page_link("/channel", to=address))
 
 
 def name_addresses(addresses: Iterable[str], roster: Roster) -> str:
@@ -339,7 +339,7 @@ def receipt_history(message: Message, records: list[Read], roster: Roster, now: 
             "cost": "",
         }
     ]
-    titles = claims.by_title(records)
+    titles = message_reads.by_title(records)
     for record in records:
         offered = record.event == "read" and record.nonce is not None
         what = "offered" if offered else words.get(record.event, record.event)

@@ -13,8 +13,8 @@ from ..core.records import USER, Record
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..core.claims import Reads
-    from ..core.expected_readers import Exceptions
+    from ..core.expected_readers import ReaderExceptions
+    from ..core.message_reads import Reads
     from ..core.records import Message
     from ..core.roster import Roster
 
@@ -54,7 +54,7 @@ def list_unseen(message: Message, reads: Reads, roster: Roster) -> list[tuple[st
     ]
 
 
-def _tell_exceptions(found: Exceptions, called: Callable[[str], str]) -> list[str]:
+def _tell_exceptions(found: ReaderExceptions, called: Callable[[str], str]) -> list[str]:
     agents = [who for who in found.unseen if who != USER]
     told = []
     if not (found.seen or found.offered or found.titles) and len(agents) > MOST_NAMED:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from ..core import dead_letters, inbox, obligations
 from ..core.address import DIRECT, ROLE
-from ..core.claims import readers
 from ..core.instant import MINUTE
+from ..core.message_reads import readers
 from ..core.records import USER, Record
 from ..core.roster import DEAD
 from ..errors import MailboxError
 from ..mailbox.agents import last_seen
-from ..mailbox.facade import Mailbox
-from ..mailbox.queries import Library
+from ..mailbox.mailbox import Mailbox
+from ..mailbox.queries import MailQueries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -78,7 +78,7 @@ def take_survey(mailbox: Mailbox, wants_dead: bool = False) -> Survey:
         needed = (m for m in state.messages.values() if m.id not in gone_ids and _needs_a_reader(m, roster))
         pending = tuple(m for m in needed if not readers(m, state.reads))
     elif wants_dead:
-        dead, _ = Library(mailbox).dead_letters(None)
+        dead, _ = MailQueries(mailbox).dead_letters(None)
     owed = tuple(obligations.obligations(USER, asking))
     return Survey(now, lines, owed, None if dead is None else tuple(dead), pending)
 

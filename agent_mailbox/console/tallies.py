@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ..core.records import Message
     from ..core.roster import Roster
-    from ..mailbox.paging import Browsing
+    from ..mailbox.mail_pages import MailPages
 
 MOST_READ = 2000
 """Messages that one look reads: a tenth of a second of work. An hour with more is never told apart."""
@@ -60,13 +60,13 @@ class HourlyMail(Record):
 class Tallies:
     """Keeps what was counted, for the next look."""
 
-    def __init__(self, library: Browsing) -> None:
-        self._library = library
+    def __init__(self, queries: MailPages) -> None:
+        self._queries = queries
         self._known: dict[int, Hour] = {}
 
     def take_tally(self, since: int, until: int, roster: Roster) -> HourlyMail:
         """Return the tally of the whole hours from ``since`` to ``until`` (ms)."""
-        counts = self._library.hours(since - since % HOUR, until)
+        counts = self._queries.hours(since - since % HOUR, until)
         self._known = {at: hour for at, hour in self._known.items() if until - at < LONGEST}
         for begin, end in self._to_read(counts):
             self._read_hours(begin, min(end + HOUR - 1, until), counts, roster)
@@ -95,7 +95,7 @@ class Tallies:
 
     def _read_hours(self, since: int, until: int, counts: Mapping[int, int], roster: Roster) -> None:
         by_hour: dict[int, list[Message]] = {}
-        for message in self._library.within(since, until):
+        for message in self._queries.within(since, until):
             by_hour.setdefault(message.timestamp - message.timestamp % HOUR, []).append(message)
         for at in counts:
             if since <= at <= until:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..mailbox.channels import Channels, Digest
-    from ..mailbox.facade import Mailbox
+    from ..mailbox.mailbox import Mailbox
 
 MOST_COUNTED = 100
 """Messages of a channel that are counted; more are shown as 99+."""
@@ -27,9 +27,9 @@ MOST_COUNTED = 100
 class Unread:
     """The person's marks, and the counts by them."""
 
-    def __init__(self, mailbox: Mailbox, library: Channels) -> None:
+    def __init__(self, mailbox: Mailbox, queries: Channels) -> None:
         self._mailbox = mailbox
-        self._library = library
+        self._queries = queries
         self._unkept: Marks | None = None
 
     def load_marks(self) -> Marks:
@@ -57,11 +57,11 @@ class Unread:
 
     def count_new(self, addresses: Iterable[str]) -> dict[str, int]:
         """Return how many messages of each channel are new; at most ``MOST_COUNTED``."""
-        if self._library.newest_alone:
+        if self._queries.newest_alone:
             return {}  # the index, which counts quickly, is being built
         marks = self.load_marks()
         begins = {address: marks.reached(address) for address in addresses}
-        found = self._library.newer(begins, self._mailbox.now(), MOST_COUNTED)
+        found = self._queries.newer(begins, self._mailbox.now(), MOST_COUNTED)
         return {
             address: sum(_is_new(marks, address, digest) for digest in digests) for address, digests in found.items()
         }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..core import claims
+from ..core import message_reads
 from ..core.dead_letters import RECIPIENT_DEAD
 from ..core.records import USER, Record
 from . import presenters
@@ -48,7 +48,10 @@ def view_dead(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
     return {
         "title": "Dead letters",
         "letters": [
-            (presenters.message_row(m, claims.Reads(), now.roster, now=clock, said=parents), reasons.get(why, why))
+            (
+                presenters.message_row(m, message_reads.Reads(), now.roster, now=clock, said=parents),
+                reasons.get(why, why),
+            )
             for m, why in part.shown
         ],
         "shown": part,
@@ -68,7 +71,7 @@ def _list_part(path: str, everything: Sequence[Any], params: Params) -> ListPart
 
 def describe_parents(now: Looking, messages: Iterable[Message]) -> dict[str, str]:
     """Return the parents of messages in a few words, by id."""
-    parents, _ = now.library.known(m.thread for m in messages if m.thread)
+    parents, _ = now.queries.known(m.thread for m in messages if m.thread)
     return {m.id: presenters.sender_and_title(m, now.roster) for m in parents}
 
 

@@ -15,7 +15,7 @@ from ..core.control.messages import MODES
 from ..core.records import PRIORITIES, USER
 from ..core.roster import DEAD, shown_state
 from ..errors import MailboxError, Malformed
-from ..mailbox.paging import Page, Position
+from ..mailbox.mail_pages import Page, Position
 from ..mailbox.selection import Selection, chooses
 from . import (
     activity,
@@ -94,11 +94,11 @@ def list_mail(now: Looking, path: str, params: Params) -> dict[str, Any]:
 
     def look_up_page(before: Position | None) -> Page:
         if path == "/channel":
-            return now.library.channel(chosen.address, before, PAGE, topic)
-        return now.library.page(chosen, before, PAGE)
+            return now.queries.channel(chosen.address, before, PAGE, topic)
+        return now.queries.page(chosen, before, PAGE)
 
     before = _parse_place(params.get("before", ""))
-    if before is None and now.library.page(Selection(since=dated_later(now)), None, 1).messages:
+    if before is None and now.queries.page(Selection(since=dated_later(now)), None, 1).messages:
         # A line of another year would stand below all news, for years.
         if any(m.timestamp >= dated_later(now) for m in look_up_page(None).messages):
             rest = {key: value for key, value in params.items() if key != "open"}
@@ -136,7 +136,7 @@ def dated_later(now: Looking) -> int:
 
 def _just_after(now: Looking, chosen: Selection, message_id: str, listed: Collection[str]) -> Position | None:
     """Return the position behind an opened message that the list has but its newest page has not."""
-    found, _ = now.library.known([message_id] if message_id not in listed else [])
+    found, _ = now.queries.known([message_id] if message_id not in listed else [])
     belongs = chooses(chosen, now.roster)
     return next((Position(m.timestamp + 1, "") for m in found if belongs(m)), None)
 
@@ -176,7 +176,7 @@ def channel_list(now: Looking, *_: object) -> dict[str, Any]:
     """Return all channels: the new mail in each, and its last message."""
     channels, clock = presenters.list_channels(now.roster), now.mailbox.now()
     addresses = [channel.address for channel in channels[:MOST]]
-    new, last = now.unread.count_new(addresses), now.library.newer(dict.fromkeys(addresses, -1), clock, 1)
+    new, last = now.unread.count_new(addresses), now.queries.newer(dict.fromkeys(addresses, -1), clock, 1)
     listed = []
     for channel in channels[:MOST]:
         newest = next(iter(last.get(channel.address, ())), None)
@@ -198,7 +198,7 @@ def view_channel(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     members = [(presenters.party_name(i, roster), state, agent_rows.SIGNS[state], i) for i, state in states.items()]
     rows = list_mail(now, "/channel", params)
     topic = topics.topic_of_param(params.get("topic"))
-    newest = now.library.newest(address)
+    newest = now.queries.newest(address)
     new = now.unread.new_ids(address, newest)
     listed = topics.list_topics(address, newest, new, topic)
     shown = next((one for one in listed if one.is_chosen), None)
@@ -224,7 +224,7 @@ def view_direct(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     who = roster.find(params.get("with", ""))
     rows = list_mail(now, "/direct", {**params, "with": who.session_id})
     asked = next((row for row in reversed(rows["rows"]) if row.asks and not row.is_person), None)
-    state = shown_state(who, now.library.gone([who]))
+    state = shown_state(who, now.queries.gone([who]))
     return {
         "title": presenters.party_name(who.session_id, roster),
         "who": who,
@@ -289,7 +289,7 @@ def view_timeline(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
         "title": "Timeline",
         "hours": hours,
         "choices": HOURS,
-        **charts.chart_shapes(tally, now.library.stretch(since, MOST_TIMED), now.roster, since, clock),
+        **charts.chart_shapes(tally, now.queries.stretch(since, MOST_TIMED), now.roster, since, clock),
     }
 
 

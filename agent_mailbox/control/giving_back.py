@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..control_plane import task_reports
-from ..core import claims, codec, obligations
+from ..core import codec, message_reads, obligations
 from ..core.control import messages
 from ..core.records import Read
 from ..errors import MailboxError
@@ -21,7 +21,7 @@ from .tasking import Tasking
 if TYPE_CHECKING:
     from ..core.inbox import InboxState
     from ..core.records import Message
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
     from ..space.order.ordered_log import OrderedLog
     from ..store.log.log import HeldLog
     from .task_views import TaskView
@@ -73,6 +73,6 @@ class GivingBack:
 
 def _is_held(me: str, message: Message, state: InboxState, owed: set[str]) -> bool:
     """Return whether that is role mail of the session's which it has yet to settle, or was not seen to see."""
-    if not claims.is_holder(me, message, state.reads, state.roster):
+    if not message_reads.is_holder(me, message, state.reads, state.roster):
         return False
     return message.id in owed or any(read.session_id == me for read in state.reads.missed(message))

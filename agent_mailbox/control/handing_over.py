@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..core.records import Message
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
     from ..mailbox.sending import Sent
     from ..space.order.ordered_log import OrderedLog
     from ..store.log.log import HeldLog

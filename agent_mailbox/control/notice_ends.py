@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..core.control.standing_notices import N, StandingNotices
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
 
 
 def end_notice(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..control_plane.standing import Standing
     from ..core.control.messages import Payload
     from ..core.roster import Roster
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
     from ..mailbox.sending import Sent
 
 

@@ -12,7 +12,7 @@ from ..core.control import message_text, state
 from ..core.control.messages import Answer, ShutdownApproved, ShutdownRejected
 from ..core.control.state import ControlState
 from ..core.records import Record
-from ..mailbox.paging import Position
+from ..mailbox.mail_pages import Position
 from ..mailbox.selection import Selection
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..core.control.control_requests import ControlRequest
     from ..core.records import Message
     from ..mailbox.channels import Channels
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
 
     Wanted = Callable[[ControlRequest], bool]
 
@@ -46,11 +46,11 @@ def instant_of(request: ControlRequest) -> int:
     return request.asked if request.decided is None else request.decided
 
 
-def past_page(box: OpenMailbox, library: Channels, before: int | None, limit: int, wanted: Wanted) -> PastPage:
+def past_page(box: OpenMailbox, queries: Channels, before: int | None, limit: int, wanted: Wanted) -> PastPage:
     """Return the newest ``limit`` wanted requests that were decided before an instant (ms), and all of the last's."""
     live = control_log.of(box).requests
     done = [r for r in live.values() if not r.is_open and wanted(r) and (before is None or instant_of(r) < before)]
-    archived, reached = _look_through_archive(library, box, before, limit, lambda r: r.id not in live and wanted(r))
+    archived, reached = _look_through_archive(queries, box, before, limit, lambda r: r.id not in live and wanted(r))
     done = [request for request in (*done, *archived) if instant_of(request) >= reached]
     done.sort(key=lambda request: (instant_of(request), request.place), reverse=True)
     last = instant_of(done[limit - 1]) if len(done) > limit else reached
@@ -59,15 +59,15 @@ def past_page(box: OpenMailbox, library: Channels, before: int | None, limit: in
 
 
 def _look_through_archive(
-    library: Channels, box: OpenMailbox, before: int | None, limit: int, wanted: Wanted
+    queries: Channels, box: OpenMailbox, before: int | None, limit: int, wanted: Wanted
 ) -> tuple[list[ControlRequest], int]:
     """Return archived requests, and the instant (ms) down to which they are complete; 0: there are no others."""
     found: dict[str, ControlRequest] = {}
     reached, looked = before, 0
-    while not library.newest_alone:
-        answers, reached = _answers_before(library, reached)
+    while not queries.newest_alone:
+        answers, reached = _answers_before(queries, reached)
         looked += len(answers)
-        for request in _decided_by(library, box, answers):
+        for request in _decided_by(queries, box, answers):
             if wanted(request):
                 found[request.id] = request
         if not reached or len(found) > limit or looked >= MOST_LOOKED:
@@ -75,21 +75,21 @@ def _look_through_archive(
     return [], 0
 
 
-def _answers_before(library: Channels, before: int | None) -> tuple[list[Message], int]:
+def _answers_before(queries: Channels, before: int | None) -> tuple[list[Message], int]:
     """Return answers, newest first, and the instant (ms) down to which they are complete; 0: there are no others."""
     place = None if before is None else Position(before, "")
-    pages = [library.page(Selection(query=word, kind="control"), place, STEP) for word in _WORDS]
+    pages = [queries.page(Selection(query=word, kind="control"), place, STEP) for word in _WORDS]
     reached = max((page.before.timestamp for page in pages if page.before is not None), default=0)
     found = {m.id: m for page in pages for m in page.messages if m.timestamp >= reached}
     answers = [m for m in found.values() if isinstance(message_text.parse(m.content), _ANSWERS)]
     return sorted(answers, key=lambda m: m.timestamp, reverse=True), reached
 
 
-def _decided_by(library: Channels, box: OpenMailbox, answers: list[Message]) -> Iterator[ControlRequest]:
+def _decided_by(queries: Channels, box: OpenMailbox, answers: list[Message]) -> Iterator[ControlRequest]:
     """Yield the request that each answer decided."""
     roster = box.logs.read_roster()
     for answer in answers:
-        chain, _ = library.thread(answer.id)
+        chain, _ = queries.thread(answer.id)
         chain.sort(key=lambda message: (not state.opens(message.content), message.timestamp))
         requests = ControlState(roster, chain).requests.values()
         yield from (request for request in requests if request.answer_id == answer.id)

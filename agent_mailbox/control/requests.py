@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ..core.control.control_requests import ControlRequest
     from ..core.control.messages import Payload
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
 
 GRACE = 0.5
 """Seconds to wait for a lock at a time-out, to append the decision that follows from it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import subprocess
 
 from ..core.control.state import SHUT_DOWN
-from ..mailbox.opened import OpenMailbox
+from ..mailbox.open_mailbox import OpenMailbox
 from ..mailbox.registry import Registry
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..core.control.messages import Payload
     from ..core.control.state import ControlState
     from ..core.control.verdicts import Verdict
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
     from ..mailbox.sending import Sent
 
 MIN_PREFIX = 4

@@ -15,7 +15,7 @@ from ..store.user_state import creation, project_paths
 from .leasing import Leasing
 
 if TYPE_CHECKING:
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
     from .task_views import TaskView
 
 MINUTES = 240

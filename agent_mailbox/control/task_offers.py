@@ -15,7 +15,7 @@ from .task_views import TaskViews
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
     from .task_views import TaskView
 
 _TOLD, _WOKEN = ".told-", ".woken-"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..core.control.state import ControlState
     from ..core.control.verdicts import Verdict
     from ..core.records import Message
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
 
 LIST = "`agent-mailbox task list` lists them"
 

@@ -18,7 +18,7 @@ from ..core.control.watches import TASK
 from ..core.records import USER, Read
 from ..core.text import typed
 from ..errors import Malformed, NotFound, Refused
-from ..mailbox.opened import random_id
+from ..mailbox.open_mailbox import random_id
 from ..store.files import system
 from ..store.files.board import TASKS, Board
 from ..store.files.watched import Watched
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..core.control.messages import Payload
     from ..core.control.state import ControlState
     from ..core.records import Message
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
     from ..space.order.ordered_log import OrderedLog
     from ..store.log.log import HeldLog
 

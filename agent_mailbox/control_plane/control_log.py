@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..core.control.verdicts import Verdict
     from ..core.records import Message
     from ..core.roster import Roster
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
     from ..store.archive.archive import Archive
     from ..store.log.logs import Logs
     from ..store.log.proof_view import ProofView

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..core.control.verdicts import Verdict
     from ..core.inbox import Item
     from ..core.records import Message
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
 
     Send = Callable[[Draft], object]
 

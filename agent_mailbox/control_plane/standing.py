@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..core.control.standing_orders import StandingOrders
     from ..core.control.state import ControlState
     from ..core.roster import Agent
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
 
 
 class Standing(Record):

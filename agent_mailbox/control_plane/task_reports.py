@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ..core.control.task import Task
     from ..core.roster import Roster
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
 
 
 def hearer(task: Task, holder: str, roster: Roster) -> str:

@@ -22,7 +22,7 @@ from . import control_log
 
 if TYPE_CHECKING:
     from ..core.control.watches import AgentWatch
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
 
 
 def live(desk: OpenMailbox) -> list[AgentWatch]:

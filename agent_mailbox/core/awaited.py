@@ -6,7 +6,7 @@ Belongs here: who still owes what to it. ``obligations`` has the reader's side. 
 
 from __future__ import annotations
 
-from . import claims, obligations
+from . import message_reads, obligations
 from .address import BROADCAST, DIRECT, ROLE, is_remote
 from .reach import find_bearers
 from .records import Record
@@ -55,11 +55,15 @@ def owing(message: Message, state: InboxState, repliers: Collection[str], now: i
             and not any(one in repliers for one in lineage)
         )
 
-    for reader in claims.readers(message, state.reads):
+    for reader in message_reads.readers(message, state.reads):
         found.update(dict.fromkeys(filter(owes, roster.heirs(reader)), True))
     if not state.expired(message, now):
         for who in _unread(message, state):
-            if who not in found and owes(who) and not claims.read_by(message, state.reads, roster.lineage(who), roster):
+            if (
+                who not in found
+                and owes(who)
+                and not message_reads.read_by(message, state.reads, roster.lineage(who), roster)
+            ):
                 found[who] = False
     return [Owing(who, has_read) for who, has_read in found.items()]
 
@@ -76,8 +80,8 @@ def _unread(message: Message, state: InboxState) -> Iterator[str]:
             yield from _direct(stored, roster)
         elif mode != ROLE:
             yield from _others(message, stored, roster)
-        elif claims.holder(message, state.reads, roster, stored) is None:
-            claim = claims.claimer(message, state.reads, roster, stored)
+        elif message_reads.holder(message, state.reads, roster, stored) is None:
+            claim = message_reads.claimer(message, state.reads, roster, stored)
             yield claim.session_id if claim is not None else stored
 
 
@@ -99,16 +103,17 @@ def waits_for_nobody(message: Message, state: InboxState, now: int) -> bool:
     return not state.expired(message, now) and bool(lonely_addresses(message, state.reads, state.roster))
 
 
-def lonely_addresses(message: Message, reads: claims.Reads, roster: Roster) -> list[str]:
+def lonely_addresses(message: Message, reads: message_reads.Reads, roster: Roster) -> list[str]:
     """Return the addresses through which nobody took the message, and that mean nobody now."""
-    takers = claims.takers(message, reads)
+    takers = message_reads.takers(message, reads)
     if message.read_by or (takers and len(message.recipients) == 1):
         return []
     ways = {read.via for read in reads.standing(message.id, takers)}
     return [
         stored
         for stored in message.recipients
-        if not reaches(stored, message, roster) and not any(claims.is_taken(stored, way, message) for way in ways)
+        if not reaches(stored, message, roster)
+        and not any(message_reads.is_taken(stored, way, message) for way in ways)
     ]
 
 

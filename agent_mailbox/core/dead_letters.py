@@ -6,7 +6,7 @@ Belongs here: which mail that is, why, and who is to be told. Everything is a fu
 
 from __future__ import annotations
 
-from . import claims, inbox, obligations, proofs
+from . import inbox, message_reads, obligations, proofs
 from .address import DIRECT, route
 from .instant import HOUR
 from .records import USER, Message
@@ -30,7 +30,7 @@ def dead_reason(message: Message, state: InboxState, now: int) -> str | None:
     """
     if message.when is not None and inbox.is_idle_notice(message):
         return None
-    if claims.takers(message, state.reads):
+    if message_reads.takers(message, state.reads):
         return None
     if state.expired(message, now):
         return EXPIRED
@@ -87,7 +87,9 @@ def _letters(state: InboxState, now: int, wanted: Callable[[Message], bool]) -> 
     replies = obligations.repliers(state)
     for message in filter(wanted, state.messages.values()):
         reason = dead_reason(message, state, now)
-        if reason is not None and replies.get(message.id, frozenset()).isdisjoint(claims.readers(message, state.reads)):
+        if reason is not None and replies.get(message.id, frozenset()).isdisjoint(
+            message_reads.readers(message, state.reads)
+        ):
             yield message, reason
 
 

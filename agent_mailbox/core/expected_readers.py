@@ -6,7 +6,7 @@ the moment of sending; this is asked later. The roster keeps present tags alone,
 
 from __future__ import annotations
 
-from . import claims, inbox
+from . import inbox, message_reads
 from .address import ALL, BROADCAST, DIRECT, ROLE, swarm_of
 from .reach import find_bearers
 from .records import USER, Record
@@ -16,15 +16,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .claims import Reads
+    from .message_reads import Reads
     from .records import Message
     from .roster import Agent, Roster
 
-_STAGES = (claims.OFFERED, claims.TITLE_SEEN, claims.READ, claims.SEEN, claims.ACKED)
-_HAS_SEEN = (claims.READ, claims.SEEN, claims.ACKED)
+_STAGES = (message_reads.OFFERED, message_reads.TITLE_SEEN, message_reads.READ, message_reads.SEEN, message_reads.ACKED)
+_HAS_SEEN = (message_reads.READ, message_reads.SEEN, message_reads.ACKED)
 
 
-class Exceptions(Record):
+class ReaderExceptions(Record):
     """The sessions that have not seen a message. ``rivals``: a role and its holders, of whom one is to see it, and none
     has. ``offered``: they were shown it, without a sign yet that they saw it. ``titles``: they saw its title alone.
     ``ended``: they died before they saw it. ``seen``: all that have."""
@@ -42,13 +42,13 @@ class Exceptions(Record):
         return not (self.unseen or self.rivals or self.offered or self.titles or self.ended)
 
 
-def find_exceptions(message: Message, reads: Reads, roster: Roster) -> Exceptions:
+def find_exceptions(message: Message, reads: Reads, roster: Roster) -> ReaderExceptions:
     """Return who has not seen a message that it was for when it was sent."""
     expected, roles = _find_expected(message, roster)
     stages = {who: _stage_of(who, message, reads, roster) for who in expected}
     rivals = []
     for role, holders in roles.items():
-        taker = claims.holder(message, reads, roster, role) or _claimer(message, reads, roster, role)
+        taker = message_reads.holder(message, reads, roster, role) or _claimer(message, reads, roster, role)
         if taker is not None:
             stages[taker] = _stage_of(taker, message, reads, roster)
         elif stages.keys().isdisjoint(holders):
@@ -57,13 +57,13 @@ def find_exceptions(message: Message, reads: Reads, roster: Roster) -> Exception
     dead = {who for who in waits if roster.state(who) == DEAD}
     seen = [who for who, stage in stages.items() if stage in _HAS_SEEN]
     known = {old for who in seen for old in roster.lineage(who)}
-    others = [who for who in claims.readers(message, reads) if who not in known and who not in stages]
+    others = [who for who in message_reads.readers(message, reads) if who not in known and who not in stages]
     seen += [who for who in others if _stage_of(who, message, reads, roster) in _HAS_SEEN]
-    return Exceptions(
+    return ReaderExceptions(
         unseen=tuple(who for who in waits if who not in dead),
         rivals=tuple(rivals),
-        offered=tuple(who for who, stage in stages.items() if stage == claims.OFFERED),
-        titles=tuple(who for who, stage in stages.items() if stage == claims.TITLE_SEEN),
+        offered=tuple(who for who, stage in stages.items() if stage == message_reads.OFFERED),
+        titles=tuple(who for who, stage in stages.items() if stage == message_reads.TITLE_SEEN),
         ended=tuple(who for who in waits if who in dead),
         seen=tuple(seen),
     )
@@ -113,14 +113,14 @@ def _lived(agent: Agent, at: int) -> bool:
 
 
 def _claimer(message: Message, reads: Reads, roster: Roster, role: str) -> str | None:
-    claim = claims.claimer(message, reads, roster, role)
+    claim = message_reads.claimer(message, reads, roster, role)
     return None if claim is None else claim.session_id
 
 
 def _stage_of(who: str, message: Message, reads: Reads, roster: Roster) -> str | None:
     """Return how far an agent came with a message, or one that it continues; None if it does not count as read."""
     lineage = roster.lineage(who)
-    if not claims.read_by(message, reads, lineage, roster):
+    if not message_reads.read_by(message, reads, lineage, roster):
         return None
-    stages = dict.fromkeys(message.read_by, claims.READ) | reads.stages(message.id)
+    stages = dict.fromkeys(message.read_by, message_reads.READ) | reads.stages(message.id)
     return max((stages[one] for one in lineage if one in stages), key=_STAGES.index)

@@ -9,10 +9,10 @@ it expires at 13:00 next day.
 
 from __future__ import annotations
 
-from . import claims, codec
+from . import codec, message_reads
 from .address import DIRECT, Reader, route, when_shown
-from .claims import Reads
 from .instant import HOUR
+from .message_reads import Reads
 from .records import NOW, USER, Message, Read, Record
 from .roster import Roster
 
@@ -31,7 +31,7 @@ def _never(_: str) -> int:
 class InboxState(Record):
     """The folded logs: messages in log order (first of each id), reads, roster, hours to live per mode.
 
-    ``sign`` gives the last sign of a session's life (``claims.lapsed``).
+    ``sign`` gives the last sign of a session's life (``message_reads.lapsed``).
     """
 
     messages: Mapping[str, Message]
@@ -81,11 +81,11 @@ def item_for(message: Message, reader: Reader, state: InboxState, now: int) -> I
     if message.sender == reader.session_id:
         return None
     way = route(message.recipients, reader, message.bare)
-    if way is None or claims.read_by(message, state.reads, reader.lineage, state.roster):
+    if way is None or message_reads.read_by(message, state.reads, reader.lineage, state.roster):
         return None
     if message.type not in _USUAL and is_on_board(message, way.mode):
         return None
-    if way.claims and claims.holder(message, state.reads, state.roster, way.via) is not None:
+    if way.claims and message_reads.holder(message, state.reads, state.roster, way.via) is not None:
         way = _another_way(message, reader, state) if message.bare else None
         if way is None:
             return None
@@ -93,7 +93,7 @@ def item_for(message: Message, reader: Reader, state: InboxState, now: int) -> I
     deadline = expires_at(message, state.roster, state.ttls)
     if deadline is not None and now >= deadline:
         return None
-    before = tuple(claims.readers(message, state.reads))
+    before = tuple(message_reads.readers(message, state.reads))
     muted = bool(reader.muted) and _is_muted(message, reader, state.roster)
     withheld = claimed is not None and _is_withheld(claimed, message, reader, state, now)
     return Item(message, way.mode, way.via, way.claims, deadline, before, muted, "", claimed, withheld)
@@ -103,7 +103,7 @@ def _another_way(message: Message, reader: Reader, state: InboxState) -> Route |
     """Return the way to a part of role mail that nobody holds: each bare word among its recipients is held apart."""
     ways = (route((address,), reader, message.bare) for address in message.recipients)
     return next(
-        (way for way in ways if way and claims.holder(message, state.reads, state.roster, way.via) is None), None
+        (way for way in ways if way and message_reads.holder(message, state.reads, state.roster, way.via) is None), None
     )
 
 
@@ -169,8 +169,8 @@ def _is_withheld(claim: Read, message: Message, reader: Reader, state: InboxStat
     if claim.session_id == reader.session_id:
         return False
     if claim.session_id in reader.lineage:
-        return state.sign(claim.session_id) == claims.DELIVERING
-    return not claims.lapsed(claim, message, state.reads, state.roster, state.sign, now)
+        return state.sign(claim.session_id) == message_reads.DELIVERING
+    return not message_reads.lapsed(claim, message, state.reads, state.roster, state.sign, now)
 
 
 def _is_muted(message: Message, reader: Reader, roster: Roster) -> bool:

@@ -6,7 +6,7 @@ Belongs here: obligations, requests without an answer, mail that a death gives b
 
 from __future__ import annotations
 
-from . import claims, proofs
+from . import message_reads, proofs
 from .records import USER
 from .roster import DEAD
 
@@ -54,7 +54,7 @@ def unanswered(session_id: str, state: InboxState) -> list[Message]:
     return [
         m
         for m in asked
-        if not state.reads.acked(m, claims.readers(m, state.reads))
+        if not state.reads.acked(m, message_reads.readers(m, state.reads))
         and replies.get(m.id, frozenset()) <= frozenset(lineage)
     ]
 
@@ -86,7 +86,7 @@ def owed_on_death(session_id: str, state: InboxState) -> list[str]:
     owed = {
         m.id
         for m in (() if state.roster.heirs(session_id) else obligations(session_id, state))
-        if claims.is_holder(session_id, m, state.reads, state.roster) and not state.reads.acked(m, line)
+        if message_reads.is_holder(session_id, m, state.reads, state.roster) and not state.reads.acked(m, line)
     }
     owed.update(i for i, m in state.messages.items() if any(r.session_id == session_id for r in state.reads.missed(m)))
     replies = repliers(state)

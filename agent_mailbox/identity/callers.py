@@ -1,8 +1,8 @@
 """The caller of a command: the session whose process this is, whatever the command says.
 
 Belongs here: the four cases. A *session*: a client's process is above this one, and its hooks recorded it
-(``HostRecords``). The *person*: a terminal of its own, no client above it. A *program*: anything else; it writes mail,
-and decides nothing. The console makes its own proof.
+(``ProcessRecords``). The *person*: a terminal of its own, no client above it. A *program*: anything else; it writes
+mail, and decides nothing. The console makes its own proof.
 
 ``cli`` says which command asks for what.
 """
@@ -14,7 +14,7 @@ from ..core.records import USER, Record
 from ..errors import NOT_YOU, Refused
 from ..store.files import paths, system
 from ..store.user_state import processes
-from ..store.user_state.processes import SERVED, HostRecords
+from ..store.user_state.processes import SERVED, ProcessRecords
 from . import client_variables
 from .client_processes import is_client
 
@@ -101,7 +101,7 @@ def caller_of(environ: Mapping[str, str], *, latest: bool = False) -> Caller:
 
     ``latest``: of a client's sessions the latest counts, whatever an environment names: this process began before it.
     """
-    hosts = HostRecords(paths.state_directory(environ))
+    hosts = ProcessRecords(paths.state_directory(environ))
     line: list[Process] = []
     for process in processes.line(system.getpid()):
         if line:
@@ -119,7 +119,7 @@ def caller_of(environ: Mapping[str, str], *, latest: bool = False) -> Caller:
 
 def is_hosted(session_id: str, environ: Mapping[str, str]) -> bool:
     """Return whether a client's process is recorded as the session's."""
-    return bool(HostRecords(paths.state_directory(environ)).hosting(session_id))
+    return bool(ProcessRecords(paths.state_directory(environ)).hosting(session_id))
 
 
 def _picking_environment(child: Process, host: Host | None, environ: Mapping[str, str]) -> Mapping[str, str]:

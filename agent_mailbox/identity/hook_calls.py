@@ -13,7 +13,7 @@ from ..core import proofs
 from ..errors import NOT_YOU, Refused, StorageFailed
 from ..store.files import paths, system
 from ..store.user_state import processes
-from ..store.user_state.processes import PIPE, SERVED, SOCKET, HostRecords
+from ..store.user_state.processes import PIPE, SERVED, SOCKET, ProcessRecords
 from . import client_variables
 from .client_processes import is_client, is_launcher, is_service
 
@@ -41,7 +41,7 @@ def prove_call(
     line = processes.line(system.getpid())
     if next(line, None) is None:
         return _by_environment(session_id, environ)
-    hosts = HostRecords(paths.state_directory(environ))
+    hosts = ProcessRecords(paths.state_directory(environ))
     maker = maker_of(INPUT) if told else None
     passed: list[Process] = []
     for process in line:  # mostly up to the nearest client
@@ -73,7 +73,7 @@ def prove_call(
 def root_session(session_id: str, environ: Mapping[str, str]) -> str:
     """Return the session to which a subagent belongs, from the one that started it: that one, if the calling client
     hosts it. Else it is a subagent itself, and the client's latest session is meant."""
-    hosts = HostRecords(paths.state_directory(environ))
+    hosts = ProcessRecords(paths.state_directory(environ))
     found = next(filter(None, map(hosts.of, processes.line(system.getpid()))), None)
     return session_id if found is None or session_id in found.sessions else found.sessions[0]
 
@@ -81,7 +81,7 @@ def root_session(session_id: str, environ: Mapping[str, str]) -> str:
 def prove_shared(session_id: str, proven_id: str, environ: Mapping[str, str]) -> Proof | None:
     """Return what a hook call, which proves one session, proves of another: that the same process hosts it, as after
     ``/clear``."""
-    hosts = HostRecords(paths.state_directory(environ))
+    hosts = ProcessRecords(paths.state_directory(environ))
     are_one = any(session_id in host.sessions and hosts.is_living(host) for host in hosts.hosting(proven_id))
     return proofs.of_session(session_id) if are_one else None
 
@@ -91,7 +91,7 @@ def is_started_with(name: str, environ: Mapping[str, str]) -> bool:
 
     Then the person said so. A client's settings, and an agent's command, change the hook's environment alone.
     """
-    hosts = HostRecords(paths.state_directory(environ))
+    hosts = ProcessRecords(paths.state_directory(environ))
     above = [*processes.line(system.getpid())][1:]
     clients = [process for process in above if hosts.of(process) is not None or is_client(process)]
     if len(clients) != 1:
@@ -99,7 +99,7 @@ def is_started_with(name: str, environ: Mapping[str, str]) -> bool:
     return (processes.variables(clients[0].pid) or {}).get(name) == environ.get(name)
 
 
-def _of_a_stranger(session_id: str, above: list[Process], maker: int | None, hosts: HostRecords) -> Proof | None:
+def _of_a_stranger(session_id: str, above: list[Process], maker: int | None, hosts: ProcessRecords) -> Proof | None:
     """Return what a call from an unknown program proves. It is a client if it made the socket; it gets only sessions
     without a host on record."""
     known = hosts.hosting(session_id)
@@ -122,7 +122,7 @@ def _is_asked_by_agent(session_id: str, environ: Mapping[str, str]) -> bool:
 
 
 def _may_host(
-    session_id: str, process: Process, hosts: HostRecords, environ: Mapping[str, str], *, is_nested: bool
+    session_id: str, process: Process, hosts: ProcessRecords, environ: Mapping[str, str], *, is_nested: bool
 ) -> bool:
     """Return whether the client may come to host the session. A nested client may have new ones alone: else an agent
     that starts one could be any session. Raises ``Refused`` if a living client hosts it."""
@@ -132,7 +132,7 @@ def _may_host(
     return not (is_nested and (others or _is_noted(session_id, environ)))
 
 
-def _is_known(session_id: str, hosts: HostRecords, environ: Mapping[str, str]) -> bool:
+def _is_known(session_id: str, hosts: ProcessRecords, environ: Mapping[str, str]) -> bool:
     """Return whether the session was seen before, by a process of whichever client."""
     return _is_noted(session_id, environ) or bool(hosts.hosting(session_id))
 
@@ -141,7 +141,7 @@ def _is_noted(session_id: str, environ: Mapping[str, str]) -> bool:
     return system.exists(system.join(paths.state_directory(environ), "sessions", session_id))
 
 
-def _record_host(hosts: HostRecords, process: Process, session_id: str, how: str, *, begins: bool) -> Proof | None:
+def _record_host(hosts: ProcessRecords, process: Process, session_id: str, how: str, *, begins: bool) -> Proof | None:
     """Record it; on failure nothing is proven, and the hook goes on."""
     try:
         hosts.record(process, session_id, how, first=begins)

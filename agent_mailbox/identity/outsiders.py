@@ -13,13 +13,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..store.user_state.processes import Host, HostRecords, Process
+    from ..store.user_state.processes import Host, Process, ProcessRecords
 
 
 UNSEEN = "its ancestors cannot be read"
 
 
-def why_elsewhere(environ: Mapping[str, str], hosts: HostRecords) -> str | tuple[Process, Host | None]:
+def why_elsewhere(environ: Mapping[str, str], hosts: ProcessRecords) -> str | tuple[Process, Host | None]:
     """Return what keeps the caller from being the person where there is no ``/proc``, or the client's process above it.
 
     ``ps`` tells the ancestors. If it does not either, no variable does: each caller chooses its own.
@@ -38,7 +38,7 @@ def why_elsewhere(environ: Mapping[str, str], hosts: HostRecords) -> str | tuple
     return marked or ("" if above and above[0].terminal else "it has no terminal")
 
 
-def below_no_client(line: Sequence[Process], hosts: HostRecords) -> str:
+def below_no_client(line: Sequence[Process], hosts: ProcessRecords) -> str:
     """Return what keeps the caller from being the person, by its ancestors, none of which is a client."""
     if any(_is_hidden(host, hosts) for host in hosts.all()):
         return "a client of this user runs where its processes cannot be seen from here"
@@ -53,6 +53,6 @@ def below_no_client(line: Sequence[Process], hosts: HostRecords) -> str:
     return why
 
 
-def _is_hidden(host: Host, hosts: HostRecords) -> bool:
+def _is_hidden(host: Host, hosts: ProcessRecords) -> bool:
     """Return whether the client runs in this boot, in another namespace: it may be above this process, unseen."""
     return host.here != hosts.here and hosts.is_living(host)

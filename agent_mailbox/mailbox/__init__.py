@@ -5,12 +5,12 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .facade import Mailbox as Mailbox
+    from .mailbox import Mailbox as Mailbox
 
 
 def __getattr__(name: str) -> object:
     if name == "Mailbox":
-        from .facade import Mailbox
+        from .mailbox import Mailbox
 
         return Mailbox
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

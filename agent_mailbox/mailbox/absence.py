@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 
 from ..core import codec
-from ..core.claims import Reads
+from ..core.message_reads import Reads
 from ..core.records import Message, Read, RosterEvent
 from ..core.roster import ALIVE, CLIENT_ENDED, FROZEN
 from ..core.roster_changes import Decision
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..core.roster import Roster
     from ..space.order.ordered_log import OrderedLog
     from ..store.log.log import HeldLog
-    from .opened import OpenMailbox
+    from .open_mailbox import OpenMailbox
 
 SETTLES = 600_000
 """Milliseconds for which the hook at a session's end may still look at the transcript, for what the session saw."""

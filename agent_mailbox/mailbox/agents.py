@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..core.roster import Agent
-    from .opened import OpenMailbox
+    from .open_mailbox import OpenMailbox
 
 
 def every(desk: OpenMailbox, state: str | None = None) -> list[tuple[Agent, int]]:

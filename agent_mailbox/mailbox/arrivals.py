@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ..core.reach import Arrival, Reach
     from ..core.roster import Roster
-    from .opened import OpenMailbox
+    from .open_mailbox import OpenMailbox
 
 _FEW = 8
 """Sessions up to which each one's file is tried: listing a directory costs as much."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core import claims, conversations, threads
+from ..core import conversations, message_reads, threads
 from ..core.records import Record
 from ..errors import MailboxError
-from .paging import Browsing, Older, Page, Position
+from .mail_pages import MailPages, Older, Page, Position
 from .selection import parties
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ class Digest(Record):
     topic: str
 
 
-class Channels(Browsing):
-    """The library, with channels as conversations."""
+class Channels(MailPages):
+    """The queries, with channels as conversations."""
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
@@ -64,7 +64,7 @@ class Channels(Browsing):
             replies = {m.id: count for m in shown if (count := view.replies(m.id))}
             first = shown[0] if len(found) > limit else next(iter(view.chosen(direct[-1:], bool, 1)), None)
             on = Position(first.timestamp, first.id) if first is not None and (more or len(found) > limit) else None
-            return Page(shown, claims.Reads(view.records(shown)), replies, on)
+            return Page(shown, message_reads.Reads(view.records(shown)), replies, on)
 
         return self._ask(answer) or self._scanned(address, before, limit, topic, roster)
 

@@ -5,18 +5,18 @@ session that perhaps did not see it. It is derived, and saves a search of the re
 ``core.inbox`` decides what is unread; ``store.polling.poll`` finds it without reading everything.
 
 Role mail goes to one holder, and no lock that others need is held while output is written. So it is claimed first,
-under the reads' lock (``core.claims``):
+under the reads' lock (``core.message_reads``):
 
 - Two holders at once: the second finds the first one's claim under the lock, and leaves that mail.
 - Killed behind the claim: the mail is shown to the claimer again, or to another once the claim has lapsed.
 - The claimer comes back while another takes over a lapsed claim: both look under the reads' lock. The claimer holds its
-  delivery lock from its look to its record, which keeps its claims (``claims.DELIVERING``).
+  delivery lock from its look to its record, which keeps its claims (``message_reads.DELIVERING``).
 """
 
 from __future__ import annotations
 
-from ..core import claims, codec, inbox, proofs
-from ..core.claims import Reads
+from ..core import codec, inbox, message_reads, proofs
+from ..core.message_reads import Reads
 from ..core.records import IDLE, NOW, TURN, USER, Read, Record
 from ..core.roster import ALIVE, DEAD
 from ..errors import Busy, StorageFailed
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..space.order.ordered_log import OrderedLog
     from ..store.log.log import HeldLog
     from ..store.log.logs import Logs
-    from .opened import OpenMailbox
+    from .open_mailbox import OpenMailbox
 
 OFFERS = "offers"
 WITHHELD = 60.0
@@ -226,7 +226,7 @@ class Delivery:
             self._keep_offer(me, records, offering, offering.nonce)
         size = 0
         if records:  # with more patience than before: mail that is not recorded now is shown again
-            proofs = [self.box.prove(me) if claims.is_kept(i.message) or i.claims else None for i in shown]
+            proofs = [self.box.prove(me) if message_reads.is_kept(i.message) or i.claims else None for i in shown]
             size = self.box.logs.reads.append(map(codec.spell_read, records), (), proofs, WAIT)
         trail = self.box.logs.trail
         # For a hook the guard must also believe the stamp.

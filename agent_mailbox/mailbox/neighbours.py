@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..core.roster import Agent
-    from .opened import OpenMailbox
+    from .open_mailbox import OpenMailbox
 
 MOST = 3
 """Neighbours that are named."""

@@ -27,7 +27,7 @@ from .sending import Sending
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from .opened import OpenMailbox
+    from .open_mailbox import OpenMailbox
 
 PROJECT = "project:"
 SPAN = 1 << 16

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..core.records import Message
-    from .opened import OpenMailbox
+    from .open_mailbox import OpenMailbox
 
 
 def find_in(desk: OpenMailbox) -> Callable[[str], Message | None]:

@@ -7,7 +7,7 @@ of them belong into the answer.
 
 from __future__ import annotations
 
-from ..core import awaited, claims, dead_letters, inbox, obligations, threads, words
+from ..core import awaited, dead_letters, inbox, message_reads, obligations, threads, words
 from ..core.address import check_namespace
 from ..core.inbox import InboxState
 from ..core.instant import DAY
@@ -17,7 +17,7 @@ from ..store.files import system
 from ..store.locks.lock import Patience
 from . import agents
 from .delivery import WITHHELD, Delivery
-from .facade import MIN_MESSAGE_PREFIX
+from .mailbox import MIN_MESSAGE_PREFIX
 from .selection import Selection, candidates, chooses
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..core.roster import Agent
     from ..store.projection.index_keys import Row
     from ..store.projection.lookup import IndexLookup
-    from .facade import FoundMessage, Mailbox
+    from .mailbox import FoundMessage, Mailbox
 
     T = TypeVar("T")
 
@@ -50,7 +50,7 @@ class Status(Record):
     session_id: str
     unread: int
     obligations: tuple[Message, ...]
-    reads: claims.Reads
+    reads: message_reads.Reads
     dead_letters: int
     agent: Agent | None
     last_seen: int | None
@@ -61,7 +61,7 @@ class Status(Record):
     idle: tuple[Message, ...] = ()
 
 
-class Library:
+class MailQueries:
     """Everything a mailbox knows, for reading."""
 
     newest_alone = False
@@ -91,7 +91,7 @@ class Library:
     ) -> InboxState:
         messages = {i: m for i, m in archived.items() if i not in live.messages} | dict(live.messages)
         ordered = sorted(messages.values(), key=lambda m: m.timestamp)
-        reads = claims.Reads([*self._mailbox.archive.reads(since), *live_reads])
+        reads = message_reads.Reads([*self._mailbox.archive.reads(since), *live_reads])
         return live.replace(messages={m.id: m for m in ordered}, reads=reads)
 
     def status(self, session_id: str) -> Status:
@@ -102,7 +102,7 @@ class Library:
         box, now = self._mailbox, self._mailbox.now()
         asked = open_ends.read_asks(box.logs, session_id, box.config.ttls)
         lonely = untaken_mail.find_untaken(box.logs, session_id, box.config.ttls, now, newest=0, waiting=True)
-        state = asked.replace(messages=lonely.messages, reads=claims.Reads(lonely.reads))
+        state = asked.replace(messages=lonely.messages, reads=message_reads.Reads(lonely.reads))
         poll = Poll(box.logs, session_id, box.config.ttls, box.config.stamp)
         unread = [item.message for item in poll.unread(now, adopt=False)]
         if box.logs.derives:
@@ -129,7 +129,7 @@ class Library:
 
         box, now = self._mailbox, self._mailbox.now()
         lonely = untaken_mail.find_untaken(box.logs, session_id, box.config.ttls, now, newest=0, waiting=True)
-        roster, reads = box.logs.read_roster(), claims.Reads(lonely.reads)
+        roster, reads = box.logs.read_roster(), message_reads.Reads(lonely.reads)
         state = InboxState(messages=lonely.messages, reads=reads, roster=roster, ttls=box.config.ttls)
         return _waiting(session_id, state, now)
 
@@ -195,14 +195,14 @@ class Library:
             box.logs, session_id, box.config.ttls, now, about=moved, since=since or 0, newest=limit
         )
         roster = box.logs.read_roster()
-        live = InboxState(messages=lonely.messages, reads=claims.Reads(), roster=roster, ttls=box.config.ttls)
+        live = InboxState(messages=lonely.messages, reads=message_reads.Reads(), roster=roster, ttls=box.config.ttls)
         state = self._with_archive(live, lonely.reads, archived, lately)
         found = dead_letters.dead_letters(state, now, session_id)
         chosen = [(m, reason) for m, reason in found if since is None or m.timestamp >= since]
         shown = chosen if limit is None else chosen[-limit:]
         return shown, lonely.surely + len(chosen) - len(shown)
 
-    def thread(self, message_id: str) -> tuple[list[Message], claims.Reads]:
+    def thread(self, message_id: str) -> tuple[list[Message], message_reads.Reads]:
         """Return a message's whole thread, oldest first, with the reads; raises as ``Mailbox.find`` does."""
         answer = self._ask(lambda index: _chain(message_id, index))
         if answer is None:
@@ -213,7 +213,7 @@ class Library:
 
     def history(
         self, session_id: str | None, *, with_address: str | None = None, since: int | None = None, limit: int = 0
-    ) -> tuple[list[Message], claims.Reads]:
+    ) -> tuple[list[Message], message_reads.Reads]:
         """Return mail the session sent or may see (None: everyone's), archived too, newest last, with its reads.
 
         ``with_address``: only mail from or to that agent, role, tag or ``all``; ``since`` in ms; the newest ``limit``.
@@ -234,21 +234,21 @@ class Library:
                 raise
             return found
 
-    def search(self, query: str, limit: int) -> tuple[list[Message], claims.Reads]:
+    def search(self, query: str, limit: int) -> tuple[list[Message], message_reads.Reads]:
         """Return the newest ``limit`` messages that have every word of the query, newest last, with their reads.
 
         A word matches a whole word of the subject, the content or the sender, or its beginning if it ends with ``*``.
         Only letters and digits count, without case and accents; a query that has none finds nothing.
         """
-        return self._select(Selection(query=query), limit) if words.phrases(query) else ([], claims.Reads())
+        return self._select(Selection(query=query), limit) if words.phrases(query) else ([], message_reads.Reads())
 
-    def _select(self, selection: Selection, limit: int) -> tuple[list[Message], claims.Reads]:
+    def _select(self, selection: Selection, limit: int) -> tuple[list[Message], message_reads.Reads]:
         roster = self._mailbox.logs.read_roster()
         return self._newest(lambda view: candidates(view, selection, roster), chooses(selection, roster), limit)
 
     def _newest(
         self, candidates: Callable[[IndexLookup], Iterator[Row]], wanted: Callable[[Message], bool], limit: int
-    ) -> tuple[list[Message], claims.Reads]:
+    ) -> tuple[list[Message], message_reads.Reads]:
         answer = self._ask(lambda index: index.newest(candidates(index), wanted, limit))
         if answer is None:
             everything = self.everything()
@@ -295,7 +295,7 @@ def _waiting(session_id: str | None, state: InboxState, now: int) -> list[Messag
     return [m for m in mine if awaited.waits_for_nobody(m, state, now)]
 
 
-def _chain(message_id: str, index: IndexLookup) -> tuple[list[Message], claims.Reads] | None:
+def _chain(message_id: str, index: IndexLookup) -> tuple[list[Message], message_reads.Reads] | None:
     """Return the thread of the one message that the word means; None for no message, and for several."""
     ids = index.ids(message_id, prefix=len(message_id.casefold()) >= MIN_MESSAGE_PREFIX)
     if len(ids) != 1:

@@ -1,13 +1,13 @@
 """Honest receipts: mail that was offered to a session becomes ``seen``, or is offered again.
 
 Belongs here: settling a session's open offers under its delivery lock. The client's transcript tells whether it saw
-them (``clients.transcript``); ``core.claims`` and ``core.keeping.retention`` say what follows for reading and
+them (``clients.transcript``); ``core.message_reads`` and ``core.keeping.retention`` say what follows for reading and
 archiving.
 """
 
 from __future__ import annotations
 
-from ..core import claims, codec, proofs
+from ..core import codec, message_reads, proofs
 from ..core.records import Read, Record
 from ..store.log.stamps import EVERYONE
 from .delivery import Offer, load_offers, recall_offers, save_offers
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ..core.records import Message
     from .delivery import Delivery, Offer
-    from .opened import OpenMailbox
+    from .open_mailbox import OpenMailbox
 
 
 class Settlement(Record):
@@ -92,18 +92,18 @@ def take_back(delivery: Delivery, session_id: str, held: Callable[[Sequence[Offe
         lines = [
             codec.spell_read(mine[item.message.id].replace(timestamp=now, via=item.via, tokens=None)) for item in taken
         ]
-        sealed = [claims.is_kept(item.message) or item.claims for item in taken]
+        sealed = [message_reads.is_kept(item.message) or item.claims for item in taken]
         desk.logs.reads.append(lines, (), [desk.prove(session_id) if kept else None for kept in sealed])
 
 
-def tell_in_full(desk: OpenMailbox, session_id: str, messages: Iterable[Message], reads: claims.Reads) -> None:
+def tell_in_full(desk: OpenMailbox, session_id: str, messages: Iterable[Message], reads: message_reads.Reads) -> None:
     """Record that the session, or one it continues, now has the texts of messages that a hook gave it by title.
 
     Raises ``Busy`` and ``StorageFailed``.
     """
     lineage, now = desk.logs.read_roster().lineage(session_id), desk.now()
-    found = [(m, read) for m in messages for read in claims.untold(m, reads) if read.session_id in lineage]
+    found = [(m, read) for m in messages for read in message_reads.untold(m, reads) if read.session_id in lineage]
     if found:
         lines = [codec.spell_read(Read(m.id, read.session_id, now, via=read.via)) for m, read in found]
-        sealed = [proofs.proves(read.proof) or claims.is_kept(m) for m, read in found]
+        sealed = [proofs.proves(read.proof) or message_reads.is_kept(m) for m, read in found]
         desk.logs.reads.append(lines, (), [desk.prove(session_id) if kept else None for kept in sealed])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..core.roster import Agent, Roster
     from ..space.order.ordered_log import OrderedLog
     from ..store.log.log import HeldLog
-    from .opened import OpenMailbox
+    from .open_mailbox import OpenMailbox
 
 SPAN = 1 << 16
 """Bytes of reads that are passed by together if none is of an agent that died."""

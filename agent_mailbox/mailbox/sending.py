@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..space.order.ordered_log import OrderedLog
     from ..store.log.log import HeldLog
     from ..store.projection.archived_mail import ArchivedMail
-    from .opened import OpenMailbox
+    from .open_mailbox import OpenMailbox
 
     T = TypeVar("T")
     R = TypeVar("R")

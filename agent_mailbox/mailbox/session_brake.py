@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ..core.inbox import Item
     from ..core.records import Message
-    from .opened import OpenMailbox
+    from .open_mailbox import OpenMailbox
 
     _State = tuple[list[Wake], dict[str, str], tuple[str, ...], str, tuple[str, ...], int | None]
 

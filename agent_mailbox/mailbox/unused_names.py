@@ -10,7 +10,7 @@ from ..core.line_forms import has_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .opened import OpenMailbox
+    from .open_mailbox import OpenMailbox
 
 
 def is_unused(desk: OpenMailbox, name: str) -> bool:

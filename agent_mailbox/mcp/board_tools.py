@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..control.task_views import TaskView
-    from ..mailbox.facade import Mailbox
+    from ..mailbox.mailbox import Mailbox
     from .call_context import CallContext
 
     Given = Mapping[str, Any]

@@ -19,7 +19,7 @@ from ..identity.callers import Caller
 
 if TYPE_CHECKING:
     from ..cli import mail_output
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
 
 WHY = "a client's model calls, not the person"
 

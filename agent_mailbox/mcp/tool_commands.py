@@ -19,8 +19,8 @@ from ..core.text import clipped, neutral
 from ..errors import MailboxError, Malformed
 from ..mailbox import agents, arrivals, parents
 from ..mailbox.delivery import Delivery, Offering, load_offers
-from ..mailbox.facade import Mailbox
-from ..mailbox.queries import Library
+from ..mailbox.mailbox import Mailbox
+from ..mailbox.queries import MailQueries
 from . import board_tools
 from .call_context import CallContext
 from .tool_schemas import MOST, TOOLS, ToolAnswer, checked_arguments
@@ -224,7 +224,7 @@ def _search_messages(app: CallContext, desk: Mailbox, given: Given, write: Write
         _show_message(app, desk, query.removeprefix("id:").strip(), write)
         return
     words.check(query)
-    messages, reads = Library(desk).search(query, given.get("limit", MOST))
+    messages, reads = MailQueries(desk).search(query, given.get("limit", MOST))
     roster = desk.logs.read_roster()
     text = render.messages_text(messages, reads, roster, frame.plain) or "no message contains all these words\n"
     data = [_sender_object(m, roster) | {"title": frame.title(m)} for m in messages]

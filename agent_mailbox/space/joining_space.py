@@ -21,7 +21,7 @@ from .trust import machine_keys, machine_trust, space_judge, space_trust
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ..mailbox.facade import Mailbox
+    from ..mailbox.mailbox import Mailbox
     from ..store.log.logs import Logs
     from .copy.replica import Replica
     from .order.order import SpaceOrder

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ..core.records import Proof
     from ..store.archive.archive import Archive
-    from ..store.archive.filed import Filed
+    from ..store.archive.archived_digests import ArchivedDigests
     from ..store.log.log import Log
     from ..store.log.logs import Logs
     from ..store.log.replacement import Replaced
@@ -32,7 +32,7 @@ class LocalCopy(Protocol):
     logs: Logs
     order: TotalOrder
     archive: Archive
-    filed: Filed
+    filed: ArchivedDigests
     judge: SpaceJudge | None
     parts: Mapping[str, Unordered]
 

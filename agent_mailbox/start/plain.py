@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from ..cli.context import Context
     from ..core.compose import Draft
-    from ..mailbox.facade import Mailbox
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.mailbox import Mailbox
+    from ..mailbox.open_mailbox import OpenMailbox
 
     D = TypeVar("D", bound=OpenMailbox)
     Given = dict[str, list[str]]
@@ -126,7 +126,7 @@ def _check(given: Given) -> int | None:
     if limit == -1:
         return None
     from ..commands import check_verb
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
 
     most = 20 if limit is None else limit
     return _run(
@@ -138,7 +138,7 @@ def _check(given: Given) -> int | None:
 
 def _search(query: Sequence[str], given: Given) -> int | None:
     from ..cli import show_verbs
-    from ..mailbox.facade import Mailbox
+    from ..mailbox.mailbox import Mailbox
 
     return _run(
         given,
@@ -150,7 +150,7 @@ def _search(query: Sequence[str], given: Given) -> int | None:
 def _about(verb: str, message_id: str, given: Given) -> int | None:
     if verb == "reply" and (not _is_written(given) or {"--all", "--to"} <= given.keys()):
         return None
-    from ..mailbox.facade import Mailbox
+    from ..mailbox.mailbox import Mailbox
 
     if verb == "show":
         from ..cli import show_verbs
@@ -171,7 +171,7 @@ def _about(verb: str, message_id: str, given: Given) -> int | None:
 
 def _standing(verb: str, given: Given) -> int:
     from ..commands import standing_verbs
-    from ..mailbox.facade import Mailbox
+    from ..mailbox.mailbox import Mailbox
 
     session = _one(given, "--session")
     if verb == "status":
@@ -190,7 +190,7 @@ def _roster(what: str, words: Sequence[str]) -> int | None:
     if given is None:
         return None
     from ..commands import roster_verbs
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
 
     session_id = _one(given, "--session-id")
 
@@ -218,7 +218,7 @@ def _send(given: Given) -> int | None:
     if "--to" not in given or not _is_written(given):
         return None
     from ..cli import verbs
-    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.open_mailbox import OpenMailbox
     from ..mailbox.sending import Sending
 
     def send(app: Context, desk: OpenMailbox) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from ..errors import MailboxError
 from ..mailbox import mailbox_gateway
-from ..mailbox.facade import Mailbox
+from ..mailbox.mailbox import Mailbox
 from . import pairing
 from .gateway_log import log_event
 from .home import Home

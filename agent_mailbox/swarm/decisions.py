@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core import instant
 from ..errors import Malformed, NotFound, Refused
-from ..mailbox.opened import random_id
+from ..mailbox.open_mailbox import random_id
 from . import gateway
 from .gateway_identity import key_of
 from .home import Home

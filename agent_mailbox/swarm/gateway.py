@@ -15,8 +15,8 @@ from typing import TypeVar
 from ..core import instant
 from ..core.records import Message
 from ..errors import BadData, MailboxError, NoMailbox
-from ..mailbox.facade import Mailbox
-from ..mailbox.opened import random_id
+from ..mailbox.mailbox import Mailbox
+from ..mailbox.open_mailbox import random_id
 from . import boxes, inbound, inbound_files
 from .inbound import Incoming, key_of
 from .ledger import Ledger

@@ -21,7 +21,7 @@ from hypercorn.config import Config
 
 from ..core.records import Record
 from ..errors import MailboxError, Refused
-from ..mailbox.facade import Mailbox
+from ..mailbox.mailbox import Mailbox
 from ..store.files.small_files import replace_file
 from ..store.locks.lock import FileLock
 from ..upkeep import extras

@@ -19,7 +19,7 @@ from ..core.line_forms import may_have
 from ..core.records import USER, Message, Record
 from ..core.roster import DEAD, Roster
 from ..errors import BadData
-from ..mailbox.facade import Mailbox
+from ..mailbox.mailbox import Mailbox
 from .protocol import acceptance, wire
 from .protocol.acceptance import Accepted
 from .protocol.outgoing import REMEMBERED, Outgoing, claimed_issues

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 from ..core import codec
 from ..core.records import BadLine, Message
-from ..mailbox.facade import Mailbox
+from ..mailbox.mailbox import Mailbox
 from . import home as names
 from .home import Home, mode_problem
 from .ledger import Ledger

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ..core import instant
 from ..core.text import neutral
-from ..mailbox.opened import random_id
+from ..mailbox.open_mailbox import random_id
 from .ledger import Ledger
 from .peer_client import Peers
 from .protocol import admission, signing, tokens, wire

@@ -15,7 +15,7 @@ from ..core import codec, instant
 from ..core.records import BadLine
 from ..errors import BadData, NotFound
 from ..mailbox import reachable
-from ..mailbox.opened import wall_clock
+from ..mailbox.open_mailbox import wall_clock
 from ..store.files.lines import line_at
 from ..store.files.small_files import replace_file
 from ..store.locks.lock import FileLock

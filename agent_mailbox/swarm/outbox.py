@@ -20,7 +20,7 @@ from ..core.proofs import GATEWAY, STEWARD
 from ..core.records import USER, Message
 from ..errors import MailboxError, Refused
 from ..mailbox import leaving
-from ..mailbox.facade import Mailbox
+from ..mailbox.mailbox import Mailbox
 from ..mailbox.sending import Sending
 from ..store.log import replacement
 from ..store.log.growing_log import GrowingLog

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from ..errors import MailboxError
-from ..mailbox.facade import Mailbox
+from ..mailbox.mailbox import Mailbox
 from ..store.files.small_files import open_file, replace_file
 from . import home as names
 from .ledger import Ledger

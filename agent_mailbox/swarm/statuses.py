@@ -16,11 +16,11 @@ from itertools import chain, islice
 from sys import intern
 
 from ..core import codec, instant
-from ..core.claims import Reads
 from ..core.line_forms import may_have
+from ..core.message_reads import Reads
 from ..core.records import Message
 from ..errors import NotFound
-from ..mailbox.facade import Mailbox
+from ..mailbox.mailbox import Mailbox
 from ..store.files.lines import line_at
 from ..store.log.growing_log import GrowingLog
 from ..store.log.log import Log

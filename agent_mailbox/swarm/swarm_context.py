@@ -18,7 +18,7 @@ from ..core.records import USER
 from ..core.roster_changes import Registration
 from ..errors import Busy, NoMailbox, NotFound, Refused
 from ..mailbox import mailbox_gateway
-from ..mailbox.opened import nobody
+from ..mailbox.open_mailbox import nobody
 from . import extra, pairing, swarm_settings
 from .protocol.refusal import Refusal
 

@@ -23,7 +23,7 @@ from .outward import LookResult, Outward
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..mailbox.facade import Mailbox
+    from ..mailbox.mailbox import Mailbox
 
 QUIET = 10
 """Looks are so many times rarer while nothing is left to find out."""

@@ -13,17 +13,17 @@ from ..core import frame, instant, naming, proofs
 from ..core.address import is_remote
 from ..core.control import summary
 from ..core.text import neutral, neutral_lines
-from ..mailbox.streaming import stream
+from ..mailbox.mail_stream import stream
 from . import format as form
 from .mirror import team_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ..core.claims import Reads
+    from ..core.message_reads import Reads
     from ..core.records import Message
     from ..core.roster import Roster
-    from ..mailbox.facade import Mailbox
+    from ..mailbox.mailbox import Mailbox
 
     Told = tuple[Message, Reads]
     """A message, and its reads."""

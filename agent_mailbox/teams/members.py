@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..errors import NotFound, Refused
 
 if TYPE_CHECKING:
-    from ..mailbox.facade import Mailbox
+    from ..mailbox.mailbox import Mailbox
 
 
 def members_here(mailbox: Mailbox, tag: str) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from ..core import claims, codec, naming
+from ..core import codec, message_reads, naming
 from ..core.address import is_remote
 from ..core.compose import MAX_SUBJECT, Draft
 from ..core.records import Read, Record
@@ -17,7 +17,7 @@ from ..core.roster import DEAD
 from ..core.roster_changes import Registration
 from ..core.text import clipped, neutral
 from ..errors import Busy, MailboxError, StorageFailed
-from ..mailbox.streaming import stream
+from ..mailbox.mail_stream import stream
 from ..store.log.stamps import EVERYONE
 from . import format as form
 from . import team_files
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ..core.records import Message
-    from ..mailbox.facade import Mailbox
+    from ..mailbox.mailbox import Mailbox
     from .format import InboxEntry
 
 BATCH = 200
@@ -77,7 +77,7 @@ class Mirror:
             if "bytes" not in (about or {}):
                 self._texts[message.id] = naming.digest(message.content)
             reader = naming.session_id(self.name, inbox)
-            if reader not in claims.readers(message, reads):
+            if reader not in message_reads.readers(message, reads):
                 self._waiting.setdefault(inbox, {})[message.id] = reader
 
     def mirror_once(self) -> MirrorStep:

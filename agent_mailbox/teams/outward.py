@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import codec, frame, instant, naming
 from ..core.address import route
-from ..core.claims import DOUBT
 from ..core.line_forms import may_be_read_by, may_release
+from ..core.message_reads import DOUBT
 from ..core.records import BadLine, Read, Record
 from ..core.roster import DEAD
 from ..core.showing import message_frame
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..core.inbox import Item
-    from ..mailbox.facade import Mailbox
+    from ..mailbox.mailbox import Mailbox
     from .configuration import TeamConfiguration
     from .mirror import Mirror
 

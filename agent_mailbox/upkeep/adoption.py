@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..control_plane import control_log
 from ..control_plane.standing import find_standing
-from ..core import claims, codec, frame, proofs
+from ..core import codec, frame, message_reads, proofs
 from ..core.control import message_text, summary
 from ..core.control import messages as m
 from ..core.records import USER, BadLine, Message, Record
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ..core.roster import Roster
-    from ..mailbox.facade import Mailbox
+    from ..mailbox.mailbox import Mailbox
     from ..store.log.custody import Custody, Kept
     from ..store.log.log import HeldLog
     from .withheld_rules import Withheld
@@ -194,7 +194,7 @@ def _is_the_person_s(line: bytes) -> bool:
 def _kept_ids(line: bytes) -> Iterator[str]:
     """Yield the id of a message whose records only a proof settles."""
     message = codec.message(line)
-    if not isinstance(message, BadLine) and claims.is_kept(message):
+    if not isinstance(message, BadLine) and message_reads.is_kept(message):
         yield message.id
 
 

@@ -31,7 +31,7 @@ from .snapshot import Snapshot
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from ..mailbox.facade import Mailbox
+    from ..mailbox.mailbox import Mailbox
 
 VERSION = 1
 ABOUT, SUMS = "backup.json", "SHA256SUMS"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ..core.inbox import InboxState
     from ..core.keeping.retention import RetentionPlan
-    from ..mailbox.facade import Mailbox
+    from ..mailbox.mailbox import Mailbox
 
     Letters = list[tuple[Message, str]]
 

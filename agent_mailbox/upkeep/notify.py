@@ -17,7 +17,7 @@ from ..core.attention import LastNotice, Notice, WaitingThing
 from ..core.control import summary
 from ..core.records import USER, BadLine, Record
 from ..errors import Busy
-from ..mailbox.facade import Mailbox
+from ..mailbox.mailbox import Mailbox
 from ..store.files.small_files import read_file, replace_file
 from ..store.locks.lock import FileLock
 from ..store.log import events

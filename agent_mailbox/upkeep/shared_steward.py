@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..core.inbox import InboxState
     from ..core.keeping.retention import RetentionPlan
     from ..core.records import RosterEvent
-    from ..mailbox.facade import Mailbox
+    from ..mailbox.mailbox import Mailbox
     from ..space.copy.replica import Replica
     from ..space.order.order import Ordered
 

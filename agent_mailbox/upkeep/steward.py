@@ -18,8 +18,8 @@ from ..core.records import Record, RosterEvent
 from ..core.roster import DEAD
 from ..errors import BadData, MailboxError, Refused
 from ..mailbox import absence
-from ..mailbox.facade import Mailbox
-from ..mailbox.queries import Library
+from ..mailbox.mailbox import Mailbox
+from ..mailbox.queries import MailQueries
 from ..mailbox.registry import Registry
 from ..store.archive import roster_compaction, rotation
 from ..store.attachments import attachment_files
@@ -76,7 +76,7 @@ def run_upkeep(mailbox: Mailbox, max_live: int | None = None, *, trust_clock: bo
             attachment_files.sweep(mailbox.logs, mailbox.archive, mailbox.now())
         rotation.note_run(mailbox.logs, mailbox.now())
         clock_signs.forget_doubt(mailbox)
-    Library(mailbox).keep_index()
+    MailQueries(mailbox).keep_index()
     _tell_person(mailbox)
     return Report(
         archived=moved.archived,

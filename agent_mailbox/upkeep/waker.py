@@ -20,13 +20,13 @@ from ..store.locks.lock import FileLock
 from ..store.log import events
 from ..store.log.proof_view import add_proof
 from ..store.user_state import processes
-from ..store.user_state.processes import HostRecords, Whereabouts
+from ..store.user_state.processes import ProcessRecords, Whereabouts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ..core.roster import Agent
-    from ..mailbox.facade import Mailbox
+    from ..mailbox.mailbox import Mailbox
 
 _STATE, _LOCK = "wake.json", "wake.lock"
 
@@ -56,7 +56,7 @@ def start_waited_for(mailbox: Mailbox) -> dict[str, str]:
 
 def _wanted_agents(mailbox: Mailbox) -> Iterator[tuple[Agent, Message]]:
     """Yield the frozen agents with the mail that may start each."""
-    roster, hosts = mailbox.logs.read_roster(), HostRecords(mailbox.logs.trail.kept())
+    roster, hosts = mailbox.logs.read_roster(), ProcessRecords(mailbox.logs.trail.kept())
     for agent in waking.sleepers(roster):
         where = processes.find_whereabouts(agent.session_id, mailbox.logs.trail.kept()) or Whereabouts()
         if where.mailbox != system.real_directory(mailbox.directory) or agent.session_id.startswith("-"):

@@ -18,7 +18,7 @@ from ..core.control import messages as m
 from ..core.records import USER, Message, Record
 from ..core.roster import DEAD
 from ..core.text import typed
-from ..mailbox.opened import OpenMailbox
+from ..mailbox.open_mailbox import OpenMailbox
 from ..store.files import system
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ..core.control.standing_orders import StandingOrders
     from ..core.control.state import ControlState
-    from ..mailbox.facade import Mailbox
+    from ..mailbox.mailbox import Mailbox
 
 _WIDE = m.STRICTNESS[: m.STRICTNESS.index("default")]
 """The modes in which an agent is asked less than by default."""

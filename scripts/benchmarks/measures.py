@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from agent_mailbox.core import instant
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.roster_changes import Registration
-from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.store.files import paths
 
 from . import launch, writers

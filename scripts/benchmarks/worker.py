@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_mailbox.core.compose import Draft
-from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.store.log.stamps import EVERYONE, StampFiles
 from agent_mailbox.store.polling.poll import Poll
 

@@ -15,8 +15,8 @@ import pytest
 
 from agent_mailbox.core.instant import HOUR
 from agent_mailbox.mailbox.delivery import Offering
-from agent_mailbox.mailbox.facade import Mailbox
-from agent_mailbox.mailbox.opened import wall_clock
+from agent_mailbox.mailbox.mailbox import Mailbox
+from agent_mailbox.mailbox.open_mailbox import wall_clock
 from agent_mailbox.store.log.stamps import STARTED, StampFiles
 from tests.helpers import DOOR, HEARTBEATS, MESSAGES, PATIENCE, ROOT, Post, Result, record
 

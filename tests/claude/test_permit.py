@@ -19,7 +19,7 @@ from agent_mailbox.clients.permission import permit
 from agent_mailbox.commands.hook_command import program_call
 from agent_mailbox.core.control import message_text, messages, summary
 from agent_mailbox.errors import Malformed
-from agent_mailbox.mailbox.opened import OpenMailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.permissions import policy
 from agent_mailbox.store.files import system
 from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture

@@ -10,7 +10,7 @@ import pytest
 
 from agent_mailbox.core import inbox
 from agent_mailbox.mailbox.delivery import Delivery
-from agent_mailbox.mailbox.opened import OpenMailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.mailbox.session_brake import SessionBrake
 from agent_mailbox.store.locks.doorbell_lock import DoorbellLock
 from agent_mailbox.upkeep import leftovers

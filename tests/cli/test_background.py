@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.core.given_names import NAMES
-from agent_mailbox.store.user_state.processes import SERVED, SOCKET, HostRecords
+from agent_mailbox.store.user_state.processes import SERVED, SOCKET, ProcessRecords
 from tests.helpers import MESSAGES, ROSTER, refused
 from tests.surroundings import Client, line
 
@@ -65,7 +65,7 @@ def note(post: Post, session: str, **dispatch: Any) -> Path:
 
 def how(post: Post, session: str) -> list[str]:
     """How the session's client is recorded to call."""
-    return [host.how for host in HostRecords(str(post.user_state)).hosting(session)]
+    return [host.how for host in ProcessRecords(str(post.user_state)).hosting(session)]
 
 
 def test_brought_back_in_the_background_a_session_has_its_mail_and_decides_nothing(

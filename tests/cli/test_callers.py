@@ -21,7 +21,7 @@ from agent_mailbox.errors import NOT_YOU
 from agent_mailbox.identity import callers, client_processes, hook_calls
 from agent_mailbox.store.files import paths
 from agent_mailbox.store.user_state import processes
-from agent_mailbox.store.user_state.processes import PIPE, SESSIONS, SOCKET, HostRecords
+from agent_mailbox.store.user_state.processes import PIPE, SESSIONS, SOCKET, ProcessRecords
 from tests.door import switches
 from tests.helpers import MESSAGES, ROOT, ROSTER, copy_package, refused, stamp, until
 from tests.surroundings import NOBODY_SAID, Client, at_terminal, kind, line, results_of, several, who, words
@@ -368,7 +368,7 @@ def test_a_record_is_small_and_the_user_s_alone_and_written_once(post: Post, wor
     assert before.st_mode & 0o777 == 0o600
     assert worker.hook("w", "Stop").rc == 0
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
-    hosts, process = HostRecords(str(post.user_state)), processes.read(worker.process.pid)
+    hosts, process = ProcessRecords(str(post.user_state)), processes.read(worker.process.pid)
     assert process is not None
     for n in range(SESSIONS + 5):
         hosts.record(process, f"s{n}", SOCKET)
@@ -380,7 +380,7 @@ def test_a_record_is_small_and_the_user_s_alone_and_written_once(post: Post, wor
 
 def test_the_records_of_clients_that_ended_are_swept(tmp_path: Path) -> None:
     """Once there are many; those that live stay."""
-    hosts, mine = HostRecords(str(tmp_path)), processes.read(os.getpid())
+    hosts, mine = ProcessRecords(str(tmp_path)), processes.read(os.getpid())
     assert mine is not None
     for n in range(70):
         hosts.record(mine.replace(pid=4_000_000 + n), "gone", PIPE)
@@ -788,7 +788,7 @@ def test_each_command_seals_only_what_its_caller_proves(
     post: Post, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], wanted: list[str | None]
 ) -> None:
     """A batch proves nothing for any line, the steward itself, whoever starts it."""
-    from agent_mailbox.mailbox.opened import OpenMailbox
+    from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 
     post.register("me")
     post.register("bob")

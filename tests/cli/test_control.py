@@ -15,7 +15,7 @@ import pytest
 
 from agent_mailbox.commands import widened_output
 from agent_mailbox.core.control.messages import PermissionRequest
-from agent_mailbox.mailbox.opened import OpenMailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.store.user_state import processes
 from tests.control_desk import ControlDesk
 from tests.helpers import MESSAGES, PATIENCE, Post, record, refused, refused_both, stamp, until

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.core.proofs import STEWARD
-from agent_mailbox.mailbox.facade import Mailbox
-from agent_mailbox.mailbox.opened import wall_clock
+from agent_mailbox.mailbox.mailbox import Mailbox
+from agent_mailbox.mailbox.open_mailbox import wall_clock
 from agent_mailbox.store.files import system
 from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.upkeep import leftovers

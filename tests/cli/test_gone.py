@@ -18,8 +18,8 @@ from agent_mailbox.core import codec
 from agent_mailbox.core.records import RosterEvent
 from agent_mailbox.core.roster import CLIENT_ENDED
 from agent_mailbox.mailbox import absence
-from agent_mailbox.mailbox.facade import Mailbox
-from agent_mailbox.mailbox.opened import MANY_HOLDERS
+from agent_mailbox.mailbox.mailbox import Mailbox
+from agent_mailbox.mailbox.open_mailbox import MANY_HOLDERS
 from agent_mailbox.store.user_state import processes
 from agent_mailbox.store.user_state.processes import DIRECTORY
 from tests.helpers import DOOR, MESSAGES, READS, ROSTER, Result, record, until
@@ -337,7 +337,7 @@ def test_a_container_judges_no_session_outside(post: Post, pair: tuple[Killed, K
     """It sees none of the host's processes, the living ones neither, and says of none that it is gone."""
     pair[0].kill()
     code = (
-        f"import sys; sys.path.insert(0, {str(DOOR)!r}); from agent_mailbox.mailbox.opened import OpenMailbox;"
+        f"import sys; sys.path.insert(0, {str(DOOR)!r}); from agent_mailbox.mailbox.open_mailbox import OpenMailbox;"
         f"print(sorted(OpenMailbox({str(post.box)!r}).gone([{DEAD!r}, {OTHER!r}])))"
     )
     for under, found in (((), [DEAD]), (ELSEWHERE, []), (ELSEWHERE[:-1], [])):

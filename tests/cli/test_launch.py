@@ -211,7 +211,7 @@ def test_a_hot_verb_imports_nothing_of_ours_but_its_bundle(post: Post, saved: st
     load = (
         f"{saved}assert launch.load_bundle(launch.bundle_for(sys.argv[1:]))\nlaunch.main(sys.argv[1:])\n"
         "ours = {n: m for n, m in sys.modules.items() if n.startswith('agent_mailbox.') and n != launch.__name__}\n"
-        "wrong = (n for n, m in ours.items() if not isinstance(m.__spec__.loader, (type(None), launch.Later)))\n"
+        "wrong = (n for n, m in ours.items() if not isinstance(m.__spec__.loader, (type(None), launch.LaunchFinder)))\n"
         "sys.stderr.write(' '.join(sorted(wrong)))"
     )
     ask(post)
@@ -230,7 +230,7 @@ def test_what_a_rarer_branch_loads_is_in_the_bundle_too(post: Post, saved: str) 
         f"{saved}assert launch.load_bundle(launch.bundle_for(sys.argv[1:]))\nlaunch.main(sys.argv[1:])\n"
         "ours = {n: m for n, m in sys.modules.items() if n.startswith('agent_mailbox.') and n != launch.__name__}\n"
         "loaders = {n: type(m.__spec__.loader).__name__ for n, m in ours.items()}\n"
-        "sys.stderr.write(' '.join(n for n in loaders if loaders[n] not in ('NoneType', 'Later')))"
+        "sys.stderr.write(' '.join(n for n in loaders if loaders[n] not in ('NoneType', 'LaunchFinder')))"
     )
     ask(post)
     found: dict[str, set[str]] = {}

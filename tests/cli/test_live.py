@@ -123,7 +123,7 @@ def test_an_expired_message_leaves_the_line_in_time(pair: Post) -> None:
     """A kept line counts no longer than until its first message expires."""
     pair.send("ann", "bob", "short", "--ttl-hours", "1")
     from agent_mailbox.commands.status_line import LONGEST, look_up
-    from agent_mailbox.mailbox.opened import OpenMailbox
+    from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 
     desk = OpenMailbox(str(pair.box))
     assert look_up(desk, "bob").until - desk.now() <= LONGEST
@@ -173,7 +173,7 @@ def test_mail_is_printed_as_it_comes_and_the_newest_before_it(pair: Post) -> Non
 def test_the_steward_s_new_log_is_followed(pair: Post) -> None:
     """Mail that comes while the log is replaced is shown once. Mail that stays in it is not shown again."""
     from agent_mailbox.mailbox.followed_mail import FollowedMail
-    from agent_mailbox.mailbox.opened import OpenMailbox
+    from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 
     kept = pair.send("ann", "bob", "kept")
     gone = pair.send("ann", "bob", "gone")

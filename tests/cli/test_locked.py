@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.mailbox.opened import OpenMailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.space import space as spaces
 from agent_mailbox.store.locks.lock import FileLock
 from tests.helpers import ARCHIVE, HEARTBEATS, MESSAGES, READS, ROSTER, Post, refused
@@ -27,8 +27,8 @@ os.kill(os.getpid(), signal.SIGSTOP)
 """
 ENDLESS = """
 import sys
-from agent_mailbox.mailbox import opened
-opened.WAIT = 1e5
+from agent_mailbox.mailbox import open_mailbox
+open_mailbox.WAIT = 1e5
 from agent_mailbox.launch import main
 sys.exit(main())
 """

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.console.notifier import Notifier
-from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.upkeep import notice_ways, notify
 from tests.helpers import MESSAGES, PATIENCE, Post, record, refused, until
 

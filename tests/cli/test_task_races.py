@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.proofs import of_session
 from agent_mailbox.errors import MailboxError
-from agent_mailbox.mailbox.opened import OpenMailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from tests.control_desk import ControlDesk
 from tests.helpers import MESSAGES
 

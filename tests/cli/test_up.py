@@ -18,7 +18,7 @@ import pytest
 from agent_mailbox.commands import fleet
 from agent_mailbox.core.instant import DAY
 from agent_mailbox.mailbox.delivery import Delivery
-from agent_mailbox.mailbox.opened import OpenMailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.mailbox.session_brake import SessionBrake
 from tests.helpers import refused, until
 from tests.surroundings import at_terminal, line

@@ -19,7 +19,7 @@ from agent_mailbox.core import clocks
 from agent_mailbox.core.clocks import ClockDoubt
 from agent_mailbox.core.instant import HOUR
 from agent_mailbox.errors import Refused
-from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.store.files import small_files
 from agent_mailbox.upkeep import steward as stewards
 from tests.helpers import (

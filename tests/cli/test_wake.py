@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.console.notifier import Notifier
-from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.upkeep import waker
 from tests.helpers import MESSAGES, ROSTER, Program, record, stamp, until
 

@@ -13,7 +13,7 @@ import pytest
 
 from agent_mailbox.core.control import message_text, messages
 from agent_mailbox.identity import prompts
-from agent_mailbox.mailbox.opened import OpenMailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from tests.control_desk import ControlDesk
 from tests.helpers import MESSAGES, ROSTER
 from tests.surroundings import at_terminal, line

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_mailbox.core import instant
-from agent_mailbox.mailbox.opened import wall_clock
+from agent_mailbox.mailbox.open_mailbox import wall_clock
 from tests import browsers
 from tests.console.conftest import Running
 from tests.helpers import MESSAGES, READS, ROSTER, Post

@@ -17,8 +17,8 @@ from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.instant import HOUR, MINUTE
 from agent_mailbox.core.records import Read
 from agent_mailbox.core.roster_changes import Registration
-from agent_mailbox.mailbox.facade import Mailbox
-from agent_mailbox.mailbox.opened import OpenMailbox, wall_clock
+from agent_mailbox.mailbox.mailbox import Mailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox, wall_clock
 from agent_mailbox.store.user_state import processes
 from agent_mailbox.store.user_state.processes import Whereabouts
 from tests.control_desk import ControlDesk

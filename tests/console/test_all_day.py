@@ -23,10 +23,10 @@ from agent_mailbox.console.live import Event, LiveHub, OpenPage
 from agent_mailbox.console.survey import Survey
 from agent_mailbox.core import instant
 from agent_mailbox.core.instant import DAY, HOUR
-from agent_mailbox.mailbox import facade
-from agent_mailbox.mailbox.facade import Mailbox
-from agent_mailbox.mailbox.opened import wall_clock
-from agent_mailbox.mailbox.queries import Library
+from agent_mailbox.mailbox import mailbox as facade
+from agent_mailbox.mailbox.mailbox import Mailbox
+from agent_mailbox.mailbox.open_mailbox import wall_clock
+from agent_mailbox.mailbox.queries import MailQueries
 from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.store.projection import index_keys
 from agent_mailbox.store.projection.index_keys import NEWS
@@ -241,7 +241,7 @@ def test_the_dead_letters_of_a_large_log_are_counted_beside_the_pages(
 ) -> None:
     """The page asks for the count and does not wait: it held every other window for twenty seconds."""
     post.register("ada")
-    monkeypatch.setattr(Library, "dead_letters", lambda *_: pytest.fail("looked through everything for a page"))
+    monkeypatch.setattr(MailQueries, "dead_letters", lambda *_: pytest.fail("looked through everything for a page"))
     made = unread_mail.view_dead(Looking(str(post.box)), Survey(), {})
     assert (made["letters"], made["wants_dead"]) == ([], True)
 
@@ -251,7 +251,7 @@ def test_a_look_up_beside_another_one_does_not_read_everything(post: Post, monke
     long = "x" * 60_000
     post.append(MESSAGES, *(record(id=f"long-{n}", sender="ada", content=long) for n in range(NEWS // len(long) + 2)))
     mailbox = Mailbox(str(post.box))
-    assert Library(mailbox).thread("long-3")[0]
+    assert MailQueries(mailbox).thread("long-3")[0]
     monkeypatch.setattr(Mailbox, "_scanned", lambda *_: pytest.fail("read everything"))
     monkeypatch.setattr(facade, "PATIENCE", PATIENCE)  # a busy machine may hold up who has it
     lock = FileLock(str(post.file(".cache", index_keys.LOCK)), 0).take()

@@ -11,7 +11,7 @@ import pytest
 
 from agent_mailbox.console import views
 from agent_mailbox.core.control.messages import PermissionRequest
-from agent_mailbox.mailbox.opened import OpenMailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from tests.console import scene
 from tests.console.conftest import Running, Window
 from tests.control_desk import ControlDesk

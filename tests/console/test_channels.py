@@ -9,7 +9,7 @@ from agent_mailbox.core import conversations
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.mailbox import channels
 from agent_mailbox.mailbox.channels import Channels
-from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.mailbox.mailbox import Mailbox
 
 if TYPE_CHECKING:
     import pytest
@@ -21,7 +21,7 @@ WHERE = ("project:x", "role:r", "all", "ada", "bo")
 
 
 class Scanning(Channels):
-    """The same library without an index."""
+    """The same queries without an index."""
 
     def _ask(self, question: object) -> None:  # type: ignore[override]
         """There is none."""
@@ -54,10 +54,10 @@ def test_the_index_and_a_scan_give_the_same_channel(post: Post) -> None:
     for address in WHERE[:3]:
         for topic in (None, "PLAN", ""):
             pages: list[list[list[str]]] = []
-            for library in (Channels(mailbox), Scanning(mailbox)):
+            for queries in (Channels(mailbox), Scanning(mailbox)):
                 before, found = None, list[list[str]]()
                 while True:
-                    page = library.channel(address, before, 7, topic)
+                    page = queries.channel(address, before, 7, topic)
                     found.append([m.id for m in page.messages])
                     before = page.before
                     if before is None:
@@ -68,7 +68,7 @@ def test_the_index_and_a_scan_give_the_same_channel(post: Post) -> None:
             if topic is None:
                 assert {i for page in pages[0] for i in page} == whole
                 assert any(address not in by_id[i].recipients for i in whole)
-        digests = [library.newest(address) for library in (Channels(mailbox), Scanning(mailbox))]
+        digests = [queries.newest(address) for queries in (Channels(mailbox), Scanning(mailbox))]
         assert sorted(d.id for d in digests[0]) == sorted(d.id for d in digests[1])
         assert set(digests[0]) == set(digests[1])
 
@@ -81,10 +81,10 @@ def test_a_look_is_bounded_and_goes_on_behind_a_link(post: Post, monkeypatch: py
         Draft(sender="ada", to=("project:x",), content=f"{n}", subject="Old" if n < 2 else "New") for n in range(35)
     ]
     mailbox.send_all(drafts)
-    library = Channels(mailbox)
-    page, looks = library.channel("project:x", None, 50, "old"), 1
+    queries = Channels(mailbox)
+    page, looks = queries.channel("project:x", None, 50, "old"), 1
     while page.before is not None and not page.messages:
-        page, looks = library.channel("project:x", page.before, 50, "old"), looks + 1
+        page, looks = queries.channel("project:x", page.before, 50, "old"), looks + 1
     assert [m.content for m in page.messages] == ["0", "1"]
     assert looks == 4
 
@@ -107,9 +107,9 @@ def test_a_circular_or_endless_thread_ends(post: Post) -> None:
             },
         )
     mailbox = Mailbox(str(post.box))
-    for library in (Channels(mailbox), Scanning(mailbox)):
-        assert library.channel("project:x", None, 50).messages == ()
-        assert library.channel("all", None, 50, "t").messages == ()
+    for queries in (Channels(mailbox), Scanning(mailbox)):
+        assert queries.channel("project:x", None, 50).messages == ()
+        assert queries.channel("all", None, 50, "t").messages == ()
 
 
 def test_a_topic_is_a_subject_and_its_answers() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from agent_mailbox.console.receipt_words import describe_receipt
 from agent_mailbox.core import proofs
-from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.expected_readers import find_exceptions
+from agent_mailbox.core.message_reads import Reads
 from agent_mailbox.core.records import Message, Read, RosterEvent
 from agent_mailbox.core.roster import Roster
 from tests.core.build import ack, at, event, message, read, register

@@ -7,7 +7,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from agent_mailbox.console import survey, unread_mail
-from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.mailbox.mailbox import Mailbox
 from tests.console.conftest import Running, Window
 from tests.helpers import MESSAGES, until
 

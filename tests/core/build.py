@@ -6,9 +6,9 @@ from typing import Any
 
 from agent_mailbox.core import proofs
 from agent_mailbox.core.address import DEFAULT_TTL
-from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.inbox import InboxState
 from agent_mailbox.core.instant import HOUR
+from agent_mailbox.core.message_reads import Reads
 from agent_mailbox.core.records import USER, Message, Read, RosterEvent
 from agent_mailbox.core.roster import Roster
 

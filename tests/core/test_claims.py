@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agent_mailbox.core import claims
-from agent_mailbox.core.claims import Reads
+from agent_mailbox.core import message_reads
 from agent_mailbox.core.inbox import unread
 from agent_mailbox.core.keeping import retention
+from agent_mailbox.core.message_reads import Reads
 from agent_mailbox.core.obligations import owed_on_death
 from agent_mailbox.core.records import Message, Read, RosterEvent
 
@@ -28,7 +28,7 @@ def unread_by(session_id: str, messages: list[Message], reads: list[Read], *even
 
 def holder(mail: Message, *reads: Read, events: tuple[RosterEvent, ...] = ()) -> str | None:
     """Who holds the message."""
-    return claims.holder(mail, Reads(reads), roster(*PEOPLE, *events))
+    return message_reads.holder(mail, Reads(reads), roster(*PEOPLE, *events))
 
 
 # -- the fold of the reads log ----------------------------------------------------------------------------------------
@@ -104,10 +104,10 @@ def test_readers_are_all_who_read_it_the_foreign_lines_own_included():
     """First reader first, nobody twice."""
     mail = message(read_by=("eve-1", "bob-1"))
     reads = Reads([read("m1", "cat-1"), read("m1", "bob-1")])
-    assert claims.readers(mail, reads) == ["cat-1", "bob-1", "eve-1"]
-    assert claims.read_by(mail, Reads(), ("eve-1",), roster())
-    assert not claims.read_by(mail, Reads(), ("dan-1",), roster())
-    assert claims.read_by(message(), Reads([read("m1", "old-1")]), ("new-1", "old-1"), roster())
+    assert message_reads.readers(mail, reads) == ["cat-1", "bob-1", "eve-1"]
+    assert message_reads.read_by(mail, Reads(), ("eve-1",), roster())
+    assert not message_reads.read_by(mail, Reads(), ("dan-1",), roster())
+    assert message_reads.read_by(message(), Reads([read("m1", "old-1")]), ("new-1", "old-1"), roster())
 
 
 # -- claims -----------------------------------------------------------------------------------------------------------
@@ -341,22 +341,22 @@ def test_a_claim_hides_the_message_from_other_holders_and_not_from_its_claimer()
         (19.9, 10, (), False),  # it checked since
         (20, 10, (), True),
         (20, 30, (), True),  # a sign of life ahead of the clock is none
-        (20, claims.DELIVERING, (), False),  # its check goes on
+        (20, message_reads.DELIVERING, (), False),  # its check goes on
         (-11, -11, (), False),
         (-11, 0, (), True),  # the clock was set back: the claim is ahead of it
         (1, 0, (event("retire", "bob-1"),), True),
-        (1, claims.DELIVERING, (event("retire", "bob-1"),), False),
+        (1, message_reads.DELIVERING, (event("retire", "bob-1"),), False),
         (1, 0, (event("freeze", "bob-1", reason="its client's process ended"),), True),
         (1, 0, (event("freeze", "bob-1"),), False),
         (10, 0, (event("freeze", "bob-1"),), True),
         (1, 0, (event("update", "bob-1", tags=()),), True),  # the mail is not for it any more
         (1, 0, (event("update", "cat-1", continues="bob-1"),), True),  # cat has bob's place
-        (1, claims.DELIVERING, (event("update", "cat-1", continues="bob-1"),), False),
+        (1, message_reads.DELIVERING, (event("update", "cat-1", continues="bob-1"),), False),
     ],
 )
 def test_a_claim_lapses(minutes: float, seen: float, events: tuple[RosterEvent, ...], is_free: bool):
     """Its claimer is dead or gone, has another role, or has neither read nor checked for ten minutes."""
-    sign = {"bob-1": claims.DELIVERING if seen == claims.DELIVERING else at(seen / 60)}
+    sign = {"bob-1": message_reads.DELIVERING if seen == message_reads.DELIVERING else at(seen / 60)}
     assert finds("cat-1", claim("bob-1"), minutes=minutes, seen=sign, events=events) == ["m1"] * is_free
 
 

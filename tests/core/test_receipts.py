@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agent_mailbox.core import claims, dead_letters, inbox, obligations, proofs
-from agent_mailbox.core.claims import Reads
+from agent_mailbox.core import dead_letters, inbox, message_reads, obligations, proofs
 from agent_mailbox.core.cost import Cost, costs
 from agent_mailbox.core.keeping import retention
+from agent_mailbox.core.message_reads import Reads
 from agent_mailbox.core.records import Read
 
 from .build import ack, at, event, message, register, release, state
@@ -66,7 +66,7 @@ def test_seen_is_of_one_delivery_to_one_reader(reads: list[Read], stage: str | N
 def test_the_text_behind_a_title_changes_no_holder() -> None:
     """bob holds the role's mail as he did, by the line that claimed it."""
     reads = Reads([offered(via="role:x", title=True), Read("m1", "cat-1", at(0), via="role:x"), IN_FULL])
-    assert claims.holder(message(to="role:x"), reads, state([], [], PEOPLE).roster) == "bob-1"
+    assert message_reads.holder(message(to="role:x"), reads, state([], [], PEOPLE).roster) == "bob-1"
     assert [(r.session_id, r.via) for r in reads.of("m1")] == [("bob-1", "role:x"), ("cat-1", "role:x")]
 
 

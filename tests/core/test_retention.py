@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from agent_mailbox.core import codec, inbox, obligations
 from agent_mailbox.core.address import DEFAULT_TTL
-from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.inbox import InboxState, expires_at
 from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.keeping.retention import compacted
+from agent_mailbox.core.message_reads import Reads
 from agent_mailbox.core.proofs import BEFORE
 from agent_mailbox.core.records import ROSTER_EVENTS, Message, Read, RosterEvent
 from agent_mailbox.core.roster import Agent, Roster

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from agent_mailbox.core import inbox
 from agent_mailbox.core.address import DEFAULT_TTL
-from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.inbox import InboxState
+from agent_mailbox.core.message_reads import Reads
 from agent_mailbox.core.records import TYPES, Message, Read, RosterEvent
 from agent_mailbox.core.roster import Roster
 

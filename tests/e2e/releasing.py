@@ -18,7 +18,7 @@ from pathlib import Path
 
 from agent_mailbox.clients.install import installation
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
-from agent_mailbox.mailbox.opened import OpenMailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from scripts.benchmarks.arguments import given as arguments_given
 from tests.control_desk import ControlDesk
 from tests.e2e import figures

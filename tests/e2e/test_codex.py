@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.known_clients.codex import CODEX
-from agent_mailbox.mailbox.opened import OpenMailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from tests.control_desk import ControlDesk
 from tests.e2e.conftest import client_program, mailer
 from tests.e2e.responses import Responses, by_prompt, conversation, patch, said, shell, use

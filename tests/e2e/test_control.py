@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
-from agent_mailbox.mailbox.opened import OpenMailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from tests.control_desk import ControlDesk
 from tests.e2e.shown import shows, takes_long
 from tests.e2e.standin import ANSWER, bash, in_turn, said, use

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.known_clients.copilot_cli import COPILOT_CLI
-from agent_mailbox.mailbox.opened import OpenMailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from tests.control_desk import ControlDesk
 from tests.e2e.completions import Completions, by_prompt, results, use
 from tests.e2e.conftest import client_program

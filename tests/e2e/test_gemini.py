@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.known_clients.gemini_cli import GEMINI_CLI
-from agent_mailbox.mailbox.opened import OpenMailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from tests.control_desk import ControlDesk
 from tests.e2e.conftest import client_program
 from tests.e2e.gemini import Gemini, conversation, said, shell, use, used

@@ -14,7 +14,7 @@ import pytest
 
 from agent_mailbox.clients import doorbell
 from agent_mailbox.known_clients.opencode import OPENCODE
-from agent_mailbox.mailbox.opened import OpenMailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from tests.control_desk import ControlDesk
 from tests.e2e.completions import Completions, by_prompt, results, said, shell, use
 from tests.e2e.conftest import client_program

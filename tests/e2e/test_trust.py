@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.mailbox.opened import OpenMailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.store.user_state import bindings
 from tests.control_desk import ControlDesk
 from tests.e2e.standin import bash, in_turn, use

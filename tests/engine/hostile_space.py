@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox import Mailbox
 from agent_mailbox.core import codec, proofs, space_seals
+from agent_mailbox.core.machine_rights import Rights
 from agent_mailbox.core.records import USER
-from agent_mailbox.core.speaking import Rights
 from agent_mailbox.space import joining_space
 from agent_mailbox.space import space as spaces
 from agent_mailbox.space.order.order import MESSAGES

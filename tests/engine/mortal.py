@@ -13,7 +13,7 @@ import pytest
 
 from agent_mailbox import Mailbox
 from agent_mailbox.core.address import ALL
-from agent_mailbox.core.speaking import Rights
+from agent_mailbox.core.machine_rights import Rights
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.trust import machine_keys, machine_trust
 from agent_mailbox.space.trust.space_judge import SpaceJudge

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
-from agent_mailbox.core import claims
+from agent_mailbox.core import message_reads
 from agent_mailbox.core.records import Message, Read
 from agent_mailbox.core.roster import Roster
 
@@ -82,11 +82,11 @@ def _merged(decided: list[Read], places: list[list[Read]]) -> Iterator[Read]:
 def test_files_of_two_machines_mean_the_same(data: st.DataObject) -> None:
     """Readers, holders, stages, acks and claims do not depend on how the machines' records were interleaved."""
     history = data.draw(histories())
-    one, other = (claims.Reads(data.draw(files(history))) for _ in range(2))
+    one, other = (message_reads.Reads(data.draw(files(history))) for _ in range(2))
     for message in (*MESSAGES, *(f"d-{i}" for i in MESSAGES)):
         mail = MAIL.get(message, MAIL["m1"].replace(id=message))
-        assert sorted(claims.readers(mail, one)) == sorted(claims.readers(mail, other))
-        assert claims.holder(mail, one, Roster()) == claims.holder(mail, other, Roster())
+        assert sorted(message_reads.readers(mail, one)) == sorted(message_reads.readers(mail, other))
+        assert message_reads.holder(mail, one, Roster()) == message_reads.holder(mail, other, Roster())
         assert one.stages(message) == other.stages(message)
         assert one.claim(message) == other.claim(message)
         for who in SESSIONS:

@@ -21,9 +21,9 @@ from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule
 
 from agent_mailbox import Draft, MailboxError, Request
-from agent_mailbox.core import claims, codec, instant
+from agent_mailbox.core import codec, instant, message_reads
 from agent_mailbox.core.records import USER, Message, Read
-from agent_mailbox.mailbox import absence, opened
+from agent_mailbox.mailbox import absence, open_mailbox
 from agent_mailbox.space import joining_space, purging
 from agent_mailbox.space.copy import comparison
 from agent_mailbox.space.order.order import reads_of
@@ -43,7 +43,7 @@ EVERYBODY = tuple(HOME)
 ROLE, TAG = "role:dev", "project:x"
 LOG = "agent-mailbox.jsonl"
 shared_steward.COMPACT_ABOVE = 8
-SINCE = instant.text(opened.wall_clock())
+SINCE = instant.text(open_mailbox.wall_clock())
 machines, sessions = st.sampled_from(MACHINES), st.sampled_from(EVERYBODY)
 
 
@@ -307,8 +307,8 @@ class Space(RuleBasedStateMachine):
             roster = state.roster
             folded.append(
                 (
-                    {i: sorted(claims.readers(m, state.reads)) for i, m in state.messages.items()},
-                    {i: claims.holder(m, state.reads, roster) for i, m in state.messages.items()},
+                    {i: sorted(message_reads.readers(m, state.reads)) for i, m in state.messages.items()},
+                    {i: message_reads.holder(m, state.reads, roster) for i, m in state.messages.items()},
                     {who: (a.name, a.tags, a.state) for who, a in roster.agents.items()},
                 )
             )

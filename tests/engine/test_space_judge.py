@@ -11,11 +11,11 @@ import pytest
 from agent_mailbox import Draft, Mailbox, MailboxError, Refused, Registration
 from agent_mailbox.core import codec, proofs, space_seals
 from agent_mailbox.core.control import messages as m
+from agent_mailbox.core.machine_rights import Rights
 from agent_mailbox.core.records import USER, Read, RosterEvent
 from agent_mailbox.core.space_seals import unsealed
-from agent_mailbox.core.speaking import Rights
 from agent_mailbox.errors import BadData
-from agent_mailbox.mailbox.opened import OpenMailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.space.order.order import CLAIMS, MESSAGES, ROSTER, Ordered, reads_of
 from agent_mailbox.space.trust import machine_keys, machine_trust, space_trust
 from agent_mailbox.space.trust.space_judge import SpaceJudge

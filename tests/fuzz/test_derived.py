@@ -20,7 +20,7 @@ from agent_mailbox import Draft, Mailbox
 from agent_mailbox.core import inbox
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import MailboxError
-from agent_mailbox.mailbox.queries import Library
+from agent_mailbox.mailbox.queries import MailQueries
 from tests.claude.test_guard import ME, SHELLS, Shim
 from tests.fuzz import strategies as some
 from tests.helpers import MESSAGES, Post, record
@@ -54,17 +54,17 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     box.register(Registration(session_id="dee", event="update", name="eve"), "user")
     post.append(MESSAGES, record("zed", "bob", "foreign alpha"), b'{"id":"torn')
     box.deliver("ann", lambda items: items)
-    Library(box).search("alpha", 5)
+    MailQueries(box).search("alpha", 5)
     box.send(Draft(sender="ann", to=("cat",), content="not yet indexed alpha"))
     return post.box
 
 
 def answers(box: Mailbox) -> dict[str, Any]:
     """Everything one may ask."""
-    library = Library(box)
+    queries = MailQueries(box)
     found: dict[str, Any] = {name: [i.message.id for i in box.peek(name)] for name in READERS}
-    found["search"] = [m.id for m in library.search("alpha", 7)[0]]
-    found["history"] = [m.id for m in library.history("dee", limit=9)[0]]
+    found["search"] = [m.id for m in queries.search("alpha", 7)[0]]
+    found["history"] = [m.id for m in queries.history("dee", limit=9)[0]]
     found["roster"] = [(a.session_id, a.name, a.state, a.continues) for a in box.logs.read_roster().agents.values()]
     return found
 

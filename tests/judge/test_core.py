@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from agent_mailbox.core import codec, dead_letters, inbox, obligations, proofs, reach, threads
-from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.inbox import InboxState
 from agent_mailbox.core.keeping import retention
+from agent_mailbox.core.message_reads import Reads
 from agent_mailbox.core.records import RosterEvent
 from agent_mailbox.core.roster import CLIENT_ENDED, Roster
 from tests.judge.lines import HOURS, Facts, Line, mode_of

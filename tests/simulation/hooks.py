@@ -15,7 +15,7 @@ from agent_mailbox.control.requests import Requests
 from agent_mailbox.core import proofs
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from agent_mailbox.mailbox.delivery import Delivery
-from agent_mailbox.mailbox.opened import OpenMailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from tests.simulation import guard
 from tests.simulation.coordination_told import ends_turn
 from tests.simulation.disk import SECOND

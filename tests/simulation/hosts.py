@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent_mailbox.store.files import system
-from agent_mailbox.store.user_state.processes import HostRecords
 from agent_mailbox.store.user_state.processes import Process as SeenProcess
+from agent_mailbox.store.user_state.processes import ProcessRecords
 from tests.simulation.places import STATE
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def note(stage: Stage, me: Session, *, first: bool) -> None:
         return
     number = client.hosts[-1]
     process = SeenProcess(number, 1, stage.world.hosts.there[number].start, 0, "a client")
-    kept = HostRecords(stage.desk(me.id).logs.trail.kept())
+    kept = ProcessRecords(stage.desk(me.id).logs.trail.kept())
     try:
         kept.record(process, me.id, "socket", first=first)
     except OSError:

@@ -15,7 +15,7 @@ from agent_mailbox.core import instant, proofs
 from agent_mailbox.core.records import USER
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from agent_mailbox.mailbox import absence
-from agent_mailbox.mailbox.opened import OpenMailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.space import joining_space
 from agent_mailbox.space.order.order import MESSAGES
 from agent_mailbox.store.files import system

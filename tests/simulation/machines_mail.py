@@ -12,7 +12,7 @@ from agent_mailbox.clients.hooks import hook_events
 from agent_mailbox.core import compose, proofs
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.errors import Busy, StorageFailed
-from agent_mailbox.mailbox.opened import OpenMailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.space.order.order import MESSAGES
 from agent_mailbox.store.files import paths, system
 from tests.simulation.hooks import Watched

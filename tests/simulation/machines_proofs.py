@@ -27,7 +27,7 @@ from tests.simulation.machines_judge import MOVING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agent_mailbox.mailbox.facade import Mailbox
+    from agent_mailbox.mailbox.mailbox import Mailbox
     from agent_mailbox.store.log.log import Log
     from tests.simulation.machines import Machine
     from tests.simulation.machines_stage import Stage

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_mailbox.core import proofs
-from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.space.space import Space
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from agent_mailbox.core import proofs
 from agent_mailbox.core.control import transitions
 from agent_mailbox.errors import MailboxError, NotFound, Refused
 from agent_mailbox.known_clients.known_client import PERMISSION, PERMIT
-from agent_mailbox.mailbox.opened import OpenMailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from tests.simulation import guard
 from tests.simulation.places import BOX, STATE
 from tests.simulation.scene import Sweep

@@ -16,7 +16,7 @@ from agent_mailbox.config import config
 from agent_mailbox.core import codec, dead_letters, inbox, obligations
 from agent_mailbox.core.address import uuid_of
 from agent_mailbox.core.records import Read
-from agent_mailbox.mailbox.queries import LATELY, Library
+from agent_mailbox.mailbox.queries import LATELY, MailQueries
 from agent_mailbox.store.files import system
 from agent_mailbox.store.polling.poll import Poll
 from tests.simulation import second_judge
@@ -67,16 +67,16 @@ def question(stage: Stage, process: Process, me: Session) -> None:
         return
     now = stage.world.wall() // 1_000_000
     desk = stage.desk(me.id, clock=lambda: now)
-    library, before = Library(desk), Moment(stage.world, process)
+    queries, before = MailQueries(desk), Moment(stage.world, process)
     who = me.id if process.chance.random() < 0.5 else None
     limit = 2 if process.chance.random() < 0.3 else None
-    status = library.status(me.id)
+    status = queries.status(me.id)
     between = Moment(stage.world, process)
-    letters, older = library.dead_letters(who, None, limit)
+    letters, older = queries.dead_letters(who, None, limit)
     after = Moment(stage.world, process)
     with alone(stage.world):
         fresh = stage.desk(me.id, clock=lambda: now)
-        live, everything = fresh.state(), Library(fresh).everything(now - LATELY)
+        live, everything = fresh.state(), MailQueries(fresh).everything(now - LATELY)
         unread = inbox.unread(me.id, live, now)
         last = Moment(stage.world, process)
     quiet = before.others == last.others and not process.hurt  # a lock that fails counts as held

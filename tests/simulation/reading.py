@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.errors import Refused
 from agent_mailbox.mailbox.delivery import Delivery
-from agent_mailbox.mailbox.queries import Library
+from agent_mailbox.mailbox.queries import MailQueries
 from agent_mailbox.store.files import system
 from tests.simulation.letters import FREE, READ
 from tests.simulation.stage import LASTING, pick
@@ -122,7 +122,7 @@ def wait(stage: Stage, process: Process, me: Session) -> None:
     """Wait for mail, and look."""
 
     try:
-        Library(stage.desk(me.id)).wait(me.id, 30)
+        MailQueries(stage.desk(me.id)).wait(me.id, 30)
     except Refused:
         return
 

@@ -13,7 +13,7 @@ from agent_mailbox.core.address import uuid_of
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import Ambiguous, NotFound, Refused
-from agent_mailbox.mailbox.queries import Library
+from agent_mailbox.mailbox.queries import MailQueries
 from tests.judge.mail import Judge
 from tests.simulation import second_judge
 from tests.simulation.questions import Moment, alone
@@ -156,16 +156,16 @@ def browse(stage: Stage, process: Process, me: Session) -> None:
     who, _ = _self(me)
     now, before = stage.world.wall() // 1_000_000, Moment(stage.world, process)
     desk = stage.desk(who, clock=lambda: now)
-    library, one = Library(desk), str(pick(process, sorted(stage.judge.rich) or [""]))
+    queries, one = MailQueries(desk), str(pick(process, sorted(stage.judge.rich) or [""]))
     try:
-        thread = [message.id for message in library.thread(one)[0]] if one else []
+        thread = [message.id for message in queries.thread(one)[0]] if one else []
         found = desk.find(one).message.id if one else ""
     except (NotFound, Ambiguous):
         thread, found = [], ""
-    history = {message.id for message in library.history(who)[0]}
+    history = {message.id for message in queries.history(who)[0]}
     word = f"word{int(process.chance.random() * 5)}"
-    search = {message.id for message in library.search(word, 1000)[0]}
-    status = library.status(who)
+    search = {message.id for message in queries.search(word, 1000)[0]}
+    status = queries.status(who)
     after = Moment(stage.world, process)
     if before.files != after.files or process.hurt:
         return

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.core import dead_letters, inbox, obligations
-from agent_mailbox.mailbox.queries import LATELY, Library
+from agent_mailbox.mailbox.queries import LATELY, MailQueries
 from tests.judge.lines import Facts
 from tests.judge.mail import Judge
 from tests.judge.people import FROZEN, fold_roster
@@ -89,7 +89,7 @@ def hold_all(stage: Stage) -> None:
     if is_asked(stage):
         now = stage.world.wall() // 1_000_000
         desk = stage.desk(clock=lambda: now)
-        live, everything = desk.state(), Library(desk).everything(now - LATELY)
+        live, everything = desk.state(), MailQueries(desk).everything(now - LATELY)
         for session in stage.registered():
             hold(stage, session.id, now, live, everything)
 

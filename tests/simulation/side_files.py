@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from agent_mailbox.mailbox import streaming
-from agent_mailbox.mailbox.queries import Library
+from agent_mailbox.mailbox import mail_stream
+from agent_mailbox.mailbox.queries import MailQueries
 from agent_mailbox.store.attachments import attachment_files
 from agent_mailbox.store.files import system
 from agent_mailbox.store.locks.doorbell_lock import NOBODY, DoorbellLock
@@ -90,7 +90,7 @@ def export(stage: Stage, process: Process, me: Session) -> None:
     """Write out the whole history, while others change it."""
     due = [letter.id for letter in stage.judge.letters.values() if letter.acked is not None]
     before = Moment(stage.world, process)
-    told = list(streaming.stream(stage.desk(me.id)))
+    told = list(mail_stream.stream(stage.desk(me.id)))
     often = Counter(message.id for message, _ in told)
     for message_id in due:
         if often[message_id] != 1:
@@ -100,7 +100,7 @@ def export(stage: Stage, process: Process, me: Session) -> None:
         if letter is not None and letter.content != message.content and not letter.foreign:
             stage.judge.breach(f"an export holds {message.id} with another text")
     with alone(stage.world):
-        everything = Library(stage.desk(me.id)).everything()
+        everything = MailQueries(stage.desk(me.id)).everything()
         after = Moment(stage.world, process)
     if before.files == after.files and before.broken == after.broken:
         wanted = [(message_id, everything.reads.of(message_id)) for message_id in everything.messages]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.core import proofs
 from agent_mailbox.core.address import uuid_of
-from agent_mailbox.mailbox.facade import Mailbox
-from agent_mailbox.mailbox.opened import wall_clock
+from agent_mailbox.mailbox.mailbox import Mailbox
+from agent_mailbox.mailbox.open_mailbox import wall_clock
 from tests.simulation.coordination_told import Told
 from tests.simulation.judge import Judge
 from tests.simulation.letters import Letter, Session

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_mailbox.core import dead_letters, inbox, obligations
-from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.inbox import InboxState
+from agent_mailbox.core.message_reads import Reads
 from agent_mailbox.errors import NotFound, Refused
-from agent_mailbox.mailbox.queries import LATELY, Library
+from agent_mailbox.mailbox.queries import LATELY, MailQueries
 from agent_mailbox.store.polling.poll import Poll
 from agent_mailbox.store.projection.open_ends import read_asks
 from agent_mailbox.store.projection.untaken_mail import find_untaken
@@ -171,12 +171,12 @@ def loses(stage: Stage, process: Process, me: Session) -> None:
         left = InboxState(lonely.messages, Reads(lonely.reads), desk.logs.read_roster(), desk.config.ttls)
         count = lonely.surely + len(dead_letters.dead_letters(left, now, who))
     else:
-        letters, older = Library(desk).dead_letters(who, None, limit)
+        letters, older = MailQueries(desk).dead_letters(who, None, limit)
         shown = {message.id for message, _ in letters}
         count = older + len(shown)
     with alone(stage.world):
         fresh = stage.desk(me.id, clock=lambda: now)
-        state = fresh.state() if is_count else Library(fresh).everything(now - LATELY)
+        state = fresh.state() if is_count else MailQueries(fresh).everything(now - LATELY)
     after = Moment(stage.world, process)
     if before.files == after.files and before.broken == after.broken:
         lost = {message.id for message, _ in dead_letters.dead_letters(state, now, who)}

@@ -20,7 +20,7 @@ from agent_mailbox.core.address import uuid_of
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import MailboxError
-from agent_mailbox.mailbox.queries import Library
+from agent_mailbox.mailbox.queries import MailQueries
 from agent_mailbox.upkeep import steward
 from tests.helpers import MAIN
 from tests.simulation import coordination, upkeep
@@ -196,13 +196,13 @@ def _done(stage: Stage, op: Op) -> Any:
     elif op.kind == "ack":
         desk.ack(_send_id(op), op.who)
     elif op.kind == "owes":
-        return [message.id for message in Library(desk).status(op.who).obligations]
+        return [message.id for message in MailQueries(desk).status(op.who).obligations]
     elif op.kind == "lease":
         Leasing(desk).lease(op.who, ["src/a.py"], "/work", 60)
     elif op.kind == "steward":
         steward.run_upkeep(desk, 0)
     elif op.kind == "history":
-        everything = Library(desk).everything()
+        everything = MailQueries(desk).everything()
         return {i: [read.session_id for read in everything.reads.of(i)] for i in everything.messages}
     return None
 

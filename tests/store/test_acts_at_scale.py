@@ -10,8 +10,8 @@ from agent_mailbox import Draft, Mailbox
 from agent_mailbox.core import codec
 from agent_mailbox.core.line_forms import may_be_about
 from agent_mailbox.core.records import Read
-from agent_mailbox.mailbox import facade
-from agent_mailbox.mailbox.queries import Library
+from agent_mailbox.mailbox import mailbox as facade
+from agent_mailbox.mailbox.queries import MailQueries
 from tests.steps import steps
 from tests.store.test_index import mailbox, rotate
 
@@ -35,7 +35,7 @@ def filled(root: Path, count: int) -> tuple[Mailbox, str]:
         box.deliver(other, lambda items: items)
     wanted = next(m.id for m in box.state().messages.values() if m.ack)
     box.ack(wanted, "bob")
-    Library(box).keep_index()
+    MailQueries(box).keep_index()
     return box, wanted
 
 

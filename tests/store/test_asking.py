@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agent_mailbox.core import codec, obligations
 from agent_mailbox.core.address import DEFAULT_TTL
-from agent_mailbox.core.claims import Reads
+from agent_mailbox.core.message_reads import Reads
 from agent_mailbox.mailbox.delivery import Offer, recall_offers
 from agent_mailbox.store.log.logs import Logs
 from agent_mailbox.store.projection import index_keys, intake, line_facts, open_ends, projection_file

@@ -18,7 +18,7 @@ from agent_mailbox import Draft, Mailbox
 from agent_mailbox.core.roster import Agent
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import BadData, Busy
-from agent_mailbox.mailbox.queries import Library
+from agent_mailbox.mailbox.queries import MailQueries
 from agent_mailbox.store.archive import rotation
 from agent_mailbox.upkeep import backup, doctor, restoring
 from agent_mailbox.upkeep import steward as stewards
@@ -56,13 +56,13 @@ def full(post: Post) -> Post:
 def views(box: Path) -> dict[str, Any]:
     """What there is for whom."""
     mailbox = Mailbox(str(box), clock=lambda: NOW)
-    library = Library(mailbox)
-    everything = library.everything()
+    queries = MailQueries(mailbox)
+    everything = queries.everything()
     return {
         **{name: [item.message.id for item in mailbox.peek(name)] for name in READERS},
-        "owed": [m.id for m in library.status("bob").obligations],
+        "owed": [m.id for m in queries.status("bob").obligations],
         "read": {i: [r.session_id for r in everything.reads.of(i)] for i in everything.messages},
-        "seen": {name: unproven(library.agent(name)) for name in READERS},
+        "seen": {name: unproven(queries.agent(name)) for name in READERS},
     }
 
 
@@ -288,7 +288,7 @@ def test_a_read_only_mailbox_is_backed_up_under_the_locks_of_its_writers(full: P
     assert views(full.scratch / "place") == views(full.box)
     with rotation.alone(Mailbox(str(full.box)).archive, 0):
         code = (
-            "import sys; from agent_mailbox.mailbox import opened; opened.WAIT = 0.1\n"
+            "import sys; from agent_mailbox.mailbox import open_mailbox; open_mailbox.WAIT = 0.1\n"
             "from agent_mailbox.launch import main; sys.exit(main())"
         )
         refused(full.python(code, "backup", "--force", file, under=(*NAMESPACE, str(full.box))), 4, ".lock")
@@ -369,7 +369,7 @@ def test_backups_beside_writers_readers_and_a_steward_are_of_one_moment(post: Po
 
     def meanwhile() -> None:
         for turn in range(12):
-            sent_before.append({m.id for m in Library(mailbox).everything().messages.values()})
+            sent_before.append({m.id for m in MailQueries(mailbox).everything().messages.values()})
             files.append(post.scratch / f"{turn}.tar")
             backup.write_backup(mailbox, str(files[-1]))
             stewards.run_upkeep(mailbox, 0)
@@ -385,7 +385,7 @@ def test_backups_beside_writers_readers_and_a_steward_are_of_one_moment(post: Po
         restoring.restore_backup(str(file), str(place), post.env)
         assert doctor.problems_among(doctor.examine_mailbox(Mailbox(str(place)))) == []
         there = Mailbox(str(place))
-        everything = Library(there).everything()
+        everything = MailQueries(there).everything()
         assert sent_before[number] <= set(everything.messages)
         for ids in sent:
             kept = [i for i in ids if i in everything.messages]

@@ -13,12 +13,12 @@ import pytest
 from agent_mailbox import Draft, Request
 from agent_mailbox.commands import exporting
 from agent_mailbox.core import threads
-from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.inbox import InboxState
 from agent_mailbox.core.keeping import retention
+from agent_mailbox.core.message_reads import Reads
 from agent_mailbox.core.roster import Roster
-from agent_mailbox.mailbox.queries import Library
-from agent_mailbox.mailbox.streaming import stream
+from agent_mailbox.mailbox.mail_stream import stream
+from agent_mailbox.mailbox.queries import MailQueries
 from agent_mailbox.upkeep import steward
 from tests.core.build import message
 from tests.steps import grows_no_faster
@@ -186,13 +186,13 @@ def test_a_ring_of_answers_is_one_thread_with_what_hangs_on_it(tmp_path: Path) -
     box = written(tmp_path, talk)
     box.send(Draft(sender="cat", to=("amy",), content="elsewhere"))
 
-    class Scanning(Library):
+    class Scanning(MailQueries):
         def _ask(self, _: object) -> None:
             return None
 
-    for library in (Indexed(box), Scanning(box)):
+    for queries in (Indexed(box), Scanning(box)):
         for name, _ in talk:
-            assert [m.id for m in library.thread(name)[0]] == [other for other, _ in talk]
+            assert [m.id for m in queries.thread(name)[0]] == [other for other, _ in talk]
 
 
 def test_an_export_holds_a_few_messages_at_a_time(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.errors import NotFound
-from agent_mailbox.mailbox.facade import Mailbox
-from agent_mailbox.mailbox.opened import wall_clock
-from agent_mailbox.mailbox.paging import Browsing
+from agent_mailbox.mailbox.mail_pages import MailPages
+from agent_mailbox.mailbox.mailbox import Mailbox
+from agent_mailbox.mailbox.open_mailbox import wall_clock
 from agent_mailbox.mailbox.selection import Selection, chooses
 from tests.helpers import MESSAGES, record, stamp
 
@@ -53,7 +53,7 @@ def test_the_pages_together_are_the_whole_selection(post: Post, name: str, index
     fill(post)
     mailbox = Mailbox(str(post.box))
     mailbox.logs.derives = indexed
-    library, selection = Browsing(mailbox), SELECTIONS[name]
+    library, selection = MailPages(mailbox), SELECTIONS[name]
     chosen = chooses(selection, mailbox.logs.read_roster())
     wanted = {m.id for m in library.everything().messages.values() if chosen(m)}
     assert len(wanted) > 7 or name == "direct"
@@ -81,7 +81,7 @@ def test_a_stretch_and_what_is_known_are_the_same_with_the_index_and_without(pos
     for indexed in (True, False):
         mailbox = Mailbox(str(post.box))
         mailbox.logs.derives = indexed
-        library = Browsing(mailbox)
+        library = MailPages(mailbox)
         assert library.prepare() is indexed
         stretch = library.stretch(NOW + 3000, 20)
         ids = [m["id"] for m in post.objects(MESSAGES)][:5]
@@ -94,14 +94,14 @@ def test_a_stretch_and_what_is_known_are_the_same_with_the_index_and_without(pos
     assert answers[0] == answers[1]
     assert not answers[0][2]
     assert answers[0][1]
-    page = Browsing(Mailbox(str(post.box))).page(Selection(query="number 45"), None, 5)
+    page = MailPages(Mailbox(str(post.box))).page(Selection(query="number 45"), None, 5)
     assert [*page.replies.values()] == [2]
 
 
 def test_before_the_index_is_there_a_thread_is_looked_for_in_the_newest_mail(post: Post) -> None:
     """The search finds a single message there, too, and says what is not there."""
     fill(post)
-    library = Browsing(Mailbox(str(post.box)))
+    library = MailPages(Mailbox(str(post.box)))
     first = post.objects(MESSAGES)[-1]["thread"]
     whole = [message.id for message in library.thread(first)[0]]
     library.newest_alone = True

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox import Mailbox
 from agent_mailbox.mailbox.channels import Channels
-from agent_mailbox.mailbox.paging import Position
+from agent_mailbox.mailbox.mail_pages import Position
 from agent_mailbox.mailbox.selection import Selection
 from agent_mailbox.store.projection import lookup
 from tests.helpers import MESSAGES, record

@@ -11,7 +11,7 @@ from agent_mailbox import Draft, Mailbox, Request
 from agent_mailbox.core import dead_letters, inbox, instant, proofs
 from agent_mailbox.core.instant import HOUR, MINUTE
 from agent_mailbox.errors import Malformed, Refused
-from agent_mailbox.mailbox.queries import Library
+from agent_mailbox.mailbox.queries import MailQueries
 from agent_mailbox.store.log.logs import parse_messages
 from agent_mailbox.store.polling import poll
 from agent_mailbox.store.polling.poll import Poll
@@ -107,10 +107,10 @@ def test_dead_letters_are_what_has_expired(box: Mailbox, after: int) -> None:
     CLOCK.now = NOW + after
     expired = {number for number, ends in enumerate(ENDS) if NOW + after >= ends}
     for who in (None, "ann", "bob"):
-        found, left_out = Library(box).dead_letters(who)
+        found, left_out = MailQueries(box).dead_letters(who)
         assert (_numbers(message for message, _ in found), left_out) == (expired, 0)
         assert found == dead_letters.dead_letters(box.state(), NOW + after, who)
-        some, more = Library(box).dead_letters(who, limit=3)
+        some, more = MailQueries(box).dead_letters(who, limit=3)
         assert (some, len(some) + more) == (found[-3:], len(found))
     CLOCK.now = NOW
 

@@ -8,7 +8,7 @@ import pytest
 
 from agent_mailbox import Draft, Mailbox
 from agent_mailbox.errors import MailboxError
-from agent_mailbox.mailbox.paging import Browsing
+from agent_mailbox.mailbox.mail_pages import MailPages
 from agent_mailbox.mailbox.sending import Sending
 from agent_mailbox.store.archive.archive import Archive
 from agent_mailbox.store.log.log import HeldLog
@@ -46,7 +46,7 @@ def test_nobody_reads_the_archive_under_the_log_s_lock(
     box, wanted = filled(tmp_path, 3)
     monkeypatch.setattr(archived_mail, "NEAR", 0)
     if has_index:
-        assert Browsing(box).prepare()
+        assert MailPages(box).prepare()
     same, other = drafts(wanted)
     known = box.find(wanted).message
     held: list[bool] = []
@@ -96,7 +96,7 @@ def test_a_given_id_costs_the_same_before_a_large_archive(tmp_path: Path, monkey
     for count in (100, 1000):
         (tmp_path / str(count)).mkdir()
         box, wanted = filled(tmp_path / str(count), count)
-        assert Browsing(box).prepare()
+        assert MailPages(box).prepare()
         box.send(drafts(wanted)[0])
         cost.append(steps(lambda: box.send(drafts(wanted)[0])))  # noqa: B023 - called at once
     assert cost[1] < cost[0] * 1.3

@@ -1,7 +1,7 @@
 """The index's answer is the full scan's answer, whatever happened to the mailbox, or to the index, in between.
 
 The plain way is below (``whole``, ``history``, ``search``, ``thread``): read every log, fold, filter. ``Indexed``
-is a library that must not scan, so that what is compared really came from the index.
+is a queries that must not scan, so that what is compared really came from the index.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from hypothesis import given, settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from agent_mailbox import Draft, Mailbox, MailboxError, Request
-from agent_mailbox.core import claims, codec, instant, threads, words
+from agent_mailbox.core import codec, instant, message_reads, threads, words
 from agent_mailbox.core.inbox import InboxState
 from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.records import BadLine, Message, Read
 from agent_mailbox.core.roster import Roster
 from agent_mailbox.errors import NotFound
-from agent_mailbox.mailbox import facade
-from agent_mailbox.mailbox.queries import Library
-from agent_mailbox.mailbox.streaming import stream
+from agent_mailbox.mailbox import mailbox as facade
+from agent_mailbox.mailbox.mail_stream import stream
+from agent_mailbox.mailbox.queries import MailQueries
 from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.files import paths
 from agent_mailbox.store.locks.lock import FileLock
@@ -85,7 +85,7 @@ def whole(box: Mailbox) -> InboxState:
     found: dict[str, Message] = {}
     for _, message in ordered:
         found.setdefault(message.id, message)
-    reads = claims.Reads([*archive.reads(), *box.logs.read_records()])
+    reads = message_reads.Reads([*archive.reads(), *box.logs.read_records()])
     return InboxState(messages=found, reads=reads, roster=box.logs.read_roster(), ttls=box.config.ttls)
 
 
@@ -118,34 +118,34 @@ def search(state: InboxState, query: str, limit: int) -> list[Message]:
     return newest([m for m in state.messages.values() if phrases and words.matches(m, phrases)], limit)
 
 
-def told(messages: Iterable[Message], reads: claims.Reads) -> list[object]:
+def told(messages: Iterable[Message], reads: message_reads.Reads) -> list[object]:
     """An answer as what a reader sees of it: the messages, who read each, who dealt with it or gave it back."""
     return [
         (
-            *(m, reads.of(m.id), claims.readers(m, reads)),
+            *(m, reads.of(m.id), message_reads.readers(m, reads)),
             *([reads.acked(m, [who]), reads.released(m.id, [who])] for who in AGENTS),
         )
         for m in messages
     ]
 
 
-def outcome(ask: Callable[[], tuple[list[Message], claims.Reads]]) -> object:
+def outcome(ask: Callable[[], tuple[list[Message], message_reads.Reads]]) -> object:
     try:
         return told(*ask())
     except MailboxError as error:
         return type(error)
 
 
-class Indexed(Library):
-    """A library without the way round the index."""
+class Indexed(MailQueries):
+    """A queries without the way round the index."""
 
     def everything(self) -> InboxState:
         raise AssertionError("scanned")
 
 
-def compare(box: Mailbox, *, library: type[Library] = Indexed, chains: int = 3) -> None:
+def compare(box: Mailbox, *, queries: type[MailQueries] = Indexed, chains: int = 3) -> None:
     """Every question of the index, asked both ways; and the whole history, message by message."""
-    state, asked = whole(box), library(box)
+    state, asked = whole(box), queries(box)
     assert [one for m, reads in stream(box) for one in told([m], reads)] == told(state.messages.values(), state.reads)
     for query in QUERIES:
         for limit in (0, 2):
@@ -158,7 +158,7 @@ def compare(box: Mailbox, *, library: type[Library] = Indexed, chains: int = 3) 
         chain = threads.thread_of(message_id, state.messages)
         for word in (message_id, message_id.upper(), message_id[:12]):
             assert outcome(lambda: asked.thread(word)) == told(chain, state.reads)  # noqa: B023
-            if library is Indexed:
+            if queries is Indexed:
                 found, plainly = looked_up(box, word), box._scanned(word)
                 assert (found.message, found.position) == (plainly.message, plainly.position)
                 assert told([found.message], found.reads) == told([found.message], state.reads)
@@ -586,8 +586,8 @@ def test_a_line_changed_in_place_is_noticed_when_it_is_read_back(box: Mailbox) -
 # -- without an index -------------------------------------------------------------------------------------------------
 
 
-class Counted(Library):
-    """A library that counts how often it scanned."""
+class Counted(MailQueries):
+    """A queries that counts how often it scanned."""
 
     scans = 0
 
@@ -598,7 +598,7 @@ class Counted(Library):
 
 def scanned(box: Mailbox) -> None:
     Counted.scans = 0
-    compare(box, library=Counted)
+    compare(box, queries=Counted)
     assert Counted.scans > 20
 
 
@@ -635,7 +635,7 @@ def test_where_no_index_can_be_kept_everything_is_scanned(box: Mailbox, what: st
 
 
 def test_an_archive_file_named_by_no_month_is_scanned(box: Mailbox) -> None:
-    """A library scans archived mail whose file is named by no month. That mail counts as before."""
+    """A queries scans archived mail whose file is named by no month. That mail counts as before."""
     record = Message(id="odd", sender="amy", recipients=("bob",), timestamp=NOON, content="alpha")
     with open(os.path.join(box.archive.directory, "2026-xx.jsonl"), "wb") as file:
         file.write(codec.spell_message(record))
@@ -743,8 +743,8 @@ def test_no_read_is_filed_under_another_message(
 WORKER = """
 import sys
 from agent_mailbox import Draft, Mailbox
-from agent_mailbox.mailbox import facade
-from agent_mailbox.mailbox.queries import Library
+from agent_mailbox.mailbox import mailbox as facade
+from agent_mailbox.mailbox.queries import MailQueries
 from agent_mailbox.core.keeping import retention
 from agent_mailbox.store.archive import rotation
 import portalocker
@@ -755,10 +755,10 @@ sent = []
 for n in range(25):
     draft = Draft(sender=me, to=("all",), content=f"word{n} by", thread=sent[0] if sent else None)
     sent.append(box.send(draft).message.id)
-    library = Library(box)
-    assert [m.id for m in library.search(f"by {me}", 0)[0]] == sent, (n, "search")
-    assert [m.id for m in library.history(None, with_address=me, limit=3)[0]] == sent[-3:], (n, "history")
-    assert [m.id for m in library.thread(sent[-1])[0]] == sent, (n, "thread")
+    queries = MailQueries(box)
+    assert [m.id for m in queries.search(f"by {me}", 0)[0]] == sent, (n, "search")
+    assert [m.id for m in queries.history(None, with_address=me, limit=3)[0]] == sent[-3:], (n, "history")
+    assert [m.id for m in queries.thread(sent[-1])[0]] == sent, (n, "thread")
     box.deliver(me, lambda items: items)
     if n % 4 == 0:
         try:
@@ -809,7 +809,7 @@ def test_a_large_mailbox_looks_a_message_up_in_the_index_if_that_is_near(
     monkeypatch.setattr(facade, "NEWS", 0)
     assert scans() == 1
     assert not os.path.exists(index_file(box))
-    Library(box).search("alpha", 1)
+    MailQueries(box).search("alpha", 1)
     assert scans() == 0
     with FileLock(box.logs.cache(index_keys.LOCK), 1):
         assert scans() == 1
@@ -834,12 +834,12 @@ def test_archived_mail_of_any_date_is_part_of_everything(box: Mailbox) -> None:
         id="old", sender="zed", recipients=("bob",), timestamp=instant.parse("1965-03-16T12:00:00Z"), content="x"
     )
     box.archive.log("1965-03").append([codec.spell_message(old)])
-    assert "old" in Library(box).everything().messages
-    assert "old" not in Library(box).everything(NOON).messages
+    assert "old" in MailQueries(box).everything().messages
+    assert "old" not in MailQueries(box).everything(NOON).messages
 
 
 def test_an_id_nobody_has_is_not_found(box: Mailbox) -> None:
     """The library scans for an id that nobody has, since only a scan can be sure. It then fails as ``Mailbox.find``
     does."""
     with pytest.raises(NotFound):
-        Library(box).thread("ffffffff")
+        MailQueries(box).thread("ffffffff")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox import Draft, Mailbox, Refused
-from agent_mailbox.mailbox.queries import Library
+from agent_mailbox.mailbox.queries import MailQueries
 from agent_mailbox.upkeep import steward as stewards
 from tests.helpers import MESSAGES, PATIENCE, READS, Post, start_at_once
 
@@ -119,7 +119,7 @@ def test_readers_beside_a_rotating_steward_see_everything_at_every_moment(post: 
     assert sum(archived) >= 12
     assert consumed == wanted
     stewards.run_upkeep(mailbox, 0)
-    everything = Library(mailbox).everything()
+    everything = MailQueries(mailbox).everything()
     assert len(everything.messages) == 30
     assert {i: [r.session_id for r in everything.reads.of(i)] for i in wanted} == {i: ["consumer"] for i in wanted}
     assert post.doctor() == []

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from agent_mailbox.core import codec, dead_letters, instant
 from agent_mailbox.core.address import DEFAULT_TTL
-from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.instant import DAY, HOUR
+from agent_mailbox.core.message_reads import Reads
 from agent_mailbox.store.log.logs import Logs
 from agent_mailbox.store.projection import intake, open_ends, projection_file
 from agent_mailbox.store.projection.untaken_mail import find_untaken

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox import Draft, Mailbox, Refused
 from agent_mailbox.core.roster_changes import Registration
-from agent_mailbox.mailbox.queries import Library
+from agent_mailbox.mailbox.queries import MailQueries
 from agent_mailbox.upkeep import steward as stewards
 
 if TYPE_CHECKING:
@@ -50,24 +50,24 @@ def share(mailbox: Mailbox, me: str, last: str) -> list[str]:
         return items[:12]
 
     while mailbox.deliver(me, show, choose=lambda items: items[:12]) or not any(
-        Library(mailbox).everything().reads.of(i) for i in _ids(mailbox, last)
+        MailQueries(mailbox).everything().reads.of(i) for i in _ids(mailbox, last)
     ):
         pass
     return shown
 
 
 def _ids(mailbox: Mailbox, content: str) -> list[str]:
-    return [m.id for m in Library(mailbox).everything().messages.values() if m.content == content]
+    return [m.id for m in MailQueries(mailbox).everything().messages.values() if m.content == content]
 
 
 def watch(mailbox: Mailbox, me: str, last: str) -> list[str]:
     """Look at everything until the ``last`` message is there: nothing may vanish, the pending stays pending."""
-    library = Library(mailbox)
+    queries = MailQueries(mailbox)
     known: set[str] = set()
     pending = [item.message.id for item in mailbox.peek(me)]
     rounds = 0
     while not _ids(mailbox, last):
-        everything = library.everything()
+        everything = queries.everything()
         now = set(everything.messages)
         assert known <= now, f"vanished: {known - now}"
         assert [item.message.id for item in mailbox.peek(me)] == pending, "pending mail changed"

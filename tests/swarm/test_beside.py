@@ -90,7 +90,7 @@ def test_what_happened_is_told_once_whoever_tells_it(machine: Make) -> None:
         decisions.mute_sender(a.ledger, "bob", turn % 2 == 0)
     code = (
         "import sys\n"
-        "from agent_mailbox.mailbox.facade import Mailbox\n"
+        "from agent_mailbox.mailbox.mailbox import Mailbox\n"
         "from agent_mailbox.swarm.home import Home\n"
         "from agent_mailbox.swarm.ledger import Ledger\n"
         "from agent_mailbox.swarm.outbox import Outbox\n"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agent_mailbox.core.roster_changes import Registration
-from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.swarm.peer_client import is_public
 from tests.helpers import ROSTER, Program, refused, refused_both, until
 from tests.swarm.conftest import Make

@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from agent_mailbox.core import instant
-from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.swarm import decisions, importing
 from agent_mailbox.swarm.outbox import Outbox
 from agent_mailbox.swarm.protocol.outgoing import Outgoing, compact_events

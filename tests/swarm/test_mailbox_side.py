@@ -11,13 +11,13 @@ from agent_mailbox.config.config import Config
 from agent_mailbox.config.own_config import OwnConfig
 from agent_mailbox.console import presenters
 from agent_mailbox.core import address, frame, references
-from agent_mailbox.core.claims import Reads
+from agent_mailbox.core.message_reads import Reads
 from agent_mailbox.core.records import Message
 from agent_mailbox.core.roster import Roster
 from agent_mailbox.core.showing import message_frame
 from agent_mailbox.errors import BadData, Malformed
 from agent_mailbox.mailbox import leaving
-from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.swarm import swarm_settings
 from tests.helpers import Post, refused
 

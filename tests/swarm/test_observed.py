@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.swarm import gateway_log
 from agent_mailbox.swarm.protocol import tokens
 from agent_mailbox.swarm.readiness import FRESH, REMEMBERED, Readiness

@@ -14,7 +14,7 @@ import pytest
 
 from agent_mailbox.core import instant
 from agent_mailbox.errors import Busy, Malformed, NotFound
-from agent_mailbox.mailbox.opened import random_id
+from agent_mailbox.mailbox.open_mailbox import random_id
 from agent_mailbox.swarm import decisions, importing, joining, state_file
 from agent_mailbox.swarm.carrier import AT_ONCE
 from agent_mailbox.swarm.gateway import Gateway

@@ -14,7 +14,7 @@ import pytest
 from agent_mailbox.core import codec
 from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.records import Message, Read
-from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.store.archive import rotation
 from agent_mailbox.swarm.home import Home
 from agent_mailbox.swarm.inbox_view import InboxView

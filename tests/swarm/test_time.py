@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent_mailbox.core import instant
-from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.swarm import checkup
 from agent_mailbox.swarm.carrier import Carrier
 from agent_mailbox.swarm.gateway import Gateway

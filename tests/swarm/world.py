@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.swarm import decisions, joining
 from agent_mailbox.swarm.carrier import Carrier
 from agent_mailbox.swarm.gateway import Gateway

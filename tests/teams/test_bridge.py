@@ -16,7 +16,7 @@ import pytest
 
 from agent_mailbox.core import naming
 from agent_mailbox.errors import Busy
-from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.teams import outward
 from agent_mailbox.teams.mirror import Mirror

@@ -13,7 +13,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from agent_mailbox.core import naming
-from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.teams import writing
 from agent_mailbox.teams.mirror import Mirror
 from agent_mailbox.teams.outward import Outward

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.teams.mirror import Mirror
 from tests.helpers import MESSAGES, READS, ROSTER, until
 from tests.teams import samples

@@ -13,8 +13,8 @@ from agent_mailbox.core.control import message_text
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.records import USER
 from agent_mailbox.core.roster_changes import Registration
-from agent_mailbox.mailbox.facade import Mailbox
-from agent_mailbox.mailbox.opened import OpenMailbox
+from agent_mailbox.mailbox.mailbox import Mailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from tests.control_desk import ControlDesk
 from tests.helpers import MESSAGES, READS, ROSTER, Post, record, stamp
 

@@ -16,8 +16,8 @@ from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.records import USER
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import Refused
-from agent_mailbox.mailbox.facade import Mailbox
-from agent_mailbox.mailbox.opened import OpenMailbox
+from agent_mailbox.mailbox.mailbox import Mailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.store.archive import roster_compaction
 from agent_mailbox.store.files.small_files import TAIL
 from agent_mailbox.store.log import custody

@@ -13,8 +13,8 @@ import pytest
 from agent_mailbox.errors import BadData
 from agent_mailbox.mailbox import queries
 from agent_mailbox.mailbox.delivery import Delivery
-from agent_mailbox.mailbox.facade import Mailbox
-from agent_mailbox.mailbox.queries import Library
+from agent_mailbox.mailbox.mailbox import Mailbox
+from agent_mailbox.mailbox.queries import MailQueries
 from tests.claude.test_hooks import ME, Client
 from tests.console.conftest import Running
 from tests.helpers import MESSAGES, READS, ROSTER, Post, refused
@@ -144,7 +144,7 @@ def test_a_wait_ends_with_an_error_when_a_log_is_cut_meanwhile(post: Post, monke
     post.send("ann", "bob", "x")
     monkeypatch.setattr(queries, "Delivery", Cutting)
     with pytest.raises(BadData, match="its last lines are missing"):
-        Library(Mailbox(str(post.box))).wait("eve", None)
+        MailQueries(Mailbox(str(post.box))).wait("eve", None)
 
 
 def test_a_removed_messages_log_is_no_mailbox_that_never_was(quiet: Client) -> None:

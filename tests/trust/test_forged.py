@@ -13,7 +13,7 @@ from agent_mailbox.core.control import transitions
 from agent_mailbox.core.records import USER
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import Refused
-from agent_mailbox.mailbox.opened import OpenMailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from tests.control_desk import ControlDesk
 from tests.helpers import MESSAGES, READS, Post, record
 from tests.trust.scene import DENIED, LEAD, OTHER, WORKER, Scene

@@ -12,8 +12,8 @@ import pytest
 
 from agent_mailbox.core.records import USER
 from agent_mailbox.core.roster_changes import Registration
-from agent_mailbox.mailbox.facade import Mailbox
-from agent_mailbox.mailbox.opened import OpenMailbox
+from agent_mailbox.mailbox.mailbox import Mailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.store.user_state import bindings
 from tests.control_desk import ControlDesk
 from tests.helpers import until

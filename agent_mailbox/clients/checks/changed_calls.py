@@ -30,7 +30,7 @@ from ..install.hook_entries import calls_us
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ...mailbox.opened import OpenMailbox
+    from ...mailbox.open_mailbox import OpenMailbox
     from ...permissions.policy import Judgement
     from ..client_input import ClientInput
 

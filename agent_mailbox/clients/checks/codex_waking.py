@@ -14,10 +14,10 @@ from ...core.findings import Problem
 from ...core.roster import ALIVE
 from ...identity.client_processes import is_codex_server
 from ...known_clients.codex import CODEX
-from ...mailbox.opened import OpenMailbox
+from ...mailbox.open_mailbox import OpenMailbox
 from ...store.files import paths
 from ...store.user_state import processes
-from ...store.user_state.processes import HostRecords
+from ...store.user_state.processes import ProcessRecords
 from .. import codex_server
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def check_waking(directory: str, environ: Mapping[str, str]) -> Iterator[Problem
 def _why_unwakeable(session_id: str, environ: Mapping[str, str]) -> str:
     """Return why mail does not wake the session; empty if it does, or if it is none of Codex at a terminal."""
     state = paths.state_directory(environ)
-    where, hosts = processes.find_whereabouts(session_id, state), HostRecords(state)
+    where, hosts = processes.find_whereabouts(session_id, state), ProcessRecords(state)
     living = [host for host in hosts.hosting(session_id) if hosts.is_living(host)]
     if where is None or where.client != CODEX.word or not living:
         return ""

@@ -17,7 +17,7 @@ from ...errors import MailboxError
 from ...known_clients.claude_code import CLAUDE_CODE
 from ...known_clients.every_client import CLIENTS
 from ...known_clients.known_client import PERMIT
-from ...mailbox.opened import OpenMailbox
+from ...mailbox.open_mailbox import OpenMailbox
 from ...store.files import paths
 from ...store.user_state import processes
 from . import hook_sources

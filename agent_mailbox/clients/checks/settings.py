@@ -20,7 +20,7 @@ from ...core.roster import DEAD
 from ...core.text import typed
 from ...known_clients.claude_code import CLAUDE_CODE, COMMANDS, FILE_TOOLS
 from ...known_clients.known_client import AFTER_TOOL, AFTER_TOOLS, BEFORE_TOOL, BELL, FILES, PERMIT
-from ...mailbox.opened import OpenMailbox
+from ...mailbox.open_mailbox import OpenMailbox
 from ...store.files.small_files import read_if_possible
 from .. import texts
 from ..hooks.hook_events import HOOKS

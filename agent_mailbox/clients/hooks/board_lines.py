@@ -18,7 +18,7 @@ from ...store.files.board import NOTES, TASKS, Board
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ...mailbox.opened import OpenMailbox
+    from ...mailbox.open_mailbox import OpenMailbox
 
 MOST = 5
 """Tasks named in a list; ``task list`` has the rest."""

@@ -15,13 +15,13 @@ from ...identity import background_jobs
 from ...known_clients.claude_code import CLAUDE_CODE
 from ...store.files import paths, system
 from ...store.user_state import processes
-from ...store.user_state.processes import SERVED, HostRecords
+from ...store.user_state.processes import SERVED, ProcessRecords
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ...core.roster import Agent
-    from ...mailbox.opened import OpenMailbox
+    from ...mailbox.open_mailbox import OpenMailbox
 
 _LEFT = "prompt_input_exit"
 """The client's reason for the end of a session that its person leaves: any agent can end it otherwise."""
@@ -40,7 +40,7 @@ def moved(desk: OpenMailbox, session_id: str, environ: Mapping[str, str]) -> Age
     job = background_jobs.of(session_id, environ)
     if job is None or job.source != background_jobs.MOVED or not job.before or job.askers:
         return None
-    if all(host.how != SERVED for host in HostRecords(paths.state_directory(environ)).hosting(session_id)):
+    if all(host.how != SERVED for host in ProcessRecords(paths.state_directory(environ)).hosting(session_id)):
         return None
     for _ in range(_LOOKS):
         old = desk.logs.read_roster().get(job.before)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ...core.inbox import Item
     from ...core.records import Message
     from ...mailbox.delivery import Delivery, Offer
-    from ...mailbox.opened import OpenMailbox
+    from ...mailbox.open_mailbox import OpenMailbox
 
     Answer = Callable[[str], dict[str, Any]]
 

@@ -12,7 +12,7 @@ from ...known_clients.claude_code import PASSING, QUOTA_ENDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ...mailbox.opened import OpenMailbox
+    from ...mailbox.open_mailbox import OpenMailbox
     from ..client_input import ClientInput
 
 

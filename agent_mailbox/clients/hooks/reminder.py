@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ...core.inbox import InboxState
     from ...core.records import Message
-    from ...mailbox.opened import OpenMailbox
+    from ...mailbox.open_mailbox import OpenMailbox
 
 MOST = 5
 """Messages named in each list: enough to go on, and ``status`` has the rest."""

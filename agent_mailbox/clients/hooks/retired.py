@@ -15,7 +15,7 @@ from ...store.files import small_files
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...mailbox.opened import OpenMailbox
+    from ...mailbox.open_mailbox import OpenMailbox
 
 KEPT = "retired"
 """The derived directory that holds, for each session, the end of which it was told."""

@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from ...mailbox.opened import OpenMailbox
+    from ...mailbox.open_mailbox import OpenMailbox
 
 CLEARED = "clear"
 """The client's word for a session that goes on under a new id with an empty context."""
@@ -103,7 +103,7 @@ def _take_along(session_id: str, mailbox: str, wait: float) -> None:
 
     Its mark may be lost, and the note of that mailbox is about to be."""
     from ...control_plane import standing  # a session seldom changes its mailbox
-    from ...mailbox.opened import OpenMailbox
+    from ...mailbox.open_mailbox import OpenMailbox
     from ...store.user_state import bindings
 
     try:

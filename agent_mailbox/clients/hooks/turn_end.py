@@ -15,7 +15,7 @@ from ...mailbox.session_brake import SessionBrake
 
 if TYPE_CHECKING:
     from ...core.inbox import Item
-    from ...mailbox.opened import OpenMailbox
+    from ...mailbox.open_mailbox import OpenMailbox
 
 
 class TurnEnd:

@@ -15,7 +15,7 @@ from ...core import codec
 from ...core.address import check_id
 from ...core.records import BadLine
 from ...core.text import typed
-from ...mailbox.opened import OpenMailbox
+from ...mailbox.open_mailbox import OpenMailbox
 from ...permissions.policy import DENY
 from ...store.files import paths, system
 from ...store.user_state import bindings

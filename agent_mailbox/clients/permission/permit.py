@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ...core.control.control_requests import ControlRequest
     from ...core.control.messages import Payload
     from ...core.roster import Agent
-    from ...mailbox.opened import OpenMailbox
+    from ...mailbox.open_mailbox import OpenMailbox
     from ..client_input import ClientInput
 
 SHARE = 4

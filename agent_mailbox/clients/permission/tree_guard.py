@@ -17,7 +17,7 @@ from ...store.files import system
 from ...store.user_state import work_trees
 
 if TYPE_CHECKING:
-    from ...mailbox.opened import OpenMailbox
+    from ...mailbox.open_mailbox import OpenMailbox
     from ..client_input import ClientInput
 
 

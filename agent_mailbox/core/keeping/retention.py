@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .. import claims, inbox, obligations
+from .. import inbox, message_reads, obligations
 from ..address import DIRECT, ROLE
 from ..control.state import ControlState
 from ..proofs import BEFORE
@@ -71,7 +71,7 @@ def _may_go_back(message: Message, state: InboxState) -> bool:
 
     A hook offered it, or it is claimed: the read may be on its way from another machine.
     """
-    return bool(state.reads.unseen(message.id)) or claims.claimer(message, state.reads, state.roster) is not None
+    return bool(state.reads.unseen(message.id)) or message_reads.claimer(message, state.reads, state.roster) is not None
 
 
 def without_standing(move: set[str], state: InboxState, now: int) -> set[str]:
@@ -117,9 +117,9 @@ def _part_done(address: str, message: Message, state: InboxState) -> bool:
     mode = state.roster.mode(address)
     if mode == DIRECT:
         heirs = _heirs(address, state.roster)
-        return all(claims.read_by(message, state.reads, state.roster.lineage(h), state.roster) for h in heirs)
+        return all(message_reads.read_by(message, state.reads, state.roster.lineage(h), state.roster) for h in heirs)
     if mode == ROLE:
-        return claims.holder(message, state.reads, state.roster, address) is not None
+        return message_reads.holder(message, state.reads, state.roster, address) is not None
     return False  # tag and broadcast mail is finished by expiry alone
 
 

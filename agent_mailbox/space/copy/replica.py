@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from ...core.space_seals import is_ignored
 from ...errors import Busy
 from ...store.archive.archive import Archive
-from ...store.archive.filed import Filed
+from ...store.archive.archived_digests import ArchivedDigests
 from ...store.files import paths, system
 from ...store.locks.lock import FileLock
 from ...store.log.unordered import Unordered, digest, number, unsealed
@@ -73,7 +73,7 @@ class Replica:
         self._is_fresh = False
         self.queue = SendQueue(directory, logs.wait)
         self.archive = Archive(logs.path(paths.ARCHIVE), logs.custody)
-        self.filed = Filed(self.archive)
+        self.filed = ArchivedDigests(self.archive)
         self._told = set[int]()
         self._is_sure = False
         self._moved_at: int | None = None
@@ -167,7 +167,7 @@ class Replica:
         if self.state.owes or self.state.compares or self.state.doubts:
             self.state.owes = self.state.compares = self.state.doubts = False
             self._save_state()
-        self.filed = Filed(self.archive)
+        self.filed = ArchivedDigests(self.archive)
 
     def end_of_order(self) -> int:
         """Return the end of the order after ``catch_up``, for a decision on everything; see ``file_away``.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...core import codec
-from ...core.speaking import Rights
+from ...core.machine_rights import Rights
 from ...errors import BadData
 from ...store.files import system
 from ...store.files.small_files import read_file, replace_file

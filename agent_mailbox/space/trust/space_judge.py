@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from ...core import codec, proofs, space_seals
 from ...core.line_forms import may_settle, reader_of
+from ...core.machine_rights import SessionMachines, may_say, oversteps
 from ...core.records import BadLine, Message, Record, RosterEvent
 from ...core.space_seals import unsealed
-from ...core.speaking import SessionMachines, may_say, oversteps
 from ...store.files import system
 from ..order.order import MESSAGES, ROSTER
 from . import machine_keys, machine_trust, waiting_seals
@@ -26,9 +26,9 @@ from . import machine_keys, machine_trust, waiting_seals
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ...core.machine_rights import Rights
     from ...core.records import Proof, Read
     from ...core.space_seals import SpaceSeal
-    from ...core.speaking import Rights
     from ...store.log.logs import Logs
     from ..order.order import Ordered
     from .machine_keys import MachineKey

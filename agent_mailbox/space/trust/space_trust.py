@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from ...core import codec, proofs
 from ...core.address import ALL, check_id
+from ...core.machine_rights import Rights, SessionMachines
 from ...core.proofs import is_machine
 from ...core.records import USER, Proof, Record, RosterEvent
 from ...core.roster import Roster
-from ...core.speaking import Rights, SessionMachines
 from ...errors import Malformed, Refused
 from ...store.archive.resealing import reseal
 from ...store.files import paths

@@ -18,8 +18,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...core import codec, instant
-from ...core.claims import Reads
 from ...core.inbox import InboxState
+from ...core.message_reads import Reads
 from ...core.records import BadLine, Record
 from ...errors import Busy, Refused, StorageFailed
 from ..files import system
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ...core.keeping.retention import RetentionPlan
     from ..log.log import HeldLog
     from ..log.proof_view import Place, ProofView
-    from .filed import Filed
+    from .archived_digests import ArchivedDigests
 
 LAST_RUN = "steward"
 
@@ -61,7 +61,7 @@ class SharedOrder(Record):
     Other lines are not moved, since nobody else has them yet. ``filed``: the archive's lines."""
 
     has: Callable[[Log, int], bool]
-    filed: Filed
+    filed: ArchivedDigests
 
 
 def exclusively(archive: Archive, wait: float) -> portalocker.Lock:
@@ -248,7 +248,7 @@ def _split(
     return moved, kept
 
 
-def add_missing(log: Log, lines: Iterable[bytes], filed: Filed | None = None) -> None:
+def add_missing(log: Log, lines: Iterable[bytes], filed: ArchivedDigests | None = None) -> None:
     """Append the missing lines, and sync all of them: a killed run may have written them and died before its sync.
 
     ``filed`` spares reading the log if it is known to have none of them."""

@@ -92,8 +92,8 @@ class Logs:
 
     def state(self, ttls: Mapping[str, float | None]) -> InboxState:
         """Return everything live, folded."""
-        from ...core.claims import Reads  # whoever sends folds no mail
         from ...core.inbox import InboxState
+        from ...core.message_reads import Reads  # whoever sends folds no mail
 
         with self.open() as logs:
             messages = () if logs.messages is None else lines_of(logs.messages, 0, logs.messages_end)
@@ -109,8 +109,8 @@ class Logs:
     def asking(self, ttls: Mapping[str, float | None]) -> InboxState:
         """Return the same, reduced to mail that asks for an ack and mail that answers it: most mail is skipped
         undecoded."""
-        from ...core.claims import Reads  # likewise
         from ...core.inbox import InboxState
+        from ...core.message_reads import Reads  # likewise
 
         with self.open() as logs:
             lines = () if logs.messages is None else lines_of(logs.messages, 0, logs.messages_end)
@@ -268,7 +268,7 @@ class Logs:
         """Return the ms of a session's last heartbeat, or ``DELIVERING`` while it is shown mail; 0 if it left none.
 
         One without any on a shared mailbox is another machine's, which alone judges it: it counts as alive."""
-        from ...core.claims import DELIVERING  # likewise
+        from ...core.message_reads import DELIVERING  # likewise
 
         try:
             path = self.heart(session_id)

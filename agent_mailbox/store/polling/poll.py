@@ -29,9 +29,9 @@ the message at 0 is about a dropped message: the poll begins again.
 from __future__ import annotations
 
 from ...core import codec, inbox
-from ...core.claims import Reads
 from ...core.inbox import InboxState
 from ...core.line_forms import addresses, id_for_others, may_be_about, may_release
+from ...core.message_reads import Reads
 from ...core.records import BadLine, Record
 from ..files import small_files, system
 from ..files.lines import boundary, line_at, lines_of

@@ -9,7 +9,7 @@ from heapq import merge
 from itertools import islice, pairwise
 
 from ...core import address, codec
-from ...core.claims import Reads
+from ...core.message_reads import Reads
 from ...core.records import BadLine
 from ..files import system
 from ..files.lines import boundary, line_at

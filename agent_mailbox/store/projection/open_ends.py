@@ -7,9 +7,9 @@ judges what is found as it would judge everything. Without a projection everythi
 from __future__ import annotations
 
 from ...core import codec
-from ...core.claims import Reads
 from ...core.inbox import InboxState
 from ...core.line_forms import may_be_read_by
+from ...core.message_reads import Reads
 from ...core.records import BadLine
 from ..files.lines import line_at
 from ..log.logs import parse_messages, parse_reads

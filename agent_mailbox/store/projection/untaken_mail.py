@@ -12,10 +12,10 @@ decoded at each question.
 from __future__ import annotations
 
 from ...core.address import ROLE, TAG, role_or_tag, route
-from ...core.claims import Reads
 from ...core.dead_letters import last_dead
 from ...core.inbox import InboxState
 from ...core.line_forms import words_of
+from ...core.message_reads import Reads
 from ...core.records import Message, Record
 from ..files.lines import lines_of
 from ..log.logs import parse_messages, parse_reads

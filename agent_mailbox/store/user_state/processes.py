@@ -182,7 +182,7 @@ class Host(Record):
     sessions: tuple[str, ...]
 
 
-class HostRecords:
+class ProcessRecords:
     """The records of one user, in ``state``."""
 
     def __init__(self, state: str) -> None:

@@ -36,7 +36,7 @@ from . import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ...mailbox.facade import Mailbox
+    from ...mailbox.mailbox import Mailbox
 
 
 def examine_mailbox(

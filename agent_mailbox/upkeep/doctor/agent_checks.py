@@ -20,7 +20,7 @@ from .derived_checks import LogsOnly
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ...mailbox.facade import Mailbox
+    from ...mailbox.mailbox import Mailbox
 
 OVERDUE = 24 * instant.HOUR
 """Milliseconds without a steward run after which its pending work is reported; cron starts one every hour."""

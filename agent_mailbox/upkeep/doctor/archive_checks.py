@@ -15,7 +15,7 @@ from .torn_lines import is_torn
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ...mailbox.facade import Mailbox
+    from ...mailbox.mailbox import Mailbox
     from ...store.archive.archive import Archive
     from ...store.archive.manifest import Damage
 

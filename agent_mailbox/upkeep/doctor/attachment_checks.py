@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ...core.attachments import AttachmentFile
-    from ...mailbox.facade import Mailbox
+    from ...mailbox.mailbox import Mailbox
 
 
 def check_attachments(mailbox: Mailbox) -> Iterator[Problem]:

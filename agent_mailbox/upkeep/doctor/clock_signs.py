@@ -23,7 +23,7 @@ from ...store.user_state import processes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ...mailbox.facade import Mailbox
+    from ...mailbox.mailbox import Mailbox
 
 DOUBT = "steward-clock"
 

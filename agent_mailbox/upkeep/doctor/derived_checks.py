@@ -20,7 +20,7 @@ from ...core.records import IDLE, NOW
 from ...core.roster import DEAD, Roster
 from ...core.roster_cache import RosterCache
 from ...errors import BadData, MailboxError, StorageFailed
-from ...mailbox.opened import OpenMailbox
+from ...mailbox.open_mailbox import OpenMailbox
 from ...store.files import small_files, system
 from ...store.files.lines import lines_of
 from ...store.files.small_files import list_names, read_if_possible
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ...core.inbox import InboxState, Item
-    from ...mailbox.facade import Mailbox
+    from ...mailbox.mailbox import Mailbox
     from ...store.log.log import Log
     from ...store.log.proof_view import ProofView
     from ...store.polling.poll import Cursor

@@ -21,7 +21,7 @@ from .torn_lines import bad_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from ...mailbox.facade import Mailbox
+    from ...mailbox.mailbox import Mailbox
     from ...store.log.log import Log
     from ...store.log.logs import OpenLogs
 

@@ -16,7 +16,7 @@ from .git_index import tracked_names
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ...mailbox.facade import Mailbox
+    from ...mailbox.mailbox import Mailbox
 
 
 def check_place(mailbox: Mailbox, environ: Mapping[str, str] | None) -> Iterator[Problem]:

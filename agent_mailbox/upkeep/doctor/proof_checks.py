@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...core import claims, codec, frame, proofs
+from ...core import codec, frame, message_reads, proofs
 from ...core.control import message_text, summary
 from ...core.findings import Problem
 from ...core.line_forms import may_ask_or_answer, may_settle
@@ -24,7 +24,7 @@ from ...store.files.lines import lines_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ...mailbox.facade import Mailbox
+    from ...mailbox.mailbox import Mailbox
     from ...store.log.log import Log
     from ...store.log.proof_view import ProofView
 
@@ -81,14 +81,18 @@ def _numbered_lines(fd: int) -> Iterator[tuple[int, int, bytes]]:
 
 
 def _asked_messages(log: Log) -> dict[str, Message]:
-    """Return the proven messages whose records only a proof settles (``claims.is_kept``), by id."""
+    """Return the proven messages whose records only a proof settles (``message_reads.is_kept``), by id."""
     view, found = log.view(), dict[str, Message]()
     if view is None:
         return found
     for position, line in log.lines():
         if may_ask_or_answer(line) or may_settle(line):
             message = codec.message(line)
-            if not isinstance(message, BadLine) and claims.is_kept(message) and proves(view.proof(line, position)):
+            if (
+                not isinstance(message, BadLine)
+                and message_reads.is_kept(message)
+                and proves(view.proof(line, position))
+            ):
                 found[message.id] = message
     return found
 

@@ -23,7 +23,7 @@ from ...store.projection.sqlite import sqlite3
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ...mailbox.facade import Mailbox
+    from ...mailbox.mailbox import Mailbox
     from ...store.projection.intake import IndexSource
     from ...store.projection.sqlite import Connection
 

@@ -28,7 +28,7 @@ from . import obstacles
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ...mailbox.facade import Mailbox
+    from ...mailbox.mailbox import Mailbox
     from .obstacles import Obstacle
 
     Try = Callable[[str], Obstacle | None]

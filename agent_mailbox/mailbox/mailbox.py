@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 
-from ..core import address, claims, codec
+from ..core import address, codec, message_reads
 from ..core.address import check_id, is_remote
 from ..core.line_forms import may_be_about, may_be_message, may_begin_with
 from ..core.records import Message, Read, Record
@@ -20,7 +20,7 @@ from ..store.log.proof_view import weigh_message
 from ..store.log.stamps import EVERYONE
 from ..store.projection.index_keys import NEWS
 from .delivery import Delivery
-from .opened import OpenMailbox
+from .open_mailbox import OpenMailbox
 from .registry import Registry
 from .sending import Sending, retryable
 
@@ -59,9 +59,9 @@ class FoundMessage(Record):
     where: Where = (0, 0, ())
 
     @property
-    def reads(self) -> claims.Reads:
+    def reads(self) -> message_reads.Reads:
         """Return what is recorded about it, folded."""
-        return claims.Reads(self.receipts)
+        return message_reads.Reads(self.receipts)
 
     @property
     def archived(self) -> bool:
@@ -283,15 +283,15 @@ def _refuse_archived(message: Message, archived: bool) -> None:
 
 def _claimers(found: FoundMessage, roster: Roster, among: Sequence[str] | None = None) -> list[str]:
     """Return the session that claimed the message and has not read it, if it is one of these (None: any)."""
-    claim = claims.claimer(found.message, found.reads, roster)
+    claim = message_reads.claimer(found.message, found.reads, roster)
     return [claim.session_id] if claim is not None and (among is None or claim.session_id in among) else []
 
 
 def _refuse_non_reader(found: FoundMessage, session_id: str, roster: Roster) -> None:
     lineage = roster.lineage(session_id)
-    if claims.read_by(found.message, found.reads, lineage, roster) or _claimers(found, roster, lineage):
+    if message_reads.read_by(found.message, found.reads, lineage, roster) or _claimers(found, roster, lineage):
         return
-    holder = claims.holder(found.message, found.reads, roster) or "".join(_claimers(found, roster))
+    holder = message_reads.holder(found.message, found.reads, roster) or "".join(_claimers(found, roster))
     gave_back = found.reads.released(found.message.id, lineage)
     raise Refused(
         f"{session_id} {'gave back' if gave_back else 'has not read'} {found.message.id}"

@@ -9,15 +9,15 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from ..core import claims, threads
+from ..core import message_reads, threads
 from ..core.inbox import InboxState
 from ..core.instant import HOUR
 from ..core.records import Record
 from ..errors import NotFound
 from ..store.log.logs import end_of, parse_messages, parse_reads
 from ..store.projection.index_keys import NEWS
-from .facade import FoundMessage
-from .queries import Library
+from .mailbox import FoundMessage
+from .queries import MailQueries
 from .selection import candidates, chooses
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Page(Record):
     """Messages, newest last, with their reads and the number of replies to each; older ones continue at ``before``."""
 
     messages: tuple[Message, ...]
-    reads: claims.Reads
+    reads: message_reads.Reads
     replies: Mapping[str, int]
     before: Position | None
 
@@ -54,8 +54,8 @@ class Recent(Record):
     whole: bool
 
 
-class Browsing(Library):
-    """The library, page by page."""
+class MailPages(MailQueries):
+    """The queries, page by page."""
 
     def everything(self, since: int | None = None) -> InboxState:
         """Return all mail; with ``newest_alone`` what the last bytes of the live logs hold."""
@@ -66,7 +66,7 @@ class Browsing(Library):
         ordered = sorted(found.values(), key=lambda m: m.timestamp)
         return InboxState(
             messages={m.id: m for m in ordered if since is None or m.timestamp >= since},
-            reads=claims.Reads(self._records()),
+            reads=message_reads.Reads(self._records()),
             roster=logs.read_roster(),
             ttls=self._mailbox.config.ttls,
         )
@@ -146,22 +146,22 @@ class Browsing(Library):
         records = tuple(record for record in self._records() if record.message_id == message_id)
         return FoundMessage(message=message, receipts=records, position=0)
 
-    def thread(self, message_id: str) -> tuple[list[Message], claims.Reads]:
-        """Return the thread as ``Library.thread`` does; with ``newest_alone`` as far as the newest mail holds it."""
+    def thread(self, message_id: str) -> tuple[list[Message], message_reads.Reads]:
+        """Return the whole thread; with ``newest_alone`` as far as the newest mail holds it."""
         if not self.newest_alone:
             return super().thread(message_id)
         state = self.everything()
         return threads.thread_of(self.found(message_id).message.id, state.messages), state.reads
 
-    def known(self, ids: Iterable[str]) -> tuple[list[Message], claims.Reads]:
+    def known(self, ids: Iterable[str]) -> tuple[list[Message], message_reads.Reads]:
         """Return the messages of these ids, as far as they exist, with their reads."""
         wanted = [*dict.fromkeys(ids)]
         if not wanted:
-            return [], claims.Reads()
+            return [], message_reads.Reads()
 
-        def answer(view: IndexLookup) -> tuple[list[Message], claims.Reads]:
+        def answer(view: IndexLookup) -> tuple[list[Message], message_reads.Reads]:
             found = [message for message in map(view.message, wanted) if message is not None]
-            return found, claims.Reads(view.records(found))
+            return found, message_reads.Reads(view.records(found))
 
         answered = self._ask(answer)
         if answered is not None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .archive import Archive
 
 
-class Filed:
+class ArchivedDigests:
     """A digest of each line of an archive's files."""
 
     def __init__(self, archive: Archive) -> None:

@@ -1,7 +1,7 @@
 """A mailbox directory, found and opened: its parts act on it.
 
 Belongs here: the search for it (callers check who made it), its logs and configuration, the clock. ``mailbox.sending``,
-``mailbox.delivery`` and ``mailbox.registry`` each take it; ``mailbox.facade`` holds all of them.
+``mailbox.delivery`` and ``mailbox.registry`` each take it; ``mailbox.mailbox`` holds all of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..identity.client_variables import SERVICES
 from ..store.files import paths, system
 from ..store.locks.lock import WAIT
 from ..store.log import logs
-from ..store.user_state.processes import HostRecords
+from ..store.user_state.processes import ProcessRecords
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -259,7 +259,7 @@ class OpenMailbox:
             self.has_unhooked = True
         except OSError:
             pass  # mostly
-        return HostRecords(state).judge(clients)
+        return ProcessRecords(state).judge(clients)
 
     def gone_holders(self, roles: Iterable[str]) -> set[str]:
         """Return those sessions that hold one of the role tags, live by the roster, and are gone.
@@ -269,7 +269,7 @@ class OpenMailbox:
         roster, wanted = self.logs.read_roster(), set(roles)
         if sum(map(roster.crowd, wanted)) <= MANY_HOLDERS:
             return self.gone_of(agent for role in wanted for agent in roster.carrying(role))
-        ended = map(roster.get, HostRecords(self.logs.trail.kept()).ended())
+        ended = map(roster.get, ProcessRecords(self.logs.trail.kept()).ended())
         return self.gone_of(a for a in ended if a is not None and a.state == ALIVE and not wanted.isdisjoint(a.tags))
 
     def state(self) -> InboxState:

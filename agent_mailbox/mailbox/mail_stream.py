@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from ..core import codec, proofs
-from ..core.claims import Reads
+from ..core.message_reads import Reads
 from ..core.records import BadLine, Message
 from ..store.files import system
 from ..store.files.lines import line_at, lines_of
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
     from ..core.records import Read
     from ..store.log.proof_view import ProofView
-    from .facade import Mailbox
+    from .mailbox import Mailbox
 
     Source = tuple[int, int, ProofView | None, bool]
     """An open log: its descriptor, how far it is read, what is proven of its lines, whether it is live."""
 
 
-class Places:
+class StreamPlaces:
     """The place of each record of one kind, by a number, in 24 bytes: its log, its position there."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Places:
 
 
 def stream(mailbox: Mailbox) -> Iterator[tuple[Message, Reads]]:
-    """Yield what ``Library.everything`` returns, in its order: each message, with its own reads."""
+    """Yield what ``MailQueries.everything`` returns, in its order: each message, with its own reads."""
     with ExitStack() as opened:
         live = opened.enter_context(mailbox.logs.open())  # before the archive: a record moves from here to there
         views, archive = live.views(), mailbox.archive
@@ -125,8 +125,8 @@ class _Found:
         return (n for n in sorted(range(len(self.times)), key=self.times.__getitem__) if n not in self._late)
 
 
-def _records(sources: list[Source], numbers: dict[int, int]) -> Places:
-    places = Places()
+def _records(sources: list[Source], numbers: dict[int, int]) -> StreamPlaces:
+    places = StreamPlaces()
     for log, (fd, end, _, _) in enumerate(sources):
         for position, line in lines_of(fd, 0, end):
             record = codec.read(line)
