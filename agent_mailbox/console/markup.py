@@ -16,7 +16,9 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
 
+from ..core.records import Record
 from ..core.text import visible_text
+from . import text_splitting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +32,15 @@ TAGS = {
 _HEADING = "heading"
 _ADDRESS = re.compile(r"(https?://[^\s<>\"'`|\\^{}\[\]()]*[^\s<>\"'`|\\^{}\[\]().,;:!?])", re.IGNORECASE)
 """A bare web address, without the punctuation that ends a sentence."""
+
+
+class Folded(Record):
+    """A text as HTML: what is shown at once, the ``rest`` (empty if it is short), its lines, and its words as text."""
+
+    first: Markup
+    rest: Markup
+    lines: int
+    words: str
 
 
 def _as_divisions(state: StateCore) -> None:
@@ -89,7 +100,20 @@ _sieve = nh3.Cleaner(
 @lru_cache(maxsize=512)
 def html_of(text: str) -> Markup:
     """Return a message's text as inert HTML."""
-    return Markup(_let_scroll(_sieve.clean(_markdown.render(visible_text(text)))))
+    return _clean_tokens(_markdown.parse(visible_text(text)))
+
+
+@lru_cache(maxsize=512)
+def fold_long(text: str) -> Folded:
+    """Return a message's text as inert HTML in two parts: where it has too many lines, the second one is folded."""
+    tokens = _markdown.parse(visible_text(text))
+    first, rest = text_splitting.split_tokens(tokens)
+    lines, words = text_splitting.count_lines(rest), text_splitting.text_of(rest)
+    return Folded(_clean_tokens(first), _clean_tokens(rest), lines, words)
+
+
+def _clean_tokens(tokens: list[Token]) -> Markup:
+    return Markup(_let_scroll(_sieve.clean(_markdown.renderer.render(tokens, _markdown.options, {}))))
 
 
 def _let_scroll(clean: str) -> str:

@@ -22,11 +22,11 @@ from ..core.records import USER, Record
 from ..core.roster import DEAD
 from ..core.text import clipped, visible
 from ..mailbox import arrivals
-from . import markup, receipt_words
+from . import long_texts, receipt_words
 from .beside import Linked, conflict_lines, links_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from markupsafe import Markup
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from ..mailbox.sending import Sent
     from .receipt_words import Receipt
 
-LONG = 1500
-"""Characters of a body in a list; the opened message shows all."""
 REMOTE = "remote"
 """Shown instead of the roles of an agent elsewhere, which no roster here records."""
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -75,7 +73,7 @@ class Row(Record):
     exactly: str
     subject: str
     body: Markup | str
-    cut: bool
+    fold: long_texts.Fold | None
     control: str
     notes: tuple[str, ...]
     parent: str | None
@@ -270,19 +268,18 @@ def message_row(
     said: Mapping[str, str] = NOTHING,
     after: Row | None = None,
     now: int | None = None,
+    sought: Sequence[str] = (),
 ) -> Row:
     """Return a message as a row.
 
-    ``whole``: do not cut its body. ``home``: the page's address, not repeated as the recipient. ``said``: parents in a
-    few words, by id. ``after``: the row above. ``now`` (ms): the row is in no list with days, so its time names its
-    day.
+    ``whole``: do not fold its body. ``sought``: phrases (``words.phrases``) that a search found. ``home``: the page's
+    address, not repeated as the recipient. ``said``: parents in a few words, by id. ``after``: the row above. ``now``
+    (ms): the row is in no list with days, so its time names its day.
     """
     agent = roster.get(message.sender)
-    content, cut = message.content, not whole and len(message.content) > LONG
-    if cut:
-        content = content[:LONG].rpartition("\n")[0] or content[:LONG]
     is_control = message.type == "control"
     is_news = message.type == "system" and references.is_event(message)  # the subject says it all
+    body, fold = ("", None) if is_control or is_news else long_texts.fold_body(message, whole, sought)
     roles = [REMOTE] if is_remote(message.sender) else frame.roles_of(agent)[:3] if agent is not None else []
     sender, day = sender_name(message, roster, person="You"), local_day(message.timestamp)
     return Row(
@@ -300,8 +297,8 @@ def message_row(
         day=day,
         exactly=exact_moment(message.timestamp),
         subject=one_line(message.subject or ""),
-        body="" if is_control or is_news else markup.html_of(content),
-        cut=cut,
+        body=body,
+        fold=fold,
         control=summary.line(message_text.parse(message.content)) if is_control else "",
         notes=tuple(note for note in frame.notes(message) if not note.startswith("in reply")),
         parent=message.thread,
@@ -328,7 +325,7 @@ def title_of(message: Message) -> str:
 
 def receipt_history(message: Message, records: list[Read], roster: Roster, now: int) -> list[dict[str, Any]]:
     """Return a message's receipts as table rows, sending first."""
-    words = {"read": "read", "ack": "acknowledged", "release": "given back", "seen": "seen", "claim": "claimed"}
+    spelt = {"read": "read", "ack": "acknowledged", "release": "given back", "seen": "seen", "claim": "claimed"}
     found = [
         {
             "iso": iso_instant(message.timestamp),
@@ -342,7 +339,7 @@ def receipt_history(message: Message, records: list[Read], roster: Roster, now: 
     titles = message_reads.by_title(records)
     for record in records:
         offered = record.event == "read" and record.nonce is not None
-        what = "offered" if offered else words.get(record.event, record.event)
+        what = "offered" if offered else spelt.get(record.event, record.event)
         found.append(
             {
                 "iso": iso_instant(record.timestamp),

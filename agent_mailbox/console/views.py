@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ..control_plane.standing import find_standing
-from ..core import instant
+from ..core import instant, words
 from ..core.control.messages import MODES
 from ..core.records import PRIORITIES, USER
 from ..core.roster import DEAD, shown_state
@@ -114,11 +114,12 @@ def list_mail(now: Looking, path: str, params: Params) -> dict[str, Any]:
         rest = {key: value for key, value in params.items() if key not in ("before", "open")}
         older = presenters.page_link(path, **rest, before=f"{page.before.timestamp}.{page.before.id}")
     said = unread_mail.describe_parents(now, page.messages)
+    sought = words.phrases(chosen.query)
     rows: list[presenters.Row] = []
     for m in page.messages:
         rows.append(
             presenters.message_row(m, page.reads, roster, page.replies.get(m.id, 0), home=chosen.address, said=said,
-                      after=rows[-1] if rows else None)
+                      after=rows[-1] if rows else None, sought=sought)
         )  # fmt: skip
     return {
         "rows": rows,

@@ -99,5 +99,13 @@ def check(query: str) -> None:
 def matches(message: Message, wanted: Iterable[str]) -> bool:
     """Return whether each phrase occurs in the subject, the content or the sender, as whole words or beginnings."""
     fields = [f" {_words(field)} " for field in (message.subject or "", message.content, message.sender)]
-    sought = [f" {phrase[:-1]}" if phrase.endswith("*") else f" {phrase} " for phrase in wanted]
-    return all(any(one in field for field in fields) for one in sought)
+    return all(any(_sought(phrase) in field for field in fields) for phrase in wanted)
+
+
+def is_in(text: str, phrase: str) -> bool:
+    """Return whether a phrase occurs in a text, as whole words or beginnings."""
+    return _sought(phrase) in f" {_words(text)} "
+
+
+def _sought(phrase: str) -> str:
+    return f" {phrase[:-1]}" if phrase.endswith("*") else f" {phrase} "

@@ -73,3 +73,34 @@ def test_a_row_says_who_has_not_seen_it_live_as_on_reload(channel: Running, brow
     assert "Bo" not in last.locator(".receipt").inner_text()
     assert page.locator(f"#m-{second} .receipt .words").bounding_box()["width"] > 50  # type: ignore[index]
     assert window.problems == []
+
+
+def test_a_long_text_is_folded_and_opens_without_script(channel: Running, browser: Browser) -> None:
+    """A list shows the first lines; the rest is a press away. What the stream brings is folded as on a reload."""
+    page = Window(browser, channel).go(PLACE)
+    sent = channel.post.send("ada", "project:x", "\n".join(f"FOLDED {n}" for n in range(40)))
+    row = page.locator(f"#m-{sent}")
+    row.get_by_text("28 more lines").wait_for()
+    assert not row.get_by_text("FOLDED 30").is_visible()
+    plain = Window(browser, channel, java_script_enabled=False).go(f"{PLACE}&open=", live=False).locator(f"#m-{sent}")
+    plain.get_by_text("28 more lines").click()
+    assert plain.get_by_text("FOLDED 30").is_visible()
+    plain.get_by_text("Fewer lines").click()
+    assert not plain.get_by_text("FOLDED 30").is_visible()
+
+
+def test_what_a_search_finds_in_a_folded_text_is_shown_open(channel: Running) -> None:
+    """The fold is open where it has the word, and the lines around a word are there that the list leaves out."""
+    post = channel.post
+    lines = [f"line {n}" for n in range(2000)]
+    lines[30], lines[1900] = "NEARBY word", "FARAWAY <b>word</b>"
+    post.send("ada", "project:x", "SEARCHED at once\n" + "\n".join(lines))
+    for word, is_open, is_far in (("SEARCHED", False, False), ("nearby", True, False), ("faraw", True, True)):
+        page = channel.ask(f"/search?q={word}").text
+        assert page.count("fold") > 0
+        assert ('<details class="fold" open>' in page) == is_open, word
+        assert ("FARAWAY &lt;b&gt;word" in page) == is_far
+        assert "<summary>" in page
+        assert "more lines" in page
+    assert "line 1902" in page
+    assert "line 1903" not in page

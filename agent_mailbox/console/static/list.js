@@ -60,7 +60,10 @@ export const renewRows = (fresh) => {
   if (stays) {
     list.removeAttribute("data-live");
     newest(list);
-  } else list.replaceChildren(...fresh.children);
+  } else {
+    $$("details.fold[open]", list).forEach((one) => unfold(one, fresh));
+    list.replaceChildren(...fresh.children);
+  }
   if (follow) toEnd();
   else {
     const there = anchor && document.getElementById(anchor.id);
@@ -68,6 +71,11 @@ export const renewRows = (fresh) => {
     if (more) noteBelow(below + more);
   }
   watch();
+};
+const unfold = (opened, fresh) => {
+  const id = opened.closest(".message").id;
+  const again = $(`[id="${CSS.escape(id)}"] details.fold`, fresh);
+  if (again) again.open = true;
 };
 // Puts each day above its first message.
 export const days = (list) => {
