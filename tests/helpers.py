@@ -1,13 +1,15 @@
 """What the outside-in tests share: the program as a process or in-process, a mailbox to run it in, raw log lines.
 
-``Program.run`` starts a real process with an environment of its own; ``Program.call`` runs the same entry point inside
-this one, for the many cases whose point is not the process. Both give the same ``Result``.
+``Program.run`` gives a real process with an environment of its own; ``Program.call`` runs the same entry point inside
+this one, for the many cases whose point is not the process. Both give the same ``Result``. A process is forked from
+this one, which has imported the program. A test of how the program starts says ``forked=False``.
 """
 
 from __future__ import annotations
 
 import fcntl
 import functools
+import gc
 import inspect
 import io
 import json
@@ -40,6 +42,8 @@ MESSAGES, READS, ROSTER = "agent-mailbox.jsonl", "agent-mailbox-reads.jsonl", "a
 ARCHIVE, HEARTBEATS = "agent-mailbox-archive", "agent-heartbeats"
 FRAME = "Agent mail"
 """Words that a hook shows with agents' mail. A test that misses them also sees that mail brings them."""
+_OURS = f"{DOOR}:{ROOT}"
+"""The PYTHONPATH of the program under test."""
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "COVERAGE_PROCESS_START")
 
 
@@ -69,25 +73,33 @@ class Result:
 class Child(subprocess.Popen[bytes]):
     """A process for a ``with`` block, which it does not outlive where a test fails within: nobody would end it."""
 
+    tracer: subprocess.Popen[bytes] | None = None
+    """What traces it, and writes down its end."""
+
     def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> None:
         if kind is not None:
             self.kill()
         super().__exit__(kind, *rest)
+        if self.tracer is not None:
+            self.tracer.communicate(timeout=PATIENCE)
 
 
 PRODUCT: dict[str, Any] = {}
 """What ``conftest`` replaced in this process, of the product: a process that is forked from it has that back."""
 
 
-def _become(words: Sequence[str], environ: Mapping[str, str]) -> NoReturn:
-    """Be the program, in a child whose streams and directory are set already; it never reaches its ``exec``."""
+def _become(words: Sequence[str], environ: Mapping[str, str], go: int = -1) -> NoReturn:
+    """Be the program, in a child whose streams and directory are set already; it never reaches its ``exec``. With
+    ``go`` it begins when the other end of that pipe is closed."""
     code = 70
     try:
+        if go >= 0:
+            os.dup2(go, 3)
         from agent_mailbox import launch
         from agent_mailbox.mailbox import open_mailbox
 
         open_mailbox.nobody = PRODUCT.get("nobody", open_mailbox.nobody)  # a bench has no conftest
-        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        os.closerange(3 if go < 0 else 4, os.sysconf("SC_OPEN_MAX"))
         os.environ.clear()
         os.environ.update(environ)
         logging.getLogger().handlers.clear()  # pytest's own, beside which nobody else gets one
@@ -99,15 +111,49 @@ def _become(words: Sequence[str], environ: Mapping[str, str]) -> NoReturn:
             signal.signal(number, signal.SIG_DFL)
         for number in (signal.SIGPIPE, signal.SIGXFSZ):  # as Python does when it starts
             signal.signal(number, signal.SIG_IGN)
+        gc.freeze()  # what this process brought is nobody's garbage, and looking at it would copy it
+        time.tzset()
+        if go >= 0:
+            os.read(3, 1)
+            os.close(3)
         code = launch.main(list(words))
-        sys.stdout.flush()
-        sys.stderr.flush()
+        try:  # as ``launch.start`` does
+            for stream in (sys.stdout, sys.stderr):
+                if stream is not None:
+                    stream.flush()
+        except (OSError, ValueError):
+            code = code or 5
     except BaseException:
         import traceback
 
         os.write(2, traceback.format_exc().encode())
     finally:
         os._exit(code)
+
+
+def _start_traced(
+    command: list[str], become: Callable[..., NoReturn], under: Sequence[str], how: dict[str, Any]
+) -> Child:
+    """Fork a process, and let it go once strace says that it is there: nothing of an interpreter's start is traced."""
+    waits, go = os.pipe()
+    try:
+        child = Child(command, **how, preexec_fn=functools.partial(become, waits))
+        tracer = [*(word for word in under if word not in ("-qq", "--seccomp-bpf")), "-p", str(child.pid)]
+        child.tracer = subprocess.Popen(tracer, stdin=-3, stdout=-3, stderr=subprocess.PIPE)
+        assert child.tracer.stderr is not None
+        said = child.tracer.stderr.readline()
+        if b"attached" not in said:
+            child.kill()
+            raise AssertionError(said)
+    finally:
+        os.close(waits)
+        os.close(go)
+    return child
+
+
+def _starting(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that count for how an interpreter starts."""
+    return {name: value for name, value in environ.items() if name.startswith(("PYTHON", "LC_", "LANG", "LD_"))}
 
 
 class Program:
@@ -118,13 +164,13 @@ class Program:
         self.home = scratch / "home"
         self.cwd = scratch / "work"
         self.box = scratch / "box"
-        self.forks = False
-        """Whether its processes are forked from this one, see ``start``."""
+        self.forks = bool(PRODUCT)
+        """Whether its processes are forked from this one, see ``start``. Those of a bench are not."""
         for directory in (self.home, self.cwd):
             directory.mkdir(parents=True, exist_ok=True)
         self.env = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
         self.user_state = self.home / ".local/state/agent-mailbox"
-        self.env |= {"HOME": str(self.home), "PYTHONPATH": f"{DOOR}:{ROOT}"}
+        self.env |= {"HOME": str(self.home), "PYTHONPATH": _OURS}
         self.env |= {"AGENT_MAILBOX_TEST_STATE": str(self.user_state), "AGENT_MAILBOX_TEST_CALLER": "as-said"}
         os.environ["AGENT_MAILBOX_TEST_STATE"] = str(
             self.user_state
@@ -149,17 +195,20 @@ class Program:
         **popen: Any,
     ) -> subprocess.Popen[bytes]:
         """A process of the program, to be talked to; perhaps ``under`` another, such as a tracer. ``forked`` from this
-        one it has imported what this one has: a server starts in a tenth of the time, for a test of what it does."""
+        one it has imported what this one has, and starts in a tenth of the time. Where something is said of its start,
+        it starts."""
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         environ = self.environ(env)
-        if (self.forks if forked is None else forked) and not under and python == ("-m", "agent_mailbox"):
-            popen["preexec_fn"] = functools.partial(_become, self._words(words), environ)
-        return Child(
-            [*under, sys.executable, *python, *self._words(words)],
-            env=environ,
-            cwd=cwd or self.cwd,
-            **{**pipes, **popen},
-        )
+        usual = python == ("-m", "agent_mailbox") and not {"preexec_fn", "pass_fds"} & popen.keys()
+        usual = usual and _starting(environ) == _starting(self.env) and self.env["PYTHONPATH"] == _OURS
+        usual = usual and (self.forks if forked is None else forked)
+        how = {"env": environ, "cwd": cwd or self.cwd, **pipes, **popen}
+        command = [*under, sys.executable, *python, *self._words(words)]
+        if usual and not under:
+            return Child(command, **how, preexec_fn=functools.partial(_become, self._words(words), environ))
+        if usual and under[0] == "strace" and os.geteuid() == 0:
+            return _start_traced(command, functools.partial(_become, self._words(words), environ), under, how)
+        return Child(command, **how)
 
     def run(self, *words: object, stdin: bytes | str | None = None, **how: Any) -> Result:
         """One invocation in a process of its own."""

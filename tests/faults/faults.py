@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_mailbox import Mailbox
@@ -24,7 +25,6 @@ from tests.helpers import ARCHIVE, MAIN, PATIENCE, Post, Result, begin_again
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from tests.faults.commands import Command
 
@@ -162,6 +162,8 @@ class Case:
     ) -> Result:
         """The command as a process, perhaps under a tracer, perhaps with a limit on the size of its files."""
         program = PROGRAM if self.command.lean else MODULE
+        if limit is None and env is None and not EXHAUSTIVE:
+            return self._run_forked(wrapped_in, words or self.command.words)
         with self.out.open("wb") as out, self.err.open("wb") as err:
             done = subprocess.run(
                 [*wrapped_in, *program, *(words or self.command.words)],
@@ -176,6 +178,12 @@ class Case:
             )
         out_bytes, err_bytes = done.stdout or self.out.read_bytes(), done.stderr or self.err.read_bytes()
         return Result(done.returncode, out_bytes, err_bytes)
+
+    def _run_forked(self, wrapped_in: Sequence[str], words: Sequence[str]) -> Result:
+        with self.out.open("wb") as out, self.err.open("wb") as err:
+            how = {"stdin": self.command.stdin, "stdout": out, "stderr": err, "cwd": Path("/")}
+            done = self.post.run(*words, under=wrapped_in, **how)
+        return Result(done.rc, self.out.read_bytes(), self.err.read_bytes())
 
     def calls(self) -> list[Call]:
         """Every call of a run without faults that changes something in the mailbox or writes its output, in order."""

@@ -59,7 +59,7 @@ def killed(
         fresh()
 
     def run(*options: str) -> int:
-        result = program.run(*words, under=("strace", *options, "-o", os.fspath(trace)))
+        result = program.run(*words, under=("strace", *options, "-o", os.fspath(trace)), forked=not EXHAUSTIVE)
         assert "Traceback" not in result.stderr, result
         return result.rc
 
