@@ -5,21 +5,28 @@ person pass.
 
 Anybody may write mail, so wakes are counted apart by what is proven of who caused them. Unproven mail holds up no
 proven mail, and plain mail holds up no control. An *echo*, a reply with the very words that it answers, wakes nobody.
+
+A *last word* waits for a turn: its writer had asked for an ack, was answered, and answers that without asking again.
+So it is told by structure: no word of a text decides. It may still say something new, so it wakes in the end.
 """
 
 from __future__ import annotations
 
-from .instant import DAY, HOUR
+from .instant import DAY, HOUR, MINUTE
 from .records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from .records import Message
+
 KEPT = 400
 """Wakes that are remembered at most, the newest: more than a day's of all kinds."""
 CAUSES = 8
 """Threads that are remembered of one wake."""
+PATIENCE = 15 * MINUTE
+"""The time (ms) that a last word waits for a turn of its reader."""
 PROVEN, UNPROVEN, CONTROL, TASK = "proven", "unproven", "control", "task"
 """The kinds of what wakes: mail by who wrote it, control of which nothing is proven, a task that is open."""
 
@@ -33,13 +40,15 @@ class Limits(Record):
 
 
 class Call(Record):
-    """A message that would wake a session: its id, its thread's key, its kind. ``passes``: no limit holds it up."""
+    """A message that would wake a session: its id, its thread's key, its kind. ``passes``: no limit holds it up.
+    ``waits_until``: a last word, which waits for a turn until then."""
 
     id: str
     thread: str
     kind: str
     passes: bool = False
     is_echo: bool = False
+    waits_until: int = 0
 
 
 class Wake(Record):
@@ -83,6 +92,29 @@ def note(calls: Sequence[Call], before: Iterable[Wake], now: int, *, is_turns_en
     return [*past, Wake(now, causes[:CAUSES], is_turns_end)][-KEPT:] if causes else past
 
 
+def is_echo(reply: Message, answered: Message) -> bool:
+    """Return whether a reply only repeats the words that it answers, and asks for no ack."""
+    return reply.content.split() == answered.content.split() and not reply.ack and not _brings(reply, answered)
+
+
+def is_last_word(reply: Message, answer: Message, question: Message) -> bool:
+    """Return whether a reply is the last word after a question: its sender had asked for an ack, and now answers the
+    answer. Neither of the two asks for anything; else somebody may wait."""
+    return (
+        question.ack
+        and question.sender == reply.sender != answer.sender
+        and reply.recipients == (answer.sender,)
+        and not any(one.type != "message" for one in (reply, answer, question))
+        and not any(one.ack or one.priority == "high" or one.when is not None for one in (reply, answer))
+        and not _brings(reply, answer)
+    )
+
+
+def _brings(reply: Message, answered: Message) -> bool:
+    """Return whether a reply brings more than words: a file, a reference, a topic of its own."""
+    return any((reply.attachments, reply.references, reply.subject not in (None, answered.subject)))
+
+
 def _free_at(call: Call, past: Sequence[Wake], limits: Limits, now: int) -> tuple[int | None, str]:
     """Return the instant from which a call may wake the session, None if it never does, and what holds it up."""
     if call.passes:
@@ -90,7 +122,8 @@ def _free_at(call: Call, past: Sequence[Wake], limits: Limits, now: int) -> tupl
     if call.is_echo:
         return None, "it repeats what it answers"
     of_kind = [wake.at for wake in past if any(_counts(kind, call.kind) for kind, _ in wake.causes)]
-    found = [(_after(of_kind, limits.per_day, DAY), f"at most {limits.per_day} wakes a day")]
+    found = [(call.waits_until, "it answers an answer; --ack wakes it")]
+    found.append((_after(of_kind, limits.per_day, DAY), f"at most {limits.per_day} wakes a day"))
     if call.kind != CONTROL:
         last = max((wake.at for wake in past if not wake.is_turns_end), default=now - limits.gap)
         found.append((last + limits.gap, f"at most one wake in {limits.gap / 1000:g} seconds"))

@@ -14,10 +14,11 @@ from .roster import ALIVE, FROZEN, Agent, Roster
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
 _WORDS = ("now", "at its next turn", "when it looks")
 """The three words for people, in the order of ``Arrival``'s fields."""
+_HELD = "it is not woken for this at once: "
 
 
 class Reach(Record):
@@ -113,6 +114,7 @@ class Arrival(Record):
     reasons: dict[str, str]
     reach: Reach
     elsewhere: Collection[str] = ()
+    braked: Mapping[str, str] | None = None
 
 
 def sort_arrival(
@@ -121,7 +123,7 @@ def sort_arrival(
     roster: Roster,
     *,
     waking: Collection[str] = (),
-    braked: Collection[str] = (),
+    braked: Mapping[str, str] | None = None,
     hooked: Collection[str] = (),
     silent: Collection[str] = (),
     elsewhere: Collection[str] = (),
@@ -129,10 +131,10 @@ def sort_arrival(
 ) -> Arrival:
     """Return the agents that a message reaches, sorted by when they will see it, by the signs proven of them.
 
-    ``waking``: beside these sessions a process waits for mail, and wakes them; of these, ``braked`` were woken as often
-    as may be. ``hooked``: their client called our hooks, and its process lives. ``silent``: since they called the last
-    one, their hooks were taken out or switched off. ``elsewhere``: another machine's. ``queued``: the mail itself waits
-    here for the engine. A teammate is reached if its team has a bridge.
+    ``waking``: beside these sessions a process waits for mail, and wakes them; of these, ``braked`` are not
+    woken for this message, each for a reason. ``hooked``: their client called our hooks, and its process lives.
+    ``silent``: since they called the last one, their hooks were taken out or switched off. ``elsewhere``: another
+    machine's. ``queued``: the mail itself waits here for the engine. A teammate is reached if its team has a bridge.
     """
     found: tuple[list[str], list[str], list[str]] = ([], [], [])
     reasons = {}
@@ -148,7 +150,7 @@ def sort_arrival(
         elif who in silent:
             place, why = 2, "its hooks were taken out or switched off, and it called none since"
         elif who in waking:
-            place, why = _sort_woken(message, who, roster, braked)
+            place, why = _sort_woken(message, who, roster, braked or {})
         elif "@" in who and is_mate(roster.get(who)):
             place, why = 1, "its team's bridge carries it"
         elif who in hooked:
@@ -158,16 +160,17 @@ def sort_arrival(
         found[place].append(who)
         reasons[who] = why
     now, turn, looks = map(tuple, found)
-    return Arrival(now, turn, looks, reasons, reach, elsewhere)
+    held = {who: why for who, why in (braked or {}).items() if reasons.get(who) == _HELD + why}
+    return Arrival(now, turn, looks, reasons, reach, elsewhere, held)
 
 
-def _sort_woken(message: Message, who: str, roster: Roster, braked: Collection[str]) -> tuple[int, str]:
+def _sort_woken(message: Message, who: str, roster: Roster, braked: Mapping[str, str]) -> tuple[int, str]:
     """Return the place and the reason of a session beside which a doorbell waits."""
     way = route(message.recipients, roster.reader(who), message.bare)
     if way is not None and when_shown(message, way.mode) == TURN:
         return 1, "its next turn begins or ends with it: such mail wakes nobody"
     if who in braked:
-        return 1, "it was woken often lately, and is not woken for this at once"
+        return 1, _HELD + braked[who]
     return 0, "its doorbell waits for mail"
 
 
@@ -182,9 +185,10 @@ def list_arrival(
 ) -> list[tuple[str, str]]:
     """Return where a message goes as (label, names): ``("will see it now", "Ada")``; ``called`` names each."""
     far = " (on another machine, once that takes it in)"
-    found, mixed, rivals = [], [], {*arrival.reach.one_of}
+    found, mixed, rivals, held = [], [], {*arrival.reach.one_of}, arrival.braked or {}
     for word, group in zip(_WORDS, (arrival.now, arrival.at_next_turn, arrival.when_it_looks), strict=True):
-        named = {who: called(who, roster) + (far if who in arrival.elsewhere else "") for who in group}
+        why = {who: far if who in arrival.elsewhere else f" ({held[who]})" if who in held else "" for who in group}
+        named = {who: called(who, roster) + why[who] for who in group}
         if sure := [name for who, name in named.items() if who not in rivals]:
             found.append((f"will see it {word}", frame.some(sure)))
         if some := [name for who, name in named.items() if who in rivals]:

@@ -55,7 +55,7 @@ def find_arrival(
         reached,
         roster,
         waking=waking,
-        braked=[who for who in waking if _is_braked(box, who, message)],
+        braked={who: why for who in waking if (why := _find_brake(box, who, message))},
         hooked=running,
         silent=_find_silent(box, {*waking, *running}) if box.has_unhooked else (),
         elsewhere=box.elsewhere(readers),
@@ -73,13 +73,16 @@ def foresee_arrival(box: OpenMailbox, session_id: str) -> tuple[str, str]:
     return word, found.reasons.get(session_id, "it waits until the session comes back")
 
 
-def _is_braked(box: OpenMailbox, session_id: str, message: Message) -> bool:
-    """Return whether a message does not wake a session at once that was woken often lately."""
-    if not box.logs.trail.was_woken(session_id):
-        return False
-    from .session_brake import SessionBrake  # beside a doorbell that rang before
+def _find_brake(box: OpenMailbox, session_id: str, message: Message) -> str:
+    """Return why a message does not wake a session at once: it was woken often lately, or this is a last word. Empty
+    if it does."""
+    is_bare_reply = message.thread is not None and not message.ack
+    if not is_bare_reply and not box.logs.trail.was_woken(session_id):
+        return ""
+    from .session_brake import SessionBrake  # beside a doorbell that rang before, or for an answer
 
-    return SessionBrake(box, session_id).holds(message)
+    box.weigh_mail()
+    return SessionBrake(box, session_id).find_hold(message)
 
 
 def _find_silent(box: OpenMailbox, sessions: Collection[str]) -> set[str]:

@@ -7,6 +7,7 @@ Belongs here: the wakes so far, in a small file of each session among the user's
 from __future__ import annotations
 
 from hashlib import sha256
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from ..core import brake, codec, conversations, frame, inbox, proofs
@@ -21,11 +22,11 @@ from ..store.log.stamps import WOKEN
 from . import parents
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from ..core.inbox import Item
-    from ..core.records import Message
+    from ..core.records import Message, Proof
     from .open_mailbox import OpenMailbox
 
     _State = tuple[list[Wake], dict[str, str], tuple[str, ...], str, tuple[str, ...], int | None]
@@ -70,9 +71,9 @@ class SessionBrake:
             self._judged = self._ask(self._calls(items), self._limits().replace(gap=0), is_turns_end=True).wakes
         return items if self._judged else []
 
-    def holds(self, message: Message) -> bool:
-        """Return whether a message that was just sent would not wake the session now. Nothing is noted."""
-        return not brake.judge([self._call(message)], self._wakes, self._limits(), self._desk.now()).wakes
+    def find_hold(self, message: Message) -> str:
+        """Return why a message that was just sent does not wake the session now; empty if it does. Nothing is noted."""
+        return brake.judge([self._call(message)], self._wakes, self._limits(), self._desk.now()).why
 
     def tell_held(self, items: Sequence[Item]) -> list[str]:
         """Return the line for a session that is shown mail which had not woken it, once; none for other mail."""
@@ -94,8 +95,11 @@ class SessionBrake:
         now = self._desk.now()
         found = brake.judge(calls, self._wakes, limits, now)
         free = {call.id for call in calls}.difference(found.held)
-        held = [i for i in dict.fromkeys((*self.held, *found.held)) if i and i not in free][-_KEPT:]
         fresh = [thread for thread in found.over if thread not in self._told]
+        over = {*found.over}.difference(fresh)
+        unsaid = {"", *free, *(call.id for call in calls if call.waits_until > now or call.thread in over)}
+        fresh_held = [i for i in found.held if i not in unsaid]
+        held = [i for i in dict.fromkeys((*self.held, *fresh_held)) if i not in free][-_KEPT:]
         if not found.wakes and (*held,) == self.held and not fresh:
             return found
         if found.wakes:
@@ -114,32 +118,45 @@ class SessionBrake:
         return [self._call(item.message) for item in items]
 
     def _call(self, message: Message) -> Call:
-        writer = message.proof if message.proof is not None else message.written_by
-        is_proven = proofs.proves(writer)
+        is_proven = _is_proven(message)
         if inbox.is_idle_notice(message):
             return Call(message.id, f"idle {message.sender}", brake.PROVEN if is_proven else brake.UNPROVEN)
         if message.type == "control":
             return Call(message.id, message.id, brake.CONTROL, passes=is_proven)
-        is_person = proofs.speaker(writer, USER) == USER == message.sender
+        is_person = proofs.speaker(_writer(message), USER) == USER == message.sender
         passes = is_person or (is_proven and message.priority == "high")
-        thread, is_echo = self._thread(message)
         kind = brake.PROVEN if is_proven else brake.UNPROVEN
-        return Call(message.id, thread, kind, passes=passes, is_echo=is_echo and not message.ack)
+        above = conversations.upwards(message, parents.find_in(self._desk))
+        near = [*islice(above, 3)]
+        return Call(
+            message.id,
+            self._thread(message, chain(near, above)),
+            kind,
+            passes=passes,
+            is_echo=len(near) > 1 and brake.is_echo(*near[:2]),
+            waits_until=message.timestamp + brake.PATIENCE if len(near) > 2 and self._is_last_word(*near) else 0,
+        )
 
-    def _thread(self, message: Message) -> tuple[str, bool]:
-        """Return the key of a message's thread, and whether it repeats what it answers. Messages of the same words by
-        one sender, which answer nothing, are a thread."""
+    def _thread(self, message: Message, above: Iterable[Message]) -> str:
+        """Return the key of a message's thread. Messages of the same words by one sender, which answer nothing, are a
+        thread."""
         if message.thread is None:
             said = f"{message.sender}\n{message.subject or ''}\n{message.content}"
-            return sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS], False
-        root, is_echo = message, False
-        for above in conversations.upwards(message, parents.find_in(self._desk)):
-            if above.id == message.thread:
-                is_echo = _is_echo(message, above)
-            root = above
-            if above is not message and above.id in self._threads:
-                return self._threads[above.id], is_echo
-        return root.thread or root.id, is_echo
+            return sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+        root = message
+        for root in above:
+            if root is not message and root.id in self._threads:
+                return self._threads[root.id]
+        return root.thread or root.id
+
+    def _is_last_word(self, reply: Message, answer: Message, question: Message) -> bool:
+        """Return whether a reply waits for a turn. A lead's word never does; unproven mail makes no proven one wait."""
+        if not brake.is_last_word(reply, answer, question):
+            return False
+        if _is_proven(reply) and not (_is_proven(answer) and _is_proven(question)):
+            return False
+        me = self._desk.logs.read_roster().get(self._me)
+        return me is None or me.lead != reply.sender
 
     # -- the person ---------------------------------------------------------------------------------------------------
 
@@ -212,7 +229,9 @@ def _parse(said: Mapping[str, Any]) -> _State:
     return wakes[-brake.KEPT :], threads, held, str(said["why"]), told, None if most is None else int(most)
 
 
-def _is_echo(message: Message, parent: Message) -> bool:
-    """Return whether a message only repeats the words that it answers."""
-    brings = message.attachments, message.references, message.subject not in (None, parent.subject)
-    return message.content.split() == parent.content.split() and not any(brings)
+def _writer(message: Message) -> Proof | None:
+    return message.proof if message.proof is not None else message.written_by
+
+
+def _is_proven(message: Message) -> bool:
+    return proofs.proves(_writer(message))

@@ -166,6 +166,52 @@ def test_a_loop_of_thanks_ends_and_the_person_hears_once(client: Client) -> None
     assert "wakes nobody for now" in told[0]["content"]
 
 
+def test_the_last_word_after_a_question_waits_for_a_turn(client: Client) -> None:
+    """An answer wakes, also one to a question without ``--ack``. The asker's word on the answer comes with the next
+    turn, and its sender is told how to wake. A lead's wakes. It stops no thread, so the person is not told."""
+    post = client.post
+    post.configure("[wake]\ngap_seconds = 0\n")
+
+    def answer(to: str, who: str, *more: str) -> str:
+        sent = post.ok("reply", to, "--from", who, "--body", f"by {who} {more}", *more)
+        return str(sent["message"]["id"])
+
+    asked = post.send("ann", ME, "Which branch?", "--ack")
+    post.ok("check", "--session", ME)
+    said = answer(asked, ME)
+    with DoorbellLock(str(post.file(".cache")), ME, os.getpid()) as bell:
+        assert bell.take()
+        told = post.call("reply", said, "--from", "ann", "--body", "fine").stdout
+    assert "will see it at its next turn:" in told
+    assert "--ack wakes it" in told
+    assert not rings(post)
+    assert client.context("Stop") == ""
+    assert "did not wake you" not in (shown := client.context("UserPromptSubmit"))
+    assert "| fine" in shown
+    for more in (("--ack",), ("--when", "now"), ("--subject", "Tests")):
+        answer(said, "ann", *more)
+        assert rings(post), more
+        post.ok("check", "--session", ME)
+    plain = post.send("ann", ME, "And tests?")
+    post.ok("check", "--session", ME)
+    answer(answer(plain, ME), "ann")
+    assert rings(post)
+    post.ok("check", "--session", ME)
+    line = json.loads(next(line for line in post.lines(MESSAGES) if json.loads(line)["id"] == asked))
+    forged = {**{key: line[key] for key in line if key != "seal"}, "id": "0bc9f3d7-e55d-4419-baa3-000000000001"}
+    with post.file(MESSAGES).open("a") as log:
+        log.write(json.dumps(forged) + "\n")
+    post.ok("check", "--session", ME)
+    answer(answer(forged["id"], ME), "ann")
+    assert rings(post)  # nothing proves that she had asked
+    post.ok("check", "--session", ME)
+    answer(said, "ann")
+    assert not rings(post)
+    post.ok("roster", "update", "--session-id", ME, "--lead", "ann")
+    assert rings(post)
+    assert not [m for m in post.ok("history", "--all")["messages"] if m["recipient"] == "user"]
+
+
 def test_a_thread_keeps_a_session_going_six_times_an_hour(client: Client) -> None:
     """The seventh answer in one thread waits; mail of another thread, an urgent one and the person's come through."""
     post = client.post

@@ -69,13 +69,15 @@ def test_a_sender_is_told_when_mail_wakes_nobody() -> None:
     """Mail for a turn, and mail that a brake holds up, come *at its next turn*, although a doorbell waits."""
     people = roster(*PEOPLE)
 
-    def place(braked: tuple[str, ...] = (), **more: Any) -> str:
-        mail = message(**more)
+    def place(why: str = "", **more: Any) -> str:
+        mail, braked = message(**more), {"bob-1": why} if why else {}
         found = reach.sort_arrival(mail, reach.find_reach(mail, people), people, waking=["bob-1"], braked=braked)
-        return reach.list_arrival(found, people, lambda who, _: who)[0][0]
+        return ": ".join(reach.list_arrival(found, people, lambda who, _: who)[0])
 
-    assert place() == place(when="idle") == place(to="all", ack=True) == "will see it now"
-    assert place(to="project:p") == place(when="turn") == place(("bob-1",)) == "will see it at its next turn"
+    assert place() == place(when="idle") == "will see it now: bob-1"
+    assert place(to="all", ack=True) == "will see it now: bob-1"
+    assert place(to="project:p") == place("too often", when="turn") == "will see it at its next turn: bob-1"
+    assert place("too often") == "will see it at its next turn: bob-1 (too often)"
 
 
 def notice(number: int, **more: Any) -> Message:
@@ -170,6 +172,47 @@ def test_an_echo_wakes_nobody_and_ends_the_talk() -> None:
     )
     both = brake.judge([echo, call("other")], [], Limits(), T0)
     assert (both.wakes, both.held) == (True, (echo.id,))
+
+
+ASKED = message("q", ack=True)
+ANSWER = message("a", "ann-1", "bob-1", thread="q")
+LAST = message("l", content="then do it so", thread="a")
+
+
+def test_a_last_word_is_told_by_the_structure_of_its_talk_alone() -> None:
+    """The asker answers the answer, and nobody of the two asks again. Anything else may be what somebody waits for: an
+    answer to a question, a second question that asks for an ack, a file, another topic, mail for others too."""
+    assert brake.is_last_word(LAST, ANSWER, ASKED)
+    others: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
+        *(({key: value}, {}, {}) for key, value in (
+            ("ack", True), ("priority", "high"), ("when", "now"), ("when", "idle"), ("type", "notification"),
+            ("attachments", ["x"]), ("references", ["x"]), ("subject", "news"), ("to", ("bob-1", "eve-1")),
+            ("to", "role:dev"), ("sender", "eve-1"),
+        )),
+        *(({}, {key: value}, {}) for key, value in (
+            ("ack", True), ("priority", "high"), ("when", "now"), ("type", "control"), ("sender", "ann-1"),
+        )),
+        *(({}, {}, {key: value}) for key, value in (("ack", False), ("type", "control"), ("sender", "eve-1"))),
+    ]  # fmt: skip
+    for last, answer, asked in others:
+        three = [replaced(*pair) for pair in ((LAST, last), (ANSWER, answer), (ASKED, asked))]
+        assert not brake.is_last_word(three[0], three[1], three[2]), (last, answer, asked)
+
+
+def replaced(mail: Message, more: dict[str, Any]) -> Message:
+    """The message with other fields; ``to`` is whom it is for."""
+    to = more.get("to")
+    more = {key: value for key, value in more.items() if key != "to"}
+    return mail.replace(**more, **({} if to is None else {"recipients": (to,) if isinstance(to, str) else to}))
+
+
+def test_a_last_word_waits_for_a_turn_and_wakes_in_the_end() -> None:
+    """It stops no thread and holds up no other mail. After a quarter of an hour without a turn it wakes."""
+    last = call("talk", waits_until=T0 + brake.PATIENCE)
+    found = brake.judge([last], [], Limits(), T0)
+    assert (found.wakes, found.again, found.over) == (False, T0 + 15 * MINUTE, ())
+    assert brake.judge([last, call("other")], [], Limits(), T0).wakes
+    assert brake.judge([last], [], Limits(), T0 + brake.PATIENCE).wakes
 
 
 def test_it_is_told_when_to_ask_again() -> None:
