@@ -156,7 +156,8 @@ class Delivery:
         Claims are not synced: a power failure, which alone could take them back, ends every claimer."""
         wanted = {item.message.id for item in chosen if item.claims}
         try:
-            may = self.box.in_order(self.box.logs.reads).decide(lambda log: self._claim(log, poll, items, wanted))
+            reads = self.box.in_order(self.box.logs.reads, hurried=True)
+            may = reads.decide(lambda log: self._claim(log, poll, items, wanted))
         except Busy:
             if not self.box.logs.is_shared:
                 raise

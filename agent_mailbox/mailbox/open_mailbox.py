@@ -156,15 +156,15 @@ class OpenMailbox:
             with replica.machine_lock():
                 replica.catch_up()
 
-    def in_order(self, log: Log, *, is_caught_up: bool = False) -> Log | SharedLog:
+    def in_order(self, log: Log, *, is_caught_up: bool = False, hurried: bool = False) -> Log | SharedLog:
         """Return a log as decisions are taken in it: in the order of the machines that share the mailbox, if any do.
 
-        ``is_caught_up``: with what those machines decided so far."""
+        ``is_caught_up``: with what those machines decided so far. ``hurried``: see ``SharedLog``."""
         if (replica := self.replica) is None:
             return log
         from ..space.order.ordered_log import SharedLog  # likewise
 
-        shared = SharedLog(replica, log)
+        shared = SharedLog(replica, log, hurried=hurried)
         if is_caught_up:
             shared.catch_up()
         return shared

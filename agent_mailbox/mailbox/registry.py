@@ -12,7 +12,7 @@ from ..core.records import USER, Read
 from ..core.roster import DEAD
 from ..core.roster_changes import Decision, Registration
 from ..core.text import typed
-from ..errors import Busy, MailboxError, NotFound, Unavailable
+from ..errors import Busy, MailboxError, NotFound
 from ..store.files import system
 from ..store.files.lines import line_chunks
 from ..store.files.watched import Watched
@@ -45,14 +45,13 @@ class Registry:
 
         ``actor`` is the agent in whose name it is done (default: the session that an event is about). An agent whose
         death is recorded gives back, at once, the role mail that waits for its ack. ``even_away``: without the engine
-        of several machines it is recorded here, and in the order later.
+        of several machines, or this machine's turn there, it is recorded here, and in the order later.
         """
         try:
-            roster, decision = self.box.in_order(self.box.logs.roster).decide(
-                lambda log: self._change(log, decide, actor)
-            )
-        except Unavailable:
-            if not even_away:
+            ordered = self.box.in_order(self.box.logs.roster, hurried=even_away)
+            roster, decision = ordered.decide(lambda log: self._change(log, decide, actor))
+        except Busy:
+            if not (even_away and self.box.logs.is_shared):
                 raise
             roster, decision = self.box.logs.roster.decide(lambda log: self._change(log, decide, actor))
         for event in decision.events:

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from ..store.log.replacement import Replaced
     from ..store.log.unordered import Unordered
     from .copy.copy_state import CopyState
+    from .copy.machine_lock import AskedOrder
     from .copy.send_queue import SendQueue
-    from .order.order import Ordered, TotalOrder
+    from .order.order import Ordered
     from .trust.space_judge import SpaceJudge
 else:
     Protocol = object
@@ -30,7 +31,8 @@ class LocalCopy(Protocol):
     """The copy that follows a steward; ``parts``: what is known of each log's lines."""
 
     logs: Logs
-    order: TotalOrder
+    directory: str
+    order: AskedOrder
     archive: Archive
     filed: ArchivedDigests
     judge: SpaceJudge | None

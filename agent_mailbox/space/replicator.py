@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ..errors import Busy, Refused, StorageFailed, Unavailable
 from . import space as spaces
 from .copy import copy_state
+from .copy.taken_meanwhile import take_in_beside
 from .order import elsewhere
 
 if TYPE_CHECKING:
@@ -48,11 +49,7 @@ def run_replicator(
                 elsewhere.keep_words(copy.directory, words, time_ns() // 1_000_000)
             if not is_sure:  # a server that was away may have lost what it had
                 copy.check_order_again()
-                with copy.machine_lock():
-                    copy.catch_up()
-                    if copy.look_closer():
-                        copy.catch_up()
-                is_sure = True
+                is_sure = _keep_up(copy, closer=True)
             if monotonic() - spoke >= elsewhere.EVERY:  # behind the look: before it the copy knows no record
                 order.tell_machines(elsewhere.own_word(copy.logs, copy.state.applied, time_ns() // 1_000_000))
                 spoke = monotonic()
@@ -63,10 +60,10 @@ def run_replicator(
             if ends != before or is_new:
                 copy.look_locally()  # most often a command of this machine did it: its lock is left to the next one
                 if copy.is_behind():
-                    with copy.machine_lock():
-                        copy.catch_up()
+                    ends = before if _keep_up(copy) else None  # what came meanwhile is seen next time
                     known = _tell_strange(copy, known, told)
-                ends = before  # what came meanwhile is seen next time
+                else:
+                    ends = before
             elif monotonic() - noted >= NOTED:
                 copy_state.note_fresh(copy.directory)
                 noted = monotonic()
@@ -84,6 +81,24 @@ def run_replicator(
                 says_away(away)
             pause(delay)
             delay = min(delay * 2, LONGEST)
+
+
+def _keep_up(copy: Replica, *, closer: bool = False) -> bool:
+    """Catch up; return whether it did. If another process keeps the machine's turn, it only takes in lines.
+
+    ``closer``: look, too, whether the order lost something in its middle."""
+    lock = copy.machine_lock(hurried=True)
+    try:
+        lock.take()
+    except Busy:
+        take_in_beside(copy)
+        return False
+    with lock:
+        copy.order.hurried = False  # it waits for the engine as long as that takes
+        copy.catch_up()
+        if closer and copy.look_closer():
+            copy.catch_up()
+    return True
 
 
 def lost_warning(count: int) -> str:

@@ -129,7 +129,7 @@ def open_replica(logs: Logs, space: Space, wait: float | None = None, *, relayed
 
 def order_in(copy: Replica) -> SpaceOrder:
     """Return the order of a copy that ``open_replica`` made: an engine keeps it."""
-    return copy.order  # type: ignore[return-value] # a copy needs less of its order
+    return copy.order.engine  # type: ignore[return-value] # a copy needs less of its order
 
 
 def judge_of(logs: Logs, space: Space) -> SpaceJudge:

@@ -46,7 +46,7 @@ def space_problems(logs: Logs, system: str | None = None) -> Iterator[str]:
         return
     copy = spaces.open_replica(logs, space)
     try:
-        yield from _of_engine(copy.order, space, system)
+        yield from _of_engine(spaces.order_in(copy), space, system)
         with copy.machine_lock():
             copy.catch_up()
             if copy.look_closer(at_all=True):

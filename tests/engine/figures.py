@@ -74,12 +74,17 @@ def main(arguments: list[str]) -> int:
         servers = Servers(Program(Path(scratch) / "other"), 3)
         with servers.running():
             _joining(found, Path(scratch), servers, given.records)
-    where = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, load {os.getloadavg()[0]:.1f}"
-    text = "\n".join([*found.lines, "", f"CPython {platform.python_version()}, nats-server {_version()}, {where}.", ""])
     if not given.print:
-        before, _, rest = DOCUMENT.read_text().partition(BEGIN)
-        DOCUMENT.write_text(before + BEGIN + text + END + rest.partition(END)[2])
+        write_table(found.lines, BEGIN, END)
     return 0
+
+
+def write_table(lines: Sequence[str], begin: str, end: str) -> None:
+    """Write a table, and where it was measured, between its marks in the document."""
+    where = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, load {os.getloadavg()[0]:.1f}"
+    text = "\n".join([*lines, "", f"CPython {platform.python_version()}, nats-server {_version()}, {where}.", ""])
+    before, _, rest = DOCUMENT.read_text().partition(begin)
+    DOCUMENT.write_text(before + begin + text + end + rest.partition(end)[2])
 
 
 def _sending(found: Figures, program: Program) -> None:

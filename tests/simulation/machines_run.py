@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.space import joining_space, replicator
 from agent_mailbox.space import space as spaces
-from agent_mailbox.space.copy import replica
+from agent_mailbox.space.copy import machine_lock, replica, taken_meanwhile
 from agent_mailbox.space.trust import machine_keys
 from agent_mailbox.upkeep import shared_steward
 from tests.simulation import machines_absence, machines_files, machines_proofs
@@ -77,6 +77,8 @@ def networked(world: Machines, *, small: bool = False) -> AbstractContextManager
             (replicator, "time_ns", doors["time_ns"]),
             (shared_steward, "COMPACT_ABOVE", 6 if small else 15),
             (replica, "PAGE", 4 if small else replica.PAGE),
+            (taken_meanwhile, "PAGE", 4 if small else taken_meanwhile.PAGE),
+            (machine_lock, "KEPT", 0.01 if small else machine_lock.KEPT),
             (machine_keys, "is_available", lambda: not is_blind()),
             (machine_keys, "is_signed", is_signed),
         )

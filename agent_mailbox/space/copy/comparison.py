@@ -34,8 +34,8 @@ def compare_with_order(copy: ComparedCopy) -> dict[str, int]:
     for part in parts.values():
         part.look()
     copy.filed.look()
-    strange = dict[str, int]()
-    for record in itertools.takewhile(lambda one: one.position <= copy.state.applied, copy.all_records()):
+    strange, end = dict[str, int](), copy.state.applied
+    for record in itertools.takewhile(lambda one: one.position <= end, copy.all_records()):
         key = digest(unsealed(record.line))
         if record.damaged or not is_known(record):
             kind = DAMAGED if record.damaged else "" if has_known_log(record) else record.log

@@ -1,6 +1,6 @@
-"""The file that says how far a machine's copy is.
+"""The files that say how far a machine's copy is, and what is about to be published.
 
-Belongs here: its content, reading and writing it. It is not synced: an older state, or none, costs a comparison
+Belongs here: their content, reading and writing them. They are not synced: an older state, or none, costs a comparison
 and no answer.
 """
 
@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...core import codec
+from ...core import codec, proofs
 from ...store.files import small_files, system
-from ...store.files.small_files import note_time, noted_age, read_file, replace_file
+from ...store.files.small_files import note_time, noted_age, read_file, replace_file, write_if_possible
+from ...store.log.unordered import digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-STATE, FRESH = "state", "fresh"
+    from ...core.records import Proof
+
+STATE, FRESH, PROOFS = "state", "fresh", "proofs"
 
 
 class CopyState:
@@ -47,11 +50,30 @@ class CopyState:
         """These two are the judge's (``SpaceJudge.begin_from``)."""
 
 
-def load_state(directory: str) -> CopyState:
-    """Return what was saved; the state of a copy that knows nothing if there is no file, or a damaged one."""
-    checksum, _, body = (read_file(system.join(directory, STATE)) or b"").partition(b" ")
+def read_saved(directory: str) -> bytes:
+    """Return what was saved, as it is; empty if there is no file."""
+    return read_file(system.join(directory, STATE)) or b""
+
+
+def parse_saved(text: bytes) -> CopyState:
+    """Return the state that was saved; that of a copy that knows nothing for a damaged file, or none."""
+    checksum, _, body = text.partition(b" ")
     found = codec.parse(body) if checksum == b"%08x" % small_files.checksum(body) else None
     return CopyState(found if isinstance(found, dict) else {})
+
+
+def note_proofs(directory: str, about: Mapping[bytes, Proof | None]) -> None:
+    """Note what is proven of the writers of lines that are about to be published, for whoever takes them in first."""
+    if any(about.values()):
+        told = {digest(line).hex(): proof for line, proof in about.items()}
+        write_if_possible(system.join(directory, PROOFS), codec.dumps(told).encode())
+
+
+def noted_proofs(directory: str) -> dict[str, Proof | None]:
+    """Return what was noted last, by the lines' digests; empty if nothing was."""
+    found = codec.parse(read_file(system.join(directory, PROOFS)) or b"")
+    told = found.items() if isinstance(found, dict) else ()
+    return {key: proofs.parse(word.encode()) for key, word in told if isinstance(word, str)}
 
 
 def note_fresh(directory: str) -> None:
@@ -65,8 +87,9 @@ def copy_age(directory: str) -> float | None:
     return None if age is None else max(age, 0) / 1000
 
 
-def save_state(directory: str, state: CopyState) -> None:
-    """Save the state; raise ``StorageFailed`` if it cannot be written."""
+def save_state(directory: str, state: CopyState) -> bytes:
+    """Save the state, and return the file's content; raise ``StorageFailed`` if it cannot be written."""
     body = codec.dumps({**vars(state), "damaged": sorted(state.damaged)}).encode()
-    path = system.join(directory, STATE)
-    replace_file(path, b"%08x " % small_files.checksum(body) + body, durable=False)
+    text = b"%08x " % small_files.checksum(body) + body
+    replace_file(system.join(directory, STATE), text, durable=False)
+    return text

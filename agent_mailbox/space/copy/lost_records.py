@@ -35,7 +35,10 @@ if TYPE_CHECKING:
 
 
 def restore_lost(copy: LocalCopy) -> int:
-    """Publish what the order lost, under the machine's lock, after a look; return how many records. Reads them all."""
+    """Publish what the order lost, under the machine's lock, after a look; return how many records. Reads them all.
+
+    The ends of the logs are noted first. Lines behind them came meanwhile, by another process, and were not lost."""
+    ends = {kind: part.end for kind, part in copy.parts.items()}
     present, bundled = set[bytes](), set[bytes]()
     if copy.judge is not None:
         copy.judge.prepare_judging(copy.logs)
@@ -55,7 +58,7 @@ def restore_lost(copy: LocalCopy) -> int:
         bundled.update(map(digest, retold.lines))
         count += 1
     for kind in KINDS:
-        for one in records_of(kind, _lost_lines(copy, kind, present), mark):
+        for one in records_of(kind, _lost_lines(copy, kind, present, ends[kind]), mark):
             copy.order.append_lines(ARCHIVE, [one])
             count += 1
     return count + following.hand_over(copy, bundled)  # a record alone does not tell that its line is archived
@@ -96,11 +99,12 @@ def _retold_bundles(copy: LocalCopy, bundled: set[bytes]) -> Iterator[Bundle]:
             group.append(who)
 
 
-def _lost_lines(copy: LocalCopy, kind: str, present: set[bytes]) -> Iterator[bytes]:
-    """Yield the lines that were in the order. A message whose id another one has, archived or not, never was.
+def _lost_lines(copy: LocalCopy, kind: str, present: set[bytes], end: int) -> Iterator[bytes]:
+    """Yield the lines before ``end`` that were in the order.
 
-    Neither was a read that a release behind it took back, or it must not be any more (``taken_back``)."""
-    ordered = [*copy.parts[kind].ordered()]
+    A message whose id another one has, archived or not, never was. Neither was a read that a release behind it
+    took back, or it must not be any more (``taken_back``)."""
+    ordered = [(at, line) for at, line in copy.parts[kind].ordered() if at < end]
     late = {at: line for at, line in ordered if digest(line) not in present and _is_record(kind, line)}
     over = (
         taken_back(copy.parts[kind].log.lines(), copy.parts[kind].log.view(), late) if kind == CLAIMS and late else ()

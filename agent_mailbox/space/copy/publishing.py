@@ -15,6 +15,7 @@ from ...store.log.unordered import unsealed
 from ...store.projection.archived_mail import find_lines
 from ..order.order import CLAIMS, MESSAGES, Taken
 from ..order.waiting_lines import batch_lines, id_of, is_same, place_line, taken_back
+from . import copy_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -112,7 +113,9 @@ def send_queued(copy: PublishingCopy) -> None:
     for entry in copy.queue.read_entries():
         lines = [sign_line(copy.judge, MESSAGES, *one) for one in zip(entry.lines, entry.proofs, strict=True)]
         ids = [id_of(line) for line in entry.lines]
+        about = dict(zip(entry.lines, entry.proofs, strict=True))
         known = _archived_lines_with(copy, ids)  # which the order may have no more
+        copy_state.note_proofs(copy.directory, about)
         try:
             if not known:
                 copy.order.append_lines(MESSAGES, lines, ids=ids)
@@ -120,7 +123,7 @@ def send_queued(copy: PublishingCopy) -> None:
             known = [unsealed(record.line) for record in copy.order.read_after(taken.position - 1, 1)]
         if known and not any(is_same(one, line) for one in known for line in entry.lines):
             copy.queue.set_aside(entry)
-        copy.take_in(dict(zip(entry.lines, entry.proofs, strict=True)))
+        copy.take_in(about)
         copy.queue.drop_oldest(entry)
 
 

@@ -5,7 +5,7 @@ engine, nor why something is decided (``ordered_log``). Whatever is local and in
 published by ``catch_up`` (``publishing``): reads and acks, and lines of other programs.
 
 One lock of the machine, ``machine_lock``, is around all of it, ahead of every log's lock and behind a session's
-delivery lock. No log's lock is held while the engine is asked: a hook that records a read never waits for a network.
+delivery lock. While the engine is asked it locks no file, so others may take in what is new (``taken_meanwhile``).
 
 **Killed at any moment.** The saved state says two things. All records up to ``applied`` are in the local logs. All
 lines before the marks are in the order. The next process compares what follows in both by content
@@ -24,18 +24,15 @@ from typing import TYPE_CHECKING
 
 from ...core.space_seals import is_ignored
 from ...errors import Busy
-from ...store.archive.archive import Archive
 from ...store.archive.archived_digests import ArchivedDigests
-from ...store.files import paths, system
-from ...store.locks.lock import FileLock
-from ...store.log.unordered import Unordered, digest, number, unsealed
+from ...store.log.unordered import digest, number, unsealed
 from ..order import follow_progress
 from ..order.bundles import unpack_bundle
-from ..order.order import ARCHIVE, CLAIMS, KINDS, MESSAGES, MOST, PASSED, ROSTER, Moved, Ordered, Taken, is_known
+from ..order.order import ARCHIVE, KINDS, MESSAGES, MOST, PASSED, Moved, Ordered, Taken, is_known
 from ..order.waiting_lines import id_of
 from ..trust.space_judge import Judged
 from . import copy_state, publishing, taken_records
-from .copy_state import CopyState
+from .known_copy import KnownCopy
 from .send_queue import SendQueue
 
 if TYPE_CHECKING:
@@ -44,50 +41,27 @@ if TYPE_CHECKING:
     from ...core.records import Proof
     from ...store.log.log import Log
     from ...store.log.logs import Logs
-    from ...store.log.replacement import Replaced
     from ..order.order import TotalOrder
     from ..trust.space_judge import SpaceJudge
 
-LOCK, STEWARD = "lock", "steward"
 PAGE, PAGE_SIZE = 1000, 1 << 20
 """Records that are read at once, and bytes of records that are written at once."""
 ROUNDS = 200
 """Times that others may be first before a caller hears of it."""
 
 
-class Replica:
-    """The copy in ``logs`` of what is in ``order``; ``directory`` is this machine's own record of it.
-
-    Without a ``judge`` nothing of another machine is proven here, and nothing of this one elsewhere.
-    """
+class Replica(KnownCopy):
+    """The copy that takes in what is new in the order, and publishes what is new here; see ``KnownCopy``."""
 
     def __init__(self, logs: Logs, order: TotalOrder, directory: str, judge: SpaceJudge | None = None) -> None:
-        self.logs = logs
-        self.order = order
-        self.directory = directory
-        self.judge = judge
-        self.state = CopyState({})
-        self.parts: Mapping[str, Unordered] = {}
-        self._proofs: Mapping[bytes, Proof | None] = {}
-        self.heard: dict[str, int] | None = None
-        self._is_fresh = False
+        super().__init__(logs, order, directory, judge)
         self.queue = SendQueue(directory, logs.wait)
-        self.archive = Archive(logs.path(paths.ARCHIVE), logs.custody)
-        self.filed = ArchivedDigests(self.archive)
+        self._proofs: Mapping[bytes, Proof | None] = {}
+        self._is_fresh = False
         self._told = set[int]()
         self._is_sure = False
         self._moved_at: int | None = None
         self.restored = 0
-
-    def machine_lock(self) -> FileLock:
-        """Return the machine's lock for a ``with`` block."""
-        system.make_directory(self.directory)
-        return FileLock(system.join(self.directory, LOCK), self.logs.wait)
-
-    def steward_lock(self) -> FileLock:
-        """Return the lock of this machine's steward for a ``with`` block; it comes ahead of the machine's lock."""
-        system.make_directory(self.directory)
-        return FileLock(system.join(self.directory, STEWARD), self.logs.wait)
 
     # -- in the order -------------------------------------------------------------------------------------------------
 
@@ -113,7 +87,7 @@ class Replica:
                 if publishing.publish_waiting(self):
                     continue
             except Moved:
-                self._moved_at = self.state.applied
+                self._moved_at = self._asked_at
                 continue
             self._is_fresh = True
             publishing.send_queued(self)
@@ -141,19 +115,21 @@ class Replica:
         kind = self._kind_of(log)
         ids = [id_of(line) for line in lines] if kind == MESSAGES else []
         signed = [publishing.sign_line(self.judge, kind, line, proofs.get(line)) for line in lines]
+        before = self.state.applied
+        copy_state.note_proofs(self.directory, proofs)
         try:
             last = self.order.append_lines(kind, signed, ids=ids, expect=None if ids else self.state.last.get(kind, 0))
         except Taken as taken:
             raise Moved(taken.what, "look again") from None  # it is here by the next look
         except Moved:
-            self._moved_at = self.state.applied
+            self._moved_at = before
             raise
-        places = range(self.state.applied + 1, last + 1)
+        places = range(before + 1, last + 1)
         if len(places) != len(lines):
             return self.take_in(proofs) == len(lines)
         there = [Ordered(*one, self.order.machine) for one in zip(places, [kind] * len(lines), signed, strict=True)]
         # nothing is between: what was published need not be read
-        return self._write_records(there, proofs) == len(lines)
+        return self.write_records(there, proofs) == len(lines)
 
     def _note_settled(self) -> None:
         """Tell that this machine has followed all decisions, and forget what a comparison needed."""
@@ -196,10 +172,11 @@ class Replica:
 
     def _is_rewound(self) -> bool:
         """Return whether the engine lost the end of the order since, and perhaps gave the positions to others."""
-        found = self.order.read_after(self.state.applied - 1, 1)
-        if found and found[0].position == self.state.applied:
-            return digest(unsealed(found[0].line)).hex() != self.state.tip
-        return self.order.last_position() < self.state.applied
+        applied, tip = self.state.applied, self.state.tip
+        found = self.order.read_after(applied - 1, 1)
+        if found and found[0].position == applied:
+            return digest(unsealed(found[0].line)).hex() != tip
+        return self.order.last_position() < applied
 
     def restore_lost(self) -> int:
         """Bring back what the order lost, under the lock, after ``catch_up``; return how many bundles that were."""
@@ -232,7 +209,7 @@ class Replica:
         taken, is_all = 0, False
         while not is_all:
             records, is_all = self._next_page()
-            taken += self._write_records(records, proofs or {}) if records else 0
+            taken += self.write_records(records, proofs or {}) if records else 0
         return taken
 
     def _next_page(self) -> tuple[list[Ordered], bool]:
@@ -247,10 +224,16 @@ class Replica:
             size += sum(len(record.line) for record in more)
         return found, False
 
-    def _write_records(self, there: Sequence[Ordered], proofs: Mapping[bytes, Proof | None]) -> int:
+    def write_records(self, there: Sequence[Ordered], proofs: Mapping[bytes, Proof | None]) -> int:
         """Write records that follow what is here; return how many of them no steward decided.
 
-        It goes on behind damaged ones: whoever has what they were brings it back when it hears of them."""
+        It goes on behind damaged ones: whoever has what they were brings it back when it hears of them. Records that
+        are here already are left out. Another process took them in while the engine was asked."""
+        there = [record for record in there if record.position > self.state.applied]
+        if not there:
+            return 0
+        for part in self.parts.values():
+            part.look()  # one that was killed wrote lines, and did not save that
         self._proofs = proofs
         records = [record for record in there if is_known(record)]
         sound = (record for record in records if not record.damaged)
@@ -339,11 +322,6 @@ class Replica:
             self.judge.use_numbers(numbers)
         self._save_state()
 
-    def look_locally(self) -> None:
-        """Look at what is here, without the engine: ``applied`` and ``lines_to_publish`` tell it."""
-        self._load_state()
-        self._look_at_parts()
-
     def is_behind(self) -> bool:
         """Return whether, by the last look, there is something to take in or to publish."""
         return (
@@ -351,55 +329,3 @@ class Replica:
             or any(True for _ in publishing.lines_to_publish(self))
             or bool(self.queue.read_entries())
         )
-
-    # -- what is known ------------------------------------------------------------------------------------------------
-
-    def _look_at_parts(self) -> None:
-        if not all(part.look() for part in self.parts.values()):
-            self._begin_again()  # a log was replaced, or cut
-
-    def _begin_again(self) -> None:
-        """Compare all of the local logs with all of the order."""
-        self.state.applied, self.state.last, self.heard = 0, {}, dict.fromkeys(KINDS, 0)
-        self.state.tip, self.state.damaged = "", set()
-        self.parts = {kind: Unordered(self._local_log(kind)) for kind in KINDS}
-        for part in self.parts.values():
-            part.look()
-        self._compare_all()
-
-    def _compare_all(self) -> None:
-        """From the order's beginning on, take what is archived here for taken in."""
-        self.state.compares = True
-        self.filed.look()
-
-    def part_of(self, log: Log) -> Unordered:
-        """Return what is known of a local log's lines."""
-        return self.parts[self._kind_of(log)]
-
-    def go_on_in(self, fresh: Replaced) -> None:
-        """Go on in the log that took the place of one of the local logs."""
-        kind = next(kind for kind in KINDS if self._local_log(kind).path == fresh.path)
-        self.parts = {**self.parts, kind: self.parts[kind].replaced(fresh.inode, fresh.places)}
-
-    def _kind_of(self, log: Log) -> str:
-        return {self.logs.messages.path: MESSAGES, self.logs.roster.path: ROSTER}.get(log.path, CLAIMS)
-
-    def _local_log(self, kind: str) -> Log:
-        return {MESSAGES: self.logs.messages, ROSTER: self.logs.roster}.get(kind, self.logs.reads)
-
-    def _load_state(self) -> None:
-        self.state = state = copy_state.load_state(self.directory)
-        if self.judge is not None:
-            self.judge.begin_from(state.numbers, state.refused)
-        self.heard = None if state.applied else dict.fromkeys(KINDS, 0)
-        self.parts = {kind: Unordered(self._local_log(kind), *state.marks.get(kind, (0, 0, []))) for kind in KINDS}
-        if state.compares:
-            self._compare_all()
-
-    def _save_state(self) -> None:
-        for part in self.parts.values():
-            part.secure()
-        self.state.marks = {kind: part.saved() for kind, part in self.parts.items()}
-        if self.judge is not None:
-            self.state.numbers, self.state.refused = self.judge.numbers, self.judge.refused
-        copy_state.save_state(self.directory, self.state)

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from ...core.records import Record
 from ...errors import BadData, Malformed, Refused, Unavailable
+from ..order import hurry
 from .first_server import connect_first
 from .server_bytes import ServerBytes
 
@@ -109,7 +110,7 @@ class NatsConnection:
         self._send_bytes(
             b"".join(self._publication_bytes(one, first + place) for place, one in enumerate(publications))
         )
-        deadline = time.monotonic() + self.patience
+        deadline = hurry.deadline(self.patience)
         found: dict[int, ServerAnswer] = {}
         while len(found) < len(publications):
             answer = self._receive_message(deadline)
@@ -130,7 +131,7 @@ class NatsConnection:
             self._asked += 1
             self._send_bytes(self._publication_bytes(one, self._asked))
             mine = f"{self._inbox}.{self._asked}".encode()
-            deadline = time.monotonic() + self.patience
+            deadline = hurry.deadline(self.patience)
             while True:
                 words = self._incoming_bytes().read_line(deadline).split()
                 if len(words) < 4 or words[1] != mine:
@@ -151,7 +152,7 @@ class NatsConnection:
             self._ensure_connected()
             self._asked += 1
             self._send_bytes(self._publication_bytes(one, self._asked))
-            deadline = time.monotonic() + self.patience
+            deadline = hurry.deadline(self.patience)
             while len(found) < most:
                 answer = self._receive_message(deadline)
                 if answer is not None and answer.subject.rpartition(".")[2] == str(self._asked):
@@ -262,6 +263,9 @@ class NatsConnection:
         found.settimeout(self.patience)
         found.sendall(data)
 
+    def _ask_word(self) -> None:
+        self._send_bytes(b"PING\r\n")
+
     def _connected_socket(self) -> socket.socket:
         if self._socket is None:
             raise OSError("not connected")
@@ -273,12 +277,12 @@ class NatsConnection:
         if self._socket is not None:
             return None
         places = {_place_in(url): url for url in self.urls}
-        deadline = time.monotonic() + min(self.patience, CONNECTING)
+        deadline = hurry.deadline(min(self.patience, hurry.SILENT if hurry.is_hurried() else CONNECTING))
         trouble: Exception = Unavailable("engine has no address")
         while places:
             try:
                 place, self._socket = connect_first([*places], deadline)
-                return self._begin_talking(places.pop(place), place[0], time.monotonic() + self.patience)
+                return self._begin_talking(places.pop(place), place[0], hurry.deadline(self.patience))
             except Unavailable as error:
                 self.close()
                 trouble = error
@@ -294,16 +298,16 @@ class NatsConnection:
         """Log in to a server that has begun to speak."""
         self._socket = self._connected_socket()
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._incoming = ServerBytes(self._socket)
+        self._incoming = ServerBytes(self._socket, self._ask_word)
         word, _, text = self._incoming.read_line(deadline).partition(b" ")
         if word.upper() != b"INFO":
             raise unavailable_error([url], "no NATS server answers there")
         self.info = parse_object(text)
         if url.startswith("tls:") or self.info.get("tls_required") is True:
             context = ssl.create_default_context(cafile=self._authority)
-            self._socket.settimeout(self.patience)
+            self._socket.settimeout(hurry.SILENT if hurry.is_hurried() else self.patience)
             self._socket = context.wrap_socket(self._socket, server_hostname=host)
-            self._incoming = ServerBytes(self._socket)
+            self._incoming = ServerBytes(self._socket, self._ask_word)
         hello: dict[str, object] = {
             "verbose": False,
             "pedantic": False,

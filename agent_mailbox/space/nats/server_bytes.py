@@ -8,8 +8,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from ..order import hurry
+
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Callable
 
 LINE = 64 << 10
 """Bytes of the longest line of the protocol that a server may send."""
@@ -18,10 +21,13 @@ _AT_ONCE = 64 << 10
 
 
 class ServerBytes:
-    """The bytes that come from one socket. A ``deadline`` is a time of ``time.monotonic``."""
+    """The bytes that come from one socket. A ``deadline`` is a time of ``time.monotonic``.
 
-    def __init__(self, source: socket.socket) -> None:
+    ``ask_word`` has a server that lives say something."""
+
+    def __init__(self, source: socket.socket, ask_word: Callable[[], None]) -> None:
         self.source = source
+        self._ask_word = ask_word
         self._room = memoryview(bytearray(_AT_ONCE))
         self._bytes = b""
         self._place = 0
@@ -51,11 +57,18 @@ class ServerBytes:
         return bytes(whole[:size])
 
     def _receive_some(self, deadline: float) -> bytes:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("no answer in time")
-        self.source.settimeout(left)
-        count = self.source.recv_into(self._room)
-        if not count:
-            raise OSError("the server closed the connection")
-        return bytes(self._room[:count])
+        is_hurried = may_ask = hurry.is_hurried()
+        while (left := deadline - time.monotonic()) > 0:
+            self.source.settimeout(min(left, hurry.SILENT / 2) if is_hurried else left)
+            try:
+                count = self.source.recv_into(self._room)
+            except TimeoutError:
+                if not may_ask:
+                    break
+                may_ask = False
+                self._ask_word()
+                continue
+            if not count:
+                raise OSError("the server closed the connection")
+            return bytes(self._room[:count])
+        raise TimeoutError("no answer in time")

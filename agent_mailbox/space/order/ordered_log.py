@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     """Lines, and what is proven of the writer of each."""
 
 SOON = 2.0
-"""Seconds for which a send waits for another command of this machine, before it is queued."""
+"""Seconds for which a send waits for other commands of this machine, before it is queued."""
 TURNS = 50
 """Times that a decision is taken again because another machine was first."""
 
@@ -39,10 +39,10 @@ class OrderedLog:
     first: see ``decide_again``.
     """
 
-    def __init__(self, replica: Replica, log: Log) -> None:
+    def __init__(self, replica: Replica, log: Log, *, hurried: bool = False) -> None:
         self._replica = replica
         self._log = log
-        self._lock = replica.machine_lock()
+        self._lock = replica.machine_lock(hurried=hurried)
         self.fd = -1
 
     def __enter__(self) -> Self:
@@ -98,12 +98,14 @@ class SharedLog:
     """One log of a shared mailbox, as decisions are taken in it.
 
     ``is_own``: its lines tell what sessions of this machine did. Then it is written first, and published behind that.
+    ``hurried``: the caller can do without a decision now, and does not wait for who keeps the lock for long.
     """
 
-    def __init__(self, replica: Replica, log: Log, *, is_own: bool = False) -> None:
+    def __init__(self, replica: Replica, log: Log, *, is_own: bool = False, hurried: bool = False) -> None:
         self._replica = replica
         self._log = log
         self._is_own = is_own
+        self._hurried = hurried
         self._away: Busy | None = None
 
     def catch_up(self) -> None:
@@ -111,7 +113,7 @@ class SharedLog:
 
         If the engine is out of reach, or another command keeps the machine's lock, ``decide`` raises that."""
         try:
-            with Patience(SOON), self._replica.machine_lock():
+            with Patience(SOON), self._replica.machine_lock(hurried=True):
                 self._replica.catch_up()
         except Busy as error:
             self._away = error
@@ -129,6 +131,7 @@ class SharedLog:
 
         It may be in the order already, and is there once."""
         try:
+            self._hurried = True
             with Patience(SOON):
                 return self.decide(act)
         except Busy:
@@ -137,7 +140,7 @@ class SharedLog:
 
     def _decide_until_first(self, act: Callable[[HeldLog | OrderedLog], T]) -> T:
         if not self._is_own:
-            with OrderedLog(self._replica, self._log) as log:
+            with OrderedLog(self._replica, self._log, hurried=self._hurried) as log:
                 return act(log)
         # It is published in the sequence in which the log has it, so it means the same everywhere, whatever other
         # processes record meanwhile. This machine decides nothing until then, nor after a kill.

@@ -13,6 +13,7 @@ from threading import BoundedSemaphore, Thread
 from typing import TYPE_CHECKING, Any
 
 from ...errors import MailboxError, Unavailable
+from ..order.hurry import Hurry
 from ..order.order import Taken
 from .relayed_order import PAGE, SOCKET, receive_frame, send_frame, socket_address
 
@@ -93,7 +94,8 @@ class Relay:
         try:
             if self.away:
                 raise Unavailable(self.away, "try again; `agent-mailbox engine status`")
-            return _carry_out(order, head, lines)
+            with Hurry(float(head["soon"]) if "soon" in head else None):
+                return _carry_out(order, head, lines)
         except MailboxError as error:
             if isinstance(error, Unavailable):
                 self.away = self.away or error.what

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import BadData, Busy, Refused, Unavailable
 from ...store.files.small_files import note_time, noted_age
+from ..order import hurry
 from ..order.order import Moved, NoSpace, Ordered, Taken, check_size
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SOCKET = "relay"
-AWAY_FILE, AWAY, LONG = "away", 15_000, 0.5
+AWAY_FILE, AWAY, LONG = "away", 15_000, 0.3
 """The file whose time says when a command waited ``LONG`` seconds in vain; for ``AWAY`` ms no other does."""
 LONGEST_HEAD, MOST_BYTES = 1 << 20, 64 << 20
 """Bytes of a head, and of the lines behind it."""
@@ -118,8 +119,10 @@ class RelayedOrder:
         """Ask the replicator; raise the error that it answers with, or ``Unavailable`` if it ends meanwhile."""
         if self._socket is None:
             raise Unavailable("replicator does not answer", "try again")
+        left = hurry.seconds_left()
         try:
-            send_frame(self._socket, head, lines)
+            self._socket.settimeout(self._patience + 1 if left is None else left + hurry.SILENT)
+            send_frame(self._socket, head if left is None else {**head, "soon": left}, lines)
             answer = receive_frame(self._socket)
         except (OSError, ValueError, KeyError, TypeError) as error:
             self.close()

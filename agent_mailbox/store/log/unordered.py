@@ -51,6 +51,11 @@ class Unordered:
         self._unsure: int | None = None
         """The beginning of the first line that was struck out and may not be durable."""
 
+    @property
+    def end(self) -> int:
+        """Return the position behind the last line that was seen."""
+        return self._seen
+
     def total(self) -> int:
         """Return the sum of the digests of all lines of the log that were struck out, or are before the mark."""
         fd = self.log.open()
@@ -149,7 +154,9 @@ class Unordered:
         return found
 
     def settle(self, start: int) -> None:
-        """Let the waiting line at a position stay here alone."""
+        """Let the waiting line at a position stay here alone, unless it waits no more."""
+        if start not in self._waiting:
+            return
         self.alone += number(self._waiting[start][1])
         self._drop(start)
 

@@ -1,0 +1,143 @@
+"""The lock of one machine of a space: who publishes, and asking the engine while nobody's files are locked.
+
+Belongs here: two locks, and which of them is held when. One process of a machine decides and publishes at a time; it
+holds the *turn*. The *files* are the local copy and its saved state. Their lock is given back whenever the engine is
+asked. So a process that waits for a network, or was stopped, keeps no mail out (``taken_meanwhile``). Nor does it keep
+those who do not wait for the turn. docs/internals/shared-mailbox.md says why nothing is lost by that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...errors import Busy
+from ...store.files import system
+from ...store.files.small_files import noted_age, set_time
+from ...store.locks.lock import FileLock, Patience, deadline
+from ..order.hurry import ANSWERED, Hurry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+    from typing import Self, TypeVar
+
+    from ..order.order import Ordered, TotalOrder
+
+    T = TypeVar("T")
+
+TURN, FILES = "lock", "files"
+"""The files of the two locks, in the user's own record."""
+KEPT = 1.0
+"""Seconds that one process has its turn before nobody waits for it who can do without."""
+
+
+class AskedOrder:
+    """An order that is asked while the local files are free; then ``looked_again`` looks what others did meanwhile.
+
+    ``files``: their lock, as long as this process has its turn. ``hurried``: it can do without an answer."""
+
+    def __init__(self, engine: TotalOrder, looked_again: Callable[[], None]) -> None:
+        self.engine = engine
+        self.machine = engine.machine
+        self.files: FileLock | None = None
+        self.hurried = False
+        self._looked_again = looked_again
+
+    def ask(self, question: Callable[[], T]) -> T:
+        """Return what the engine answers."""
+        files = self.files
+        if files is None:
+            return question()
+        files.release()
+        try:
+            with Hurry(ANSWERED if self.hurried else None):
+                return question()
+        finally:
+            files.take()
+            self._looked_again()
+
+    def last_position(self) -> int:
+        """Return the position of the last record."""
+        return self.ask(self.engine.last_position)
+
+    def append_lines(
+        self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None
+    ) -> int:
+        """Append the lines; see ``TotalOrder.append_lines``."""
+        return self.ask(lambda: self.engine.append_lines(log, lines, ids=ids, expect=expect))
+
+    def read_after(self, after: int, most: int) -> Sequence[Ordered]:
+        """Return the first records behind a position, in order."""
+        return self.ask(lambda: self.engine.read_after(after, most))
+
+    def wait_for_record(self, after: int, seconds: float) -> bool:
+        """Return whether there is a record behind the position, waiting for one at most that long."""
+        return self.ask(lambda: self.engine.wait_for_record(after, seconds))
+
+    def count_holes(self) -> int:
+        """Return how many positions have no record."""
+        return self.ask(self.engine.count_holes)
+
+    def remove_records(self, positions: Sequence[int]) -> None:
+        """Remove records."""
+        self.ask(lambda: self.engine.remove_records(positions))
+
+    def remove_through(self, log: str, position: int) -> None:
+        """Remove all records of a log up to a position."""
+        self.ask(lambda: self.engine.remove_through(log, position))
+
+
+class MachineLock:
+    """The turn of a process of this machine, for a ``with`` block, with the lock of the files.
+
+    ``hurried``: wait for no process that has had its turn for ``KEPT`` seconds, and for no silent engine."""
+
+    def __init__(self, directory: str, wait: float, order: AskedOrder, *, hurried: bool = False) -> None:
+        self._turn = FileLock(system.join(directory, TURN), wait)
+        self._files = FileLock(system.join(directory, FILES), wait)
+        self._order = order
+        self._wait = wait
+        self._hurried = hurried
+
+    def take(self) -> Self:
+        """Get the lock, perhaps ahead of a ``with`` block that gives it back; raise ``Busy`` at the time-out."""
+        if self._order.files is self._files:
+            return self
+        self._take_turn()
+        try:
+            self._files.take()
+        except BaseException:
+            self._turn.release()
+            raise
+        self._order.files, self._order.hurried = self._files, self._hurried
+        set_time(self._turn.path, system.time_ns())
+        return self
+
+    __enter__ = take
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Give the lock back."""
+        self._order.files = None
+        self._files.release()
+        self._turn.release()
+
+    def _take_turn(self) -> None:
+        until = deadline(self._wait)
+        while True:
+            left = until - system.monotonic()
+            try:
+                with Patience(min(left, KEPT - self._age()) if self._hurried else left):
+                    self._turn.take()
+                return
+            except Busy:
+                if system.monotonic() >= until or not self._hurried or self._age() >= KEPT:
+                    raise
+
+    def _age(self) -> float:
+        """Return the seconds since somebody got the turn."""
+        return max(noted_age(self._turn.path, system.time_ns() // 1_000_000) or 0, 0) / 1000

@@ -1,0 +1,62 @@
+"""Asking the engine in a hurry: how long somebody waits who can do without an answer.
+
+Belongs here: that bound, for all questions of a ``with`` block. An engine that works answers a word at once, though a
+question may take it longer. So a silent one is away, long before a question is given up.
+"""
+
+from __future__ import annotations
+
+from _thread import _local  # as in ``store.locks.lock``
+from typing import TYPE_CHECKING
+
+from ...store.files import system
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+SILENT = 0.4
+"""Seconds for which an engine that works says nothing at all, though it is asked for a word."""
+ANSWERED = 2.0
+"""Seconds for which a caller in a hurry waits for the answer to a question, while the engine gives signs of life."""
+
+
+class _Bound(_local):
+    """The monotonic instant until which this thread waits; None: it is in no hurry."""
+
+    until: float | None = None
+
+
+_bound = _Bound()
+
+
+class Hurry:
+    """Bound the questions of a ``with`` block by so many seconds; None: as before."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = seconds
+
+    def __enter__(self) -> None:
+        self._before = _bound.until
+        if self._seconds is not None:
+            _bound.until = deadline(self._seconds)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _bound.until = self._before
+
+
+def deadline(seconds: float) -> float:
+    """Return the monotonic instant until which an answer is waited for."""
+    wanted = system.monotonic() + seconds
+    return wanted if _bound.until is None else min(wanted, _bound.until)
+
+
+def is_hurried() -> bool:
+    """Return whether the caller can do without an answer."""
+    return _bound.until is not None
+
+
+def seconds_left() -> float | None:
+    """Return how long the caller still waits; None: it is in no hurry."""
+    return None if _bound.until is None else max(_bound.until - system.monotonic(), 0.0)

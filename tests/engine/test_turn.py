@@ -1,0 +1,191 @@
+"""One process of a machine has its turn at the engine: what others of that machine do while it asks."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_mailbox import Draft
+from agent_mailbox.errors import Unavailable
+from agent_mailbox.space.copy.replica import Replica
+from agent_mailbox.space.copy.taken_meanwhile import take_in_beside
+from agent_mailbox.space.nats.connection import NatsConnection, Publication
+from agent_mailbox.space.order.hurry import Hurry
+from agent_mailbox.space.order.order import MESSAGES, Ordered
+from tests.helpers import PATIENCE
+
+from .memory_order import MemoryOrder
+from .test_archiving import archived, live, read, steward
+from .test_replica import Two, shown, two  # noqa: F401 - a fixture
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+
+class Asked(MemoryOrder):
+    """A way to a space on which something happens before and after an append, once each."""
+
+    before: Callable[[], object] | None = None
+    behind: Callable[[], object] | None = None
+
+    def append_lines(
+        self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None
+    ) -> int:
+        """Append, with what happens."""
+        before, behind, self.before, self.behind = self.before, self.behind, None, None
+        if before is not None:
+            before()
+        position = super().append_lines(log, lines, ids=ids, expect=expect)
+        if behind is not None:
+            behind()
+        return position
+
+    ended: Callable[[], object] | None = None
+    """What happens once all records were read."""
+
+    def read_after(self, after: int, most: int) -> Sequence[Ordered]:
+        """Read, with what happens at the end."""
+        found = super().read_after(after, most)
+        if not found and self.ended is not None:
+            ended, self.ended = self.ended, None
+            ended()
+        return found
+
+
+def second(two: Two, which: int) -> Replica:  # noqa: F811
+    """Another process of a machine."""
+    box = two.boxes[which]
+    assert box.replica is not None
+    return Replica(box.logs, MemoryOrder(two.orders[0].space, box.replica.order.machine), box.replica.directory)
+
+
+def asking(two: Two) -> Asked:  # noqa: F811
+    """The north's way to the space, on which things happen."""
+    north = two.boxes[0]
+    assert north.replica is not None
+    order = Asked(two.orders[0].space, "north")
+    north.share(Replica(north.logs, order, north.replica.directory))
+    return order
+
+
+@pytest.mark.parametrize("moment", ["before", "behind"])
+def test_mail_comes_in_while_a_command_asks_the_engine(two: Two, moment: str) -> None:  # noqa: F811
+    """A command of the north waits for the engine. Its replicator takes in mail meanwhile, the command's own, too: each
+    is there once, in the order of the space, and the command's has the proof of its writer."""
+    north, south = two.boxes
+
+    def meanwhile() -> None:
+        south.send(Draft(sender="ben", to=("ann",), content="from afar"))
+        taken.append(take_in_beside(second(two, 0)))
+
+    taken: list[int] = []
+    setattr(asking(two), moment, meanwhile)
+    sent = north.send(Draft(sender="user", to=("ben",), content="asked for")).message.id
+    assert taken == [1 if moment == "before" else 2]
+    for box in (*two.boxes, *two.boxes):
+        box.catch_up()
+    ordered = ["from afar", "asked for"] if moment == "before" else ["asked for", "from afar"]
+    assert [live(box) for box in two.boxes] == [ordered] * 2
+    assert north.state().messages[sent].proof is not None
+    assert shown(north, "ann") == ["from afar"]
+
+
+def test_a_decision_waits_for_the_turn(two: Two) -> None:  # noqa: F811
+    """A process without the turn leaves a steward's decision, and what is behind it, to whoever has the turn."""
+    north, south = two.boxes
+    read(two, "old")
+    for box in two.boxes:
+        box.catch_up()
+
+    def meanwhile() -> None:
+        steward(south)
+        south.send(Draft(sender="ben", to=("ann",), content="behind it"))
+        take_in_beside(second(two, 0))
+        there.extend(live(north))
+
+    there: list[str] = []
+    asking(two).before = meanwhile
+    north.send(Draft(sender="ann", to=("ben",), content="asked for"))
+    for box in two.boxes:
+        box.catch_up()
+    assert (there, archived(north)) == (["old"], ["old"])
+    assert live(north) == live(south) == ["behind it", "asked for"]
+
+
+def test_what_came_while_lost_records_are_looked_for_was_not_lost(two: Two) -> None:  # noqa: F811
+    """A doctor reads all records. Mail that comes in meanwhile is behind them, and is not brought back."""
+    north, south = two.boxes
+    order = asking(two)
+    assert north.replica is not None
+    with north.replica.machine_lock():
+        north.replica.catch_up()
+
+        def meanwhile() -> None:
+            south.send(Draft(sender="ben", to=("ann",), content="meanwhile"))
+            taken.append(take_in_beside(second(two, 0)))
+
+        taken: list[int] = []
+        order.ended = meanwhile
+        assert (north.replica.restore_lost(), taken) == (0, [1])
+
+
+# -- a silent engine --------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def speaking(*answers: bytes) -> Iterator[tuple[str, list[bytes]]]:
+    """A server of NATS that greets, and then says these words, one for each that it hears; yields what it heard."""
+    heard: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            client, _ = server.accept()
+            with client:
+                client.sendall(b"INFO {}\r\n")
+                for answer in (b"PONG\r\n", *answers):
+                    heard.append(client.recv(1 << 16))
+                    inbox = heard[0].partition(b"SUB ")[2].partition(b".* ")[0]
+                    client.sendall(answer.replace(b"INBOX", inbox))
+                while more := client.recv(1 << 16):  # until the other side is gone
+                    heard.append(more)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"nats://127.0.0.1:{server.getsockname()[1]}", heard
+        thread.join()
+
+
+def test_who_is_in_a_hurry_leaves_a_silent_engine() -> None:
+    """It is asked for a word, and says none: so it is away, long before the question is given up."""
+    with speaking(b"") as (url, heard):
+        way = NatsConnection(url, None, None, patience=PATIENCE)
+        with Hurry(PATIENCE), pytest.raises(Unavailable, match="no answer in time"):
+            way.ask_each([Publication("a.question", b"")])
+    assert heard[2:] == [b"PING\r\n"]
+
+
+def test_who_is_in_a_hurry_waits_for_an_engine_that_works() -> None:
+    """It takes its time for the answer, and says a word meanwhile."""
+    with speaking(b"", b"PONG\r\nMSG INBOX.1 0 2\r\nok\r\n") as (url, heard):
+        way = NatsConnection(url, None, None, patience=PATIENCE)
+        with Hurry(PATIENCE):
+            assert way.ask_each([Publication("a.question", b"")])[0].data == b"ok"
+        assert heard[2] == b"PING\r\n"
+        way.close()
+
+
+def test_mail_whose_acknowledgement_is_lost_is_there_once(two: Two) -> None:  # noqa: F811
+    """It waits, though it is in the order; another process takes it in from there, and then it is sent again."""
+    north, _ = two.boxes
+    order = asking(two)
+    order.before = lambda: setattr(order, "mute", True)
+    assert north.send(Draft(sender="ann", to=("ben",), content="one")).queued
+    assert take_in_beside(second(two, 0)) == 1
+    order.mute = False
+    north.catch_up()
+    assert [record.log for record in order.space.records].count(MESSAGES) == 1
+    assert live(north) == ["one"]
