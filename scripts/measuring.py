@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 PACKAGE = "agent_mailbox"
 ROOT = Path(__file__).resolve().parents[1]
+LONGEST = 400
+"""Lines of a module that a reader can still take in as one."""
 BANNED = {"os", "typing", "re", "json", "pathlib", "dataclasses", "click"}
 _TEST = re.compile(
     r'^ *(?:async )?def (test_\w+)\((?:(?!^ *(?:async )?def ).)*?:(?: *#[^\n]*)?\n +r?"""(.*?)"""',
@@ -55,13 +57,13 @@ class Sources:
         self.root = root
         self.trees: dict[str, ast.Module] = {}
         self.packages: set[str] = set()
-        self.lines = 0
+        self.lengths: dict[str, int] = {}
         for path in sorted((root / PACKAGE).rglob("*.py")):
             parts = path.relative_to(root).with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
             text = path.read_text(encoding="utf-8")
             self.trees[name] = ast.parse(text)
-            self.lines += text.count("\n")
+            self.lengths[name] = text.count("\n")
             if parts[-1] == "__init__":
                 self.packages.add(name)
 
@@ -272,7 +274,8 @@ def figures(sources: Sources) -> dict[str, Any]:
     paged = [one for page in written_pages(sources.root) for one in page_sentences(page.read_text(encoding="utf-8"))]
     return {
         "modules": len(modules),
-        "lines": sources.lines,
+        "lines": sum(sources.lengths.values()),
+        f"modules over {LONGEST} lines": [f"{m} ({n})" for m, n in sources.lengths.items() if n > LONGEST],
         "statements": statements,
         "docstring words": sum(len(text.split()) for text in sources.docstrings.values()),
         "loose modules": sorted(m.partition(".")[2] for m in loose),

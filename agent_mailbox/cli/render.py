@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from ..core import frame, instant
 from ..core.address import is_remote
+from ..core.frame import shown_reason, shown_state
 from ..core.message_reads import OFFERED, READ, TITLE_SEEN, by_title
 from ..core.reach import list_reach
 from ..core.records import USER
-from ..core.roster import shown_reason, shown_state
 from ..core.text import clipped, neutral
 
 TYPE_CHECKING = False

@@ -21,8 +21,9 @@ from ..cli import render
 from ..cli.output import write_out
 from ..control.requests import Requests
 from ..core import frame, instant
+from ..core.frame import shown_state
 from ..core.records import USER
-from ..core.roster import DEAD, shown_state
+from ..core.roster import DEAD
 from ..core.text import clipped, neutral
 from ..errors import MailboxError
 from ..mailbox import agents

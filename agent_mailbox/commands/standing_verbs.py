@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from ..cli import mail_output, render
 from ..core import frame, instant
-from ..core.frame import name_of, when, word
-from ..core.roster import DEAD, shown_state
+from ..core.frame import name_of, shown_state, when, word
+from ..core.roster import DEAD
 from ..core.text import typed
 from ..errors import Malformed
 from ..mailbox.queries import MailQueries

@@ -22,8 +22,8 @@ from ..control.orders import Orders
 from ..control.tasking import Tasking
 from ..core import frame, team_file
 from ..core.control import messages
+from ..core.frame import shown_state
 from ..core.records import USER
-from ..core.roster import shown_state
 from ..core.text import neutral, typed
 from ..errors import BadData, NotFound, Refused
 from ..mailbox.open_mailbox import OpenMailbox

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..core.frame import GONE, shown_reason, shown_state
 from ..core.instant import HOUR
-from ..core.roster import ALIVE, DEAD, FROZEN, GONE, shown_reason, shown_state
+from ..core.roster import ALIVE, DEAD, FROZEN
 from . import presenters
 
 if TYPE_CHECKING:

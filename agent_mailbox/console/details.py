@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from ..core import conversations, message_reads, replies
 from ..core.address import ALL
 from ..core.dead_letters import RECIPIENT_DEAD
+from ..core.frame import shown_state
 from ..core.records import USER
-from ..core.roster import ALIVE, DEAD, shown_state
+from ..core.roster import ALIVE, DEAD
 from ..errors import Refused
 from . import cards, forwarding, presenters, request_context, topics, unread_mail
 from .agent_rows import SIGNS, state_of

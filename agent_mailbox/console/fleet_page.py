@@ -9,9 +9,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ..control.task_views import TaskViews
+from ..core.frame import shown_reason
 from ..core.instant import MINUTE
 from ..core.records import USER, Record
-from ..core.roster import ALIVE, DEAD, shown_reason
+from ..core.roster import ALIVE, DEAD
 from . import activity, cards, inbox_page, presenters
 from .agent_rows import SIGNS, state_of
 

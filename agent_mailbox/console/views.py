@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from ..control_plane.standing import find_standing
 from ..core import instant, words
 from ..core.control.messages import MODES
+from ..core.frame import shown_state
 from ..core.records import PRIORITIES, USER
-from ..core.roster import DEAD, shown_state
+from ..core.roster import DEAD
 from ..errors import MailboxError, Malformed
 from ..mailbox.mail_pages import Page, Position
 from ..mailbox.selection import Selection, chooses

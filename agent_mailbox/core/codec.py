@@ -92,7 +92,7 @@ class _Rules:
     memo: dict[str, str] = {}  # noqa: RUF012 - the scanner's own interned keys, cleared by it after each line
 
 
-_scan = _make_scanner(_Rules())
+scan = _make_scanner(_Rules())
 _once_rules = _Rules()
 _once_rules.object_pairs_hook = _once
 _scan_once = _make_scanner(_once_rules)
@@ -111,7 +111,7 @@ def parse(line: bytes, limit: int = MAX_LINE, *, ours: bool = True, once: bool =
         return BadLine(f"{len(line)} bytes in one line")
     try:
         text = (line[3:] if line[:3] == BOM else line).decode("utf-8").strip(" \t\r\n")
-        value, end = (_scan_once if once else _scan)(text, 0)
+        value, end = (_scan_once if once else scan)(text, 0)
         if end != len(text):
             return BadLine("something follows the JSON value")
         if type(value) is not dict:
@@ -131,18 +131,6 @@ def parse(line: bytes, limit: int = MAX_LINE, *, ours: bool = True, once: bool =
     except (ValueError, StopIteration, OverflowError, SystemError):
         # SystemError: the bare C scanner means JSONDecodeError, which exists only once ``json`` is imported.
         return BadLine("not JSON")
-    return value
-
-
-def derived(text: bytes) -> Any:
-    """Return the JSON value that we wrote into a derived file; raise ``ValueError`` for what we cannot have written."""
-    try:
-        words = text.decode("utf-8")
-        value, end = _scan(words, 0)
-    except (ValueError, StopIteration, RecursionError, SystemError):
-        raise _Bad("not JSON") from None
-    if end != len(words):
-        raise _Bad("something follows the JSON value")
     return value
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from ..errors import BadData, Malformed, NotFound, Refused
 from . import codec, instant, text
-from .address import ALL, EXAMPLE_ID, MAX_ID, check_name, check_role, check_tag, is_value, teammate
+from .address import ALL, EXAMPLE_ID, MAX_ID, check_name, check_role, check_tag, teammate
 from .records import BARE, MAX_TTL_HOURS, PRIORITIES, TYPES, USER, WHENS, Message, Record
-from .roster import DEAD, TOO_SHORT, Agent, Roster
+from .roster import Agent, Roster
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -234,9 +234,10 @@ def resolve(
         elif ":" in word and member is None:
             held = roster.roles_ever if word.startswith("role:") else ()
             stored[check_tag(word, namespaces, held)] = None
-            warnings += [] if word.startswith("role:") else _nobody_s(word, roster)
-            if word.startswith("role:") and word not in roster.roles_ever and roster.near(word[5:]):
-                warnings.append(f"no agent ever held {word}; {_meant(roster.near(word[5:]))}")
+            if word not in roster.roles_ever if word.startswith("role:") else not roster.carriers(word):
+                from . import misspelt  # serves only mistakes
+
+                warnings += misspelt.warn_unheld(word, roster)
         elif word:
             if word == answering and roster.meant(word) is None:
                 stored[word] = None  # a whole id, never the beginning of another's
@@ -244,7 +245,9 @@ def resolve(
             agent = _agent(member or word, roster)
             if agent is None:
                 if f"role:{word}" not in roster.roles_ever:
-                    warnings.append(_unknown(word, roster, strict))
+                    from . import misspelt  # likewise
+
+                    warnings.append(misspelt.warn_unknown(word, roster, strict=strict))
                     bare.append(word)
                 stored[check_role(word, roster.roles_ever)] = None
                 continue
@@ -292,51 +295,6 @@ def _stranger(word: str, strict: bool) -> str:
             code="unknown_recipient",
         )
     return f"unknown teammate: {word!r}; mail to it waits until `agent-mailbox teams import` registers it"
-
-
-def _unknown(word: str, roster: Roster, strict: bool) -> str:
-    """Return the warning about a word that nobody has. Raise ``NotFound`` if it nearly is one that somebody has, and
-    under ``strict``."""
-    from . import misspelt  # serves only mistakes
-
-    if meant := misspelt.nearly(word, misspelt.known_words(roster)) or misspelt.nearly_agent(word, roster):
-        short = f" For an agent, {TOO_SHORT};" if roster.begins_too_shortly(word) else ""
-        insists = f"; --to role:{word} insists on a role of that name" if is_value(word) else ""
-        raise NotFound(
-            f"nobody is called {word!r}, and the mail was not sent",
-            f"{_meant(meant)}{short} `agent-mailbox roster list` shows who is there{insists}",
-            code="unknown_recipient",
-        )
-    if word.startswith("@") and is_value(word.lstrip("@")):
-        raise NotFound(
-            f"nobody is called {word!r}, and the mail was not sent",
-            f"a name is written without the sign: --to {word.lstrip('@')}; `agent-mailbox roster list` shows all",
-            code="unknown_recipient",
-        )
-    near = roster.near(word)
-    if strict:
-        raise NotFound(
-            f"unknown recipient: {word!r}",
-            _meant(near) if near else f"address role:{word} to let the mail wait for a role of that name",
-            code="unknown_recipient",
-        )
-    waits = f"unknown recipient: {word!r}; sent to role:{word}, where it waits for whoever takes that name or role"
-    return f"{waits}. {_meant(near)}" if near else waits
-
-
-def _nobody_s(tag: str, roster: Roster) -> list[str]:
-    """Return the warning about a tag that nobody carries, if it nearly is one that somebody does."""
-    if roster.carriers(tag):
-        return []
-    from . import misspelt  # serves only mistakes
-
-    tags = {word for agent in roster.agents.values() for word in agent.tags if agent.state != DEAD}
-    near = misspelt.nearly(tag, tags - {tag})
-    return [f"nobody carries {tag}; {_meant(near)}"] if near else []
-
-
-def _meant(near: list[str]) -> str:
-    return f"did you mean {' or '.join(near)}?" if near else ""
 
 
 def unanswerable(sender: str) -> tuple[str, ...]:

@@ -9,17 +9,20 @@ from __future__ import annotations
 from . import address, instant, proofs
 from .address import ALL, is_remote, is_shown
 from .records import USER
+from .roster import CLIENT_ENDED
 from .text import USUAL, WORD, clipped, neutral, typed, within_quotes
 from .text import word as word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from .records import Message
     from .roster import Agent, Roster
 
 BAR = "| "
+GONE = "gone"
+"""The word for a session whose client's process ended without a word: it is no state of the roster."""
 _USUAL_BYTES = "".join(USUAL).encode()
 TITLE = 60
 """Characters of a title, where a message is given by that alone."""
@@ -48,6 +51,16 @@ def _own(text: str) -> str:
     """Return an id, a name or a role as ``word`` does. One that looks like a word of the frame for the person, the
     reader, everyone or ours is quoted, too."""
     return within_quotes(text, WORD) if is_shown(text) else word(text)
+
+
+def shown_state(agent: Agent, gone: Collection[str]) -> str:
+    """Return an agent's state for people: its state in the roster, or that it is among the ``gone``."""
+    return GONE if agent.session_id in gone else agent.state
+
+
+def shown_reason(agent: Agent, gone: Collection[str]) -> str:
+    """Return the reason of that state; empty if none is known."""
+    return CLIENT_ENDED if agent.session_id in gone else agent.reason or ""
 
 
 def whole_id(session_id: str) -> str:

@@ -1,8 +1,8 @@
 """Misspelt names: which known words a word nearly is.
 
-Belongs here: that likeness. It decides whether mail is refused, so it is narrower than ``text.near``, which only
-suggests. Two words that differ in a number, or in a part of one or two signs, are two names (``worker-1``,
-``worker-2``). The beginning of an agent's id or name is not another name.
+Belongs here: that likeness, and what a sender is told of it. It decides whether mail is refused, so it is narrower than
+``text.near``, which only suggests. Two words that differ in a number, or in a part of one or two signs, are two names
+(``worker-1``, ``worker-2``). The beginning of an agent's id or name is not another name.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING
 
-from .address import ALL
+from ..errors import NotFound
+from .address import ALL, is_value
 from .frame import shown_words
 from .records import USER
-from .roster import DEAD
+from .roster import DEAD, TOO_SHORT
+from .text import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,6 +37,45 @@ _SEPARATORS = re.compile(r"[\s._+/#@:-]+")
 _NUMBER = re.compile(r"\d+")
 _HEX = re.compile(r"[0-9a-f]{6,}")
 _DOUBLED = re.compile(r"(.)\1+")
+
+
+def warn_unknown(word: str, roster: Roster, *, strict: bool) -> str:
+    """Return the warning about a word that nobody has. Raise ``NotFound`` if it nearly is one that somebody has, and
+    under ``strict``."""
+    if close := nearly(word, known_words(roster)) or nearly_agent(word, roster):
+        short = f" For an agent, {TOO_SHORT};" if roster.begins_too_shortly(word) else ""
+        insists = f"; --to role:{word} insists on a role of that name" if is_value(word) else ""
+        raise NotFound(
+            f"nobody is called {word!r}, and the mail was not sent",
+            f"{did_you_mean(close)}{short} `agent-mailbox roster list` shows who is there{insists}",
+            code="unknown_recipient",
+        )
+    if word.startswith("@") and is_value(word.lstrip("@")):
+        raise NotFound(
+            f"nobody is called {word!r}, and the mail was not sent",
+            f"a name is written without the sign: --to {word.lstrip('@')}; `agent-mailbox roster list` shows all",
+            code="unknown_recipient",
+        )
+    meant = did_you_mean(roster.near(word))
+    if strict:
+        raise NotFound(
+            f"unknown recipient: {word!r}",
+            meant or f"address role:{word} to let the mail wait for a role of that name",
+            code="unknown_recipient",
+        )
+    waits = f"unknown recipient: {word!r}; sent to role:{word}, where it waits for whoever takes that name or role"
+    return f"{waits}. {meant}" if meant else waits
+
+
+def warn_unheld(tag: str, roster: Roster) -> list[str]:
+    """Return the warning about a role that nobody ever held, or another tag that nobody carries, if it nearly is one
+    that somebody has."""
+    if tag.startswith("role:"):
+        meant = did_you_mean(roster.near(tag[5:]))
+        return [f"no agent ever held {tag}; {meant}"] if meant else []
+    tags = {word for agent in _living(roster) for word in agent.tags}
+    meant = did_you_mean(nearly(tag, tags - {tag}))
+    return [f"nobody carries {tag}; {meant}"] if meant else []
 
 
 def known_words(roster: Roster) -> list[str]:

@@ -10,16 +10,14 @@ from ..errors import NotFound
 from . import address, proofs
 from .address import Reader
 from .records import USER, Record, RosterEvent
-from .text import near
+from .text import did_you_mean, near
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable
 
 ALIVE, FROZEN, DEAD = "alive", "frozen", "dead"
 STATES = (ALIVE, FROZEN, DEAD)
-GONE = "gone"
-"""The word for a session whose client's process ended without a word: it is no state of the roster."""
 CLIENT_ENDED = "its client's process ended"
 """The reason by which the gone are frozen."""
 
@@ -93,16 +91,6 @@ class Agent(Record):
     def has_ended(self) -> bool:
         """Return whether it is frozen since its client's process was gone."""
         return self.state == FROZEN and self.reason == CLIENT_ENDED
-
-
-def shown_state(agent: Agent, gone: Collection[str]) -> str:
-    """Return an agent's state for people: its state in the roster, or that it is among the ``gone``."""
-    return GONE if agent.session_id in gone else agent.state
-
-
-def shown_reason(agent: Agent, gone: Collection[str]) -> str:
-    """Return the reason of that state; empty if none is known."""
-    return CLIENT_ENDED if agent.session_id in gone else agent.reason or ""
 
 
 def changed(agent: Agent | None, event: RosterEvent) -> Agent | None:
@@ -391,8 +379,8 @@ class Roster:
             matches = [a for a in matches if a.state != DEAD] or matches
             if (found := address.only_match(word, [a.session_id for a in matches], "agents")) is not None:
                 return self.agents[found]
-        short = prefixes and self.begins_too_shortly(word)
-        raise NotFound(f"no agent {word!r}", TOO_SHORT if short else _did_you_mean(self.near(word)))
+        meant = TOO_SHORT if prefixes and self.begins_too_shortly(word) else did_you_mean(self.near(word))
+        raise NotFound(f"no agent {word!r}", meant or "run `agent-mailbox roster list` for the known agents")
 
     def is_shown_of_another(self, word: str, agent: Agent | None = None) -> bool:
         """Return whether the word is what is shown of another living agent's id. Any program may take that word."""
@@ -407,16 +395,6 @@ class Roster:
 
     def near(self, word: str) -> list[str]:
         """Return known agents and roles that look like a misspelt word, likeliest first."""
-        return near(word, self._words())
-
-    def _words(self) -> list[str]:
         living = [a for a in self.agents.values() if a.state != DEAD]
-        names = [a.name for a in living if a.name]
         roles = [role.removeprefix("role:") for role in sorted(self.roles_ever)]
-        return [*names, *roles, *(a.session_id for a in living)]
-
-
-def _did_you_mean(words: list[str]) -> str:
-    if words:
-        return f"did you mean {' or '.join(words)}?"
-    return "run `agent-mailbox roster list` for the known agents"
+        return near(word, [*(a.name for a in living if a.name), *roles, *(a.session_id for a in living)])

@@ -95,7 +95,7 @@ class RosterCache(Roster):
         """Return all agents, decoded."""
         if self._agents is None:
             lines = self._text[self._lines : -1].replace(b"\n", b",")
-            agents = dict(enumerate(map(_agent, codec.derived(b"[" + lines + b"]")))) | self._changed
+            agents = dict(enumerate(map(_agent, _value_of(b"[" + lines + b"]")))) | self._changed
             self._agents = {agent.session_id: agent for agent in agents.values()}
         return self._agents
 
@@ -103,7 +103,7 @@ class RosterCache(Roster):
     def roles_ever(self) -> set[str]:  # type: ignore[override]
         """Return every role that was ever held."""
         if self._roles_ever is None:
-            self._roles_ever = set(codec.derived(self._roles))
+            self._roles_ever = set(_value_of(self._roles))
         return self._roles_ever
 
     def is_shown_of_another(self, word: str, agent: Agent | None = None) -> bool:
@@ -202,7 +202,7 @@ class RosterCache(Roster):
         if place not in self._decoded:
             start = self._lines + self._places[place]
             line = self._text[start : self._text.index(b"\n", start)]
-            self._decoded[place] = _agent(codec.derived(line))
+            self._decoded[place] = _agent(_value_of(line))
         return self._decoded[place]
 
     # -- writing it again -------------------------------------------------------------------------------------------
@@ -319,3 +319,15 @@ def _agent(obj: Any) -> Agent:
     agent = Agent.__new__(Agent)  # all fields are there: to check it again would take as long as the rest
     agent.__dict__.update(told)
     return agent
+
+
+def _value_of(text: bytes) -> Any:
+    """Return the JSON value of a part of the text; raise ``ValueError`` for what we cannot have written."""
+    try:
+        words = text.decode("utf-8")
+        value, end = codec.scan(words, 0)
+    except (ValueError, StopIteration, RecursionError, SystemError):
+        raise ValueError("not JSON") from None
+    if end != len(words):
+        raise ValueError("something follows the JSON value")
+    return value

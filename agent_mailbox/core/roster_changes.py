@@ -12,7 +12,7 @@ from .frame import shown_words
 from .instant import DAY, HOUR
 from .records import USER, Record, RosterEvent
 from .roster import ALIVE, DEAD, FROZEN, TRANSITIONS, Agent, Roster
-from .text import typed
+from .text import did_you_mean, typed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -301,9 +301,9 @@ def _shared_roles(tags: Iterable[str], me: str, roster: Roster) -> tuple[str, ..
 def _unknown_lead(lead: str | None, roster: Roster) -> tuple[str, ...]:
     if lead in (None, USER) or roster.meant(str(lead)) is not None:
         return ()
-    near = roster.near(str(lead))
-    meant = f"; did you mean {' or '.join(near)}?" if near else ""
-    return (f"no agent {lead!r} is registered{meant or '.'} Until it is, only the person decides its requests",)
+    meant = did_you_mean(roster.near(str(lead)))
+    meant = f"; {meant}" if meant else "."
+    return (f"no agent {lead!r} is registered{meant} Until it is, only the person decides its requests",)
 
 
 def ended(session_id: str, event: str, roster: Roster, actor: str, now: int, reason: str | None = None) -> Decision:

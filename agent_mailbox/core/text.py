@@ -223,6 +223,11 @@ def near(word: str, known: list[str]) -> list[str]:
     return [spelt[one] for one in get_close_matches(word.casefold(), list(spelt), n=3, cutoff=0.6)]
 
 
+def did_you_mean(words: list[str]) -> str:
+    """Return the question whether one of the words was meant; empty without any."""
+    return f"did you mean {' or '.join(words)}?" if words else ""
+
+
 def filled(words: Iterable[str], values: Mapping[str, str]) -> list[str]:
     """Return words with each ``{name}`` of the values filled in; what is filled in is not looked at again."""
     found = []

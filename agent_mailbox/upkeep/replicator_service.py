@@ -43,7 +43,7 @@ def service_of(directory: str, environ: Mapping[str, str]) -> Service:
     name = NAME + hashlib.sha256(system.encoded(directory)).hexdigest()[:8]
     home = environ.get("HOME") or "/"
     if sys.platform == "darwin":
-        path = system.join(home, "MailQueries/LaunchAgents", f"{name}.plist")
+        path = system.join(home, "Library/LaunchAgents", f"{name}.plist")
         told = {"Label": name, "ProgramArguments": [*program], "WorkingDirectory": root, "KeepAlive": True}
         target = f"gui/{system.getuid()}"
         start = ("launchctl", "bootstrap", target, path)

@@ -48,7 +48,7 @@ def test_macos_has_an_agent_that_is_kept_alive(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sys, "platform", "darwin")
     service = replicator_service.service_of("/m", {"HOME": "/Users/ann"})
     told = plistlib.loads(service.text)
-    assert service.path == f"/Users/ann/MailQueries/LaunchAgents/{told['Label']}.plist"
+    assert service.path == f"/Users/ann/Library/LaunchAgents/{told['Label']}.plist"
     assert (told["ProgramArguments"][-4:], told["KeepAlive"]) == (["--dir", "/m", "engine", "serve"], True)
     assert service.start == (("launchctl", "bootstrap", f"gui/{os.getuid()}", service.path),)
 

@@ -160,7 +160,7 @@ def _about(judge: Judge) -> dict[str, list[str]]:
 
 
 def _libraries(world: World) -> list[tuple[Any, str, Any]]:
-    return [(permit, "_Ending", policies.Unended), (projection_file, "connect", partial(Database, world.doors))]
+    return [(permit, "Cancelling", policies.Unended), (projection_file, "connect", partial(Database, world.doors))]
 
 
 def kind(breach: str) -> str:

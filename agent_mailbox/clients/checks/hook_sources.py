@@ -26,7 +26,7 @@ _MOST = 100
 """Characters of another's command that are told."""
 MANAGED = (
     "/etc/claude-code/managed-settings.json",
-    "/MailQueries/Application Support/ClaudeCode/managed-settings.json",
+    "/Library/Application Support/ClaudeCode/managed-settings.json",
 )
 """Settings of the machine's administrator, which overrule all others."""
 

@@ -12,6 +12,7 @@ from ...control_plane import task_reports
 from ...core import frame
 from ...core.control.task import BLOCKED
 from ...core.text import neutral, typed
+from ...errors import MailboxError
 from ...mailbox import neighbours
 from ...mailbox.noting import Noting
 from ...store.files.board import NOTES, TASKS, Board
@@ -24,6 +25,15 @@ MOST = 5
 """Tasks named in a list; ``task list`` has the rest."""
 NOTES_ROOM = 240
 """Characters of the notes' titles: sixty tokens."""
+
+
+def tell_lines(desk: OpenMailbox, me: str, program: str, *, begins: bool) -> list[str]:
+    """Return what the session is told of tasks and notes now. If these cannot be read, that is nothing: its mail
+    matters more, and it is told at its next turn."""
+    try:
+        return (at_start if begins else at_turn)(desk, me, program)
+    except MailboxError:
+        return []
 
 
 def open_tasks(desk: OpenMailbox, me: str, program: str, views: list[TaskView] | None = None) -> list[str]:

@@ -18,7 +18,7 @@ from ...known_clients.every_client import INSTALLED
 from ...known_clients.known_client import AFTER_TOOL, AFTER_TOOLS, BEFORE_TOOL, FILES, PERMISSION, PERMIT, STOP_FAILURE
 from ...mailbox.delivery import Offering, load_offers
 from ...store.files import small_files, system
-from ...store.files.paths import CONFIG, is_bound
+from ...store.files.paths import is_bound
 from ...store.files.watched import Watched
 from .. import budget
 from ..client_input import ClientInput
@@ -74,28 +74,10 @@ class Hook(Record):
         return self.desk.logs.read_roster().state(self.call.session_id)
 
     def enter_session(self, source: str) -> list[str]:
-        """Enter the session (``session.enter_session``), and make its later commands know who they are. Returns the
-        lines to tell it."""
-        from ...store.user_state.processes import Whereabouts
+        """Enter the session (``session.begin_session``); returns the lines to tell it."""
         from . import session  # once or twice in a session's life
 
-        where = Whereabouts(directory=self.call.cwd, client=self.call.word, conversation=self.call.conversation)
-        known = self.desk.logs.read_roster().get(self.call.session_id)
-        is_new = known is None or known.state == "dead" or known.client is None
-        told = session.enter_session(self.desk, self.call.session_id, source, self.environ, where)
-        if is_new:
-            told.insert(0, budget.introduction(self.call.session_id, self.desk.logs.read_roster(), self.program))
-        try:
-            is_proven = self.desk.prove(self.call.session_id) is not None
-            session.tell_commands(self.call.session_id, self.environ, is_proven=is_proven)
-        except MailboxError as error:
-            told.append(error.what)
-        if self.desk.logs.is_shared:
-            from ...space import space as spaces  # a mailbox of one machine is spared it
-
-            told += filter(None, [spaces.why_late(self.desk.logs)])
-        told[is_new:is_new] = self.alarm_once(again=True)
-        told += [f"{self.desk.logs.path(CONFIG)}: {fault.text}" for fault in self.desk.config.faults if not fault.note]
+        told = session.begin_session(self.desk, self.call, source, self.environ, self.program, self.alarm_once)
         return [f"agent-mailbox: {clipped(neutral(line), 300)}" for line in told[:MAX_TOLD]]
 
     def alarm_once(self, *, again: bool = False) -> list[str]:
@@ -103,16 +85,16 @@ class Hook(Record):
 
         ``again``: tell it once more."""
         why = self.desk.logs.broken()
-        if why is None or (small_files.load_derived(self._alarm_path()) == why.encode() and not again):
+        if why is None or (small_files.load_derived(self._kept("alarms")) == why.encode() and not again):
             return []
         return [f"{why}; nothing here counts as proven until your person ran `agent-mailbox doctor --trust`"]
 
-    def _alarm_path(self) -> str:
-        return self.desk.logs.cache("alarms", self.call.session_id)
+    def _kept(self, what: str) -> str:
+        return self.desk.logs.cache(what, self.call.session_id)
 
     def _alarm_was_shown(self) -> None:
         if (why := self.desk.logs.broken()) is not None:
-            small_files.save_derived(self._alarm_path(), why.encode())
+            small_files.save_derived(self._kept("alarms"), why.encode())
 
     def framed_alarm(self) -> list[str]:
         """Return that line as a hook beside the session's start shows it."""
@@ -148,24 +130,12 @@ class Hook(Record):
         begins = (returns or self.call.event == "SessionStart") and bool(self.call.conversation)
         if not begins and not self.open_offers():
             return False
-        from ...mailbox import receipts  # after a delivery by a hook
-        from . import receipt_rules
+        from . import receipt_rules  # after a delivery by a hook
 
-        try:
-            client = self.environ.get(CLAUDE_CODE.process_variable, "")
-            judge = receipt_rules.make_judge(self.call, client)
-            if begins and self.call.source != "compact":
-                receipts.take_back(
-                    self.delivery, self.call.session_id, lambda given: receipt_rules.held(self.call, given)
-                )
-            left = receipts.settle(self.desk, self.call.session_id, judge, recall=begins)
-            for pause in pauses:
-                if left:
-                    system.sleep(pause)
-                    left = receipts.settle(self.desk, self.call.session_id, judge)
-            return left
-        except Busy:
-            return True
+        return receipt_rules.settle_offers(self.delivery, self.call, self._client(), pauses, begins=begins)
+
+    def _client(self) -> str:
+        return self.environ.get(CLAUDE_CODE.process_variable, "")
 
     def settle_turn(self, pauses: Sequence[float] = ()) -> bool:
         """Settle what can be within a turn: nothing, if the client may erase a turn that is not over."""
@@ -189,15 +159,12 @@ class Hook(Record):
 
     def count_kept_turns(self) -> int:
         """Return how often in a row mail has kept the model from stopping."""
-        return int(small_files.load_derived(self._counter_path()) or 0)
+        return int(small_files.load_derived(self._kept("chains")) or 0)
 
     def count_turns(self, turns: int) -> None:
         """Keep that number."""
-        if turns or system.exists(self._counter_path()):
-            small_files.save_derived(self._counter_path(), b"%d" % turns)
-
-    def _counter_path(self) -> str:
-        return self.desk.logs.cache("chains", self.call.session_id)
+        if turns or system.exists(self._kept("chains")):
+            small_files.save_derived(self._kept("chains"), b"%d" % turns)
 
     def deliver_mail(self, answer: Answer, parts: Sequence[str] = (), *, quiet: bool = True) -> int:
         """Show the ``parts`` and unread mail; returns how much mail. ``answer`` makes the client's object of the text.
@@ -208,7 +175,7 @@ class Hook(Record):
         kept = self.call.conversation
         nonce = system.urandom(3).hex() if kept else None
         length = system.size(kept) if kept else 0
-        offering = Offering(nonce, length, self.environ.get(CLAUDE_CODE.process_variable, ""), {}, set(), quiet)
+        offering = Offering(nonce, length, self._client(), {}, set(), quiet)
 
         def choose_items(items: list[Item]) -> Sequence[Item]:
             return self._render_told(self._choose(items), parts, nonce).items
@@ -258,17 +225,12 @@ class Hook(Record):
 
     def board_lines(self, *, begins: bool = False) -> list[str]:
         """Return what the session is told of tasks and notes. A mailbox without them costs a look for a file."""
-        if system.exists(self.desk.logs.trail.kept_here("tasks") or "") or (
-            begins and system.exists(self.desk.logs.trail.kept_here("notes") or "")
-        ):
-            from . import board_lines  # a mailbox that is a board, too
+        kept_here = self.desk.logs.trail.kept_here
+        if not any(system.exists(kept_here(name) or "") for name in (("tasks", "notes") if begins else ("tasks",))):
+            return []
+        from . import board_lines  # a mailbox that is a board, too
 
-            try:
-                lines = board_lines.at_start if begins else board_lines.at_turn
-                return lines(self.desk, self.call.session_id, self.program)
-            except MailboxError:
-                pass  # its mail matters more; it is told at its next turn
-        return []
+        return board_lines.tell_lines(self.desk, self.call.session_id, self.program, begins=begins)
 
     def settle_board(self) -> None:
         """Note that the session was told of its tasks."""
@@ -282,12 +244,10 @@ class Hook(Record):
         if not items:
             return budget.Told(before, (), {})
         around = budget.client_frame(self.call.event, self.call.tool) if nonce else 0  # other clients' is unknown
-        desk = self.desk
-        roster, parent = desk.logs.read_roster(), self._parent
-        page = budget.Sheet(roster, desk.now(), self.program, nonce or "", around, desk.directory, parent)
-        told = budget.render_mail(
-            items, page, self.desk.config.hook_tokens * budget.TOKEN - budget.count_units(before), left
-        )
+        desk, roster = self.desk, self.desk.logs.read_roster()
+        page = budget.Sheet(roster, desk.now(), self.program, nonce or "", around, desk.directory, self._parent)
+        room = desk.config.hook_tokens * budget.TOKEN - budget.count_units(before)
+        told = budget.render_mail(items, page, room, left)
         return told.replace(text=f"{before}\n{told.text}") if before else told
 
     def _parent(self, message_id: str) -> Message | None:

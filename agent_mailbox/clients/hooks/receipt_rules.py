@@ -8,7 +8,9 @@ holds. So that counts as shown, and only what is missing there is offered again.
 
 from __future__ import annotations
 
+from ...errors import Busy
 from ...known_clients.copilot_cli import COPILOT_CLI
+from ...mailbox import receipts
 from ...mailbox.receipts import Settlement
 from ...store.files import system
 from .. import transcript
@@ -18,8 +20,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ...mailbox.delivery import Offer
+    from ...mailbox.delivery import Delivery, Offer
     from ..client_input import ClientInput
+
+
+def settle_offers(delivery: Delivery, call: ClientInput, client: str, pauses: Sequence[float], *, begins: bool) -> bool:
+    """Settle a session's earlier deliveries, as far as its transcript tells; return whether any is left open.
+
+    While one is, look again after each of the ``pauses`` (seconds). ``begins``: the session does, and its client, whose
+    process is ``client``, may replay some of them."""
+    judge = make_judge(call, client)
+    try:
+        if begins and call.source != "compact":
+            receipts.take_back(delivery, call.session_id, lambda given: held(call, given))
+        left = receipts.settle(delivery.box, call.session_id, judge, recall=begins)
+        for pause in pauses:
+            if left:
+                system.sleep(pause)
+                left = receipts.settle(delivery.box, call.session_id, judge)
+        return left
+    except Busy:
+        return True
 
 
 def make_judge(call: ClientInput, client: str) -> Callable[[Sequence[Offer]], Settlement]:

@@ -20,12 +20,14 @@ from ...store.files import paths, system
 from ...store.files.small_files import storage_failed
 from ...store.user_state import creation, processes
 from ...store.user_state.processes import Whereabouts
+from .. import budget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from ...mailbox.open_mailbox import OpenMailbox
+    from ..client_input import ClientInput
 
 CLEARED = "clear"
 """The client's word for a session that goes on under a new id with an empty context."""
@@ -38,6 +40,34 @@ SAME_PROCESS = (CLEARED, "compact")
 """Beginnings within a client's process, whose environment was applied as it began."""
 ROLE, LEAD = "AGENT_MAILBOX_ROLE", "AGENT_MAILBOX_LEAD"
 NAME, TAGS = "AGENT_MAILBOX_NAME", "AGENT_MAILBOX_TAGS"
+
+
+def begin_session(
+    desk: OpenMailbox,
+    call: ClientInput,
+    source: str,
+    environ: Mapping[str, str],
+    program: str,
+    alarm: Callable[..., list[str]],
+) -> list[str]:
+    """Enter the session of a hook's call, and make its later commands know who they are. Returns the lines to tell it;
+    ``alarm`` makes those of a broken log."""
+    me, known = call.session_id, desk.logs.read_roster().get(call.session_id)
+    is_new = known is None or known.state == DEAD or known.client is None
+    where = Whereabouts(directory=call.cwd, client=call.word, conversation=call.conversation)
+    told = enter_session(desk, me, source, environ, where)
+    if is_new:
+        told.insert(0, budget.introduction(me, desk.logs.read_roster(), program))
+    try:
+        tell_commands(me, environ, is_proven=desk.prove(me) is not None)
+    except MailboxError as error:
+        told.append(error.what)
+    if desk.logs.is_shared:
+        from ...space import space as spaces  # a mailbox of one machine is spared it
+
+        told += filter(None, [spaces.why_late(desk.logs)])
+    told[is_new:is_new] = alarm(again=True)
+    return [*told, *(f"{desk.logs.path(paths.CONFIG)}: {one.text}" for one in desk.config.faults if not one.note)]
 
 
 def enter_session(

@@ -9,7 +9,6 @@ nothing better is known, and the client's own rules hold without us (``install.t
 from __future__ import annotations
 
 import gc
-import signal
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +29,7 @@ from ...store.user_state import bindings
 from .. import texts, transcript
 from ..checks import changed_calls, hook_sources
 from . import tool_files
+from .cancelling import Cancelled, Cancelling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -258,11 +258,11 @@ class Permit(Record):
         seconds = self.box.config.control_timeout
         beside = self._watch_dialog()
         gc.enable()  # the start switched it off for a hook that is over at once; this one waits for minutes
-        with _Ending() as ending:
+        with Cancelling() as cancelling:
             request = requests.request(me, payload.replace(expires=self.box.now() + int(seconds * 1000)))
             try:
-                decided = ending.run_until_end(lambda: requests.wait(me, request.id, seconds, beside))
-            except _Ended:
+                decided = cancelling.run_until_cancelled(lambda: requests.wait(me, request.id, seconds, beside))
+            except Cancelled:
                 requests.give_up(me, request)
                 return
         if beside is not None and decided.state == transitions.TIMED_OUT and beside.why():
@@ -385,34 +385,3 @@ def _size_of(text: str) -> int:
 def _carriable_text(text: str) -> str:
     """Return the text if a message can carry it; else as JSON, which can spell half a surrogate pair."""
     return text if is_utf8(text) else ascii_json(codec.dumps(text))
-
-
-class _Ended(BaseException):
-    """The client cancelled the hook."""
-
-
-class _Ending:
-    """A block in which the client's SIGTERM ends the wait alone. One that comes while the request is being written is
-    held back, or nobody would give that request up."""
-
-    def __enter__(self) -> _Ending:
-        self._signal = signal
-        self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-        self._handler = signal.signal(signal.SIGTERM, self._raise_ended)
-        return self
-
-    def run_until_end(self, do: Callable[[], ControlRequest]) -> ControlRequest:
-        """Return the result. Raises ``_Ended`` if the client ends the hook before, or ended it already."""
-        self._signal.pthread_sigmask(self._signal.SIG_UNBLOCK, {self._signal.SIGTERM})
-        try:
-            return do()
-        finally:
-            self._signal.pthread_sigmask(self._signal.SIG_BLOCK, {self._signal.SIGTERM})
-
-    def __exit__(self, *_: object) -> None:
-        self._signal.signal(self._signal.SIGTERM, self._handler)
-        self._signal.pthread_sigmask(self._signal.SIG_SETMASK, self._mask)
-
-    @staticmethod
-    def _raise_ended(*_: object) -> None:
-        raise _Ended

@@ -21,11 +21,11 @@ from ..locks.lock import WAIT, FileLock, is_held
 from . import custody
 from .log import Log
 from .proof_view import add_proof, weigh_message
-from .stamps import EVERYONE, StampFiles, new_epoch
+from .stamps import StampFiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any, Self
 
     from ...core.inbox import InboxState
@@ -132,31 +132,6 @@ class Logs:
     def ends(self) -> Ends:
         """Return (inode, size) of the messages, the reads and the roster; zeros for a missing log."""
         return end_of(self.messages.path), end_of(self.reads.path), end_of(self.roster.path)
-
-    def adopt_messages(self, are_new: Callable[[int, int, int], bool]) -> int:
-        """Note what a foreign program may have written in the messages log; return the log's epoch.
-
-        ``are_new`` is asked about the lines that it appended, between two positions: new ids leave the epoch as it was.
-        """
-        with self.messages.held() as log:
-            at = system.fstat(log.fd)
-            left = self.trail.ended(self.messages.path)
-            if left is not None and left[:2] == (at.st_ino, at.st_size):
-                return left[2]  # one of our writers was at work when it was asked
-            try:
-                system.sync_directory(self.directory)  # the note also says that the log's name is durable
-            except OSError as error:
-                raise storage_failed("sync", self.directory, error) from None
-            start, epoch = self.trail.grown(self.messages.path, at.st_ino, at.st_size) or (0, 0)
-            if not epoch or not are_new(log.fd, start, at.st_size):
-                epoch = new_epoch()
-            try:
-                self.trail.disturb(EVERYONE)
-            except StorageFailed:
-                return epoch  # without a note the guard believes no stamp that stays
-            self.trail.leave(self.messages.path, at.st_ino, at.st_size, epoch)
-            self.trail.date(self.messages.path, at.st_mtime_ns)
-            return epoch
 
     def read_records(self) -> Iterator[Read]:
         """Return the live read records, in log order."""

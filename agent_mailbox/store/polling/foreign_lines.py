@@ -1,8 +1,8 @@
 """Lines whose ids somebody gave, as another program does: are these new?
 
-Belongs here: that question. If they are, each session reads on from where it stood. If an id is there twice, a session
-may have dropped the message that counts, and all of them begin again (``poll``). So they do if a record names the id:
-an earlier line was lost with the power, and sessions have passed its records.
+Belongs here: that question, and the note of its answer. If they are, each session reads on from where it stood. If an
+id is there twice, a session may have dropped the message that counts, and all of them begin again (``poll``). So they
+do if a record names the id: an earlier line was lost with the power, and sessions have passed its records.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ from __future__ import annotations
 from ...core import codec
 from ...core.line_forms import may_be_about, may_be_message
 from ...core.records import BadLine
+from ...errors import StorageFailed
 from ..files import system
 from ..files.lines import lines_of
+from ..files.small_files import storage_failed
 from ..log.logs import parse_reads
+from ..log.stamps import EVERYONE, new_epoch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +28,39 @@ NEAR = 64 << 10
 """Bytes of a log that are read about as fast as the projection is opened."""
 LAG = 4 << 20
 """Bytes of the logs that the projection takes in while others wait for the lock."""
+
+
+def adopt_messages(logs: Logs, live: OpenLogs) -> int:
+    """Note what a foreign program may have written in the messages log; return the log's epoch: new ids leave it as it
+    was. ``live``: the logs, opened before."""
+    epoch, is_taken_in = _adopt(logs)
+    if not is_taken_in:  # else a new start needs no derived files
+        prepare(logs, live)
+    return epoch
+
+
+def _adopt(logs: Logs) -> tuple[int, bool]:
+    """Return the epoch, and whether no question to the projection was left open."""
+    with logs.messages.held() as log:
+        at = system.fstat(log.fd)
+        left = logs.trail.ended(logs.messages.path)
+        if left is not None and left[:2] == (at.st_ino, at.st_size):
+            return left[2], True  # one of our writers was at work when it was asked
+        try:
+            system.sync_directory(logs.directory)  # the note also says that the log's name is durable
+        except OSError as error:
+            raise storage_failed("sync", logs.directory, error) from None
+        start, epoch = logs.trail.grown(logs.messages.path, at.st_ino, at.st_size) or (0, 0)
+        is_new = not epoch or are_new(logs, log.fd, start, at.st_size)
+        if not epoch or not is_new:
+            epoch = new_epoch()
+        try:
+            logs.trail.disturb(EVERYONE)
+        except StorageFailed:
+            return epoch, is_new  # without a note the guard believes no stamp that stays
+        logs.trail.leave(logs.messages.path, at.st_ino, at.st_size, epoch)
+        logs.trail.date(logs.messages.path, at.st_mtime_ns)
+        return epoch, is_new
 
 
 def are_new(logs: Logs, fd: int, start: int, end: int) -> bool:

@@ -179,7 +179,9 @@ class Poll:
         epoch = 0 if fd is None else self._logs.trail.epoch(path, fd, end)
         cursor = self._load()
         if epoch is None and adopt:
-            epoch = self._adopted(logs)
+            from . import foreign_lines  # off the path of our own writers' mail
+
+            epoch = foreign_lines.adopt_messages(self._logs, logs)
         if cursor is None or cursor.epoch != epoch or not self._still_holds(cursor, logs, now):
             return self._caught_up(Cursor(epoch=self._begun(logs, epoch)), logs, now)
         at = (cursor.messages[1], cursor.reads[1], cursor.roster[1])
@@ -187,21 +189,6 @@ class Poll:
             self._cursor = cursor
             return []
         return self._caught_up(cursor, logs, now)
-
-    def _adopted(self, logs: OpenLogs) -> int:
-        """Return the epoch of the messages log, in which another program wrote."""
-        from . import foreign_lines  # off the path of our own writers' mail
-
-        judged: list[bool] = []
-
-        def are_new(*at: int) -> bool:
-            judged.append(foreign_lines.are_new(self._logs, *at))
-            return judged[-1]
-
-        epoch = self._logs.adopt_messages(are_new)
-        if not all(judged):  # else all is taken in; or the derived files are gone: a new start needs none
-            foreign_lines.prepare(self._logs, logs)
-        return epoch
 
     def _begun(self, logs: OpenLogs, epoch: int | None) -> int:
         """Return the epoch for a cursor that begins again.
