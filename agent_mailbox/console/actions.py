@@ -15,7 +15,17 @@ from ..core.compose import Draft
 from ..core.control import transitions
 from ..core.records import USER
 from ..errors import Malformed, NotFound
-from . import agent_orders, decided_requests, forwarding, json_text, note_board, presenters, task_board, topics
+from . import (
+    agent_orders,
+    decided_requests,
+    forwarding,
+    json_text,
+    mentions,
+    note_board,
+    presenters,
+    task_board,
+    topics,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,8 +38,11 @@ if TYPE_CHECKING:
 
 
 def send_message(now: Looking, fields: Fields) -> str:
-    """Send a message from the person; in a direct thread it may answer a ``question`` there."""
+    """Send a message from the person; in a direct thread it may answer a ``question`` there. One to a
+    channel (``mentions``) also goes to those that it names."""
     to = tuple(word.strip() for word in fields.get("to", "").split(",") if word.strip())
+    if fields.get("mentions"):
+        to = tuple(dict.fromkeys((*to, *mentions.find_mentioned(fields.get("body", ""), now.roster))))
     if fields.get("question"):
         return _answer_message(now, fields["question"], _draft_from(fields, to), everyone=False)
     return presenters.describe_sent(now.mailbox.send(_draft_from(fields, to), strict=True), now.mailbox, now.roster)
@@ -55,6 +68,7 @@ def _draft_from(fields: Fields, to: tuple[str, ...]) -> Draft:
         to=to,
         content=fields.get("body", "").replace("\r\n", "\n"),
         subject=fields.get("subject", "").strip() or None,
+        thread=fields.get("thread") or None,
         ack=bool(fields.get("ack")),
         priority=fields.get("priority") or "normal",
         id=fields.get("message_id") or None,

@@ -38,7 +38,7 @@ from ..errors import MailboxError
 from ..mailbox.mailbox import Mailbox
 from ..mailbox.open_mailbox import random_id
 from ..space import space as spaces
-from . import actions, beside, details, presenters, sessions_page, views
+from . import actions, beside, channel_page, details, presenters, sessions_page, views
 from .desk import Desk
 from .error_pages import describe_error
 from .gate import Gate
@@ -150,7 +150,8 @@ class ConsoleApp:
             Route("/receipts", self._answer_receipts),
             Route("/icon.svg", self._answer_icon),
             Route(beside.PATH, self._answer_attachment),
-            Route("/rail", self._answer_rail),
+            Route("/rail", partial(self._answer_part, "rail_alone.html", details.rail_content)),
+            Route("/columns", partial(self._answer_part, "columns_alone.html", channel_page.describe_columns)),
             Route("/details", self._answer_details),
             Route("/events", self._answer_events),
             Mount(f"{STATIC}{_static_version()}", Static(directory=HERE / "static")),
@@ -191,7 +192,7 @@ class ConsoleApp:
             shown = params.get("open") or context.get("chosen")
             if shown:
                 context["details"] = self._view_details(now, survey, shown)
-            context |= details.rail_content(now, survey)
+            context |= details.rail_content(now, survey, params)
             context["broken"] = neutral(now.mailbox.logs.broken() or "")
             context["late"] = spaces.why_late(now.mailbox.logs) if now.mailbox.logs.is_shared else ""
             context["covered"] = now.queries.covered() if self.desk.prepares else None
@@ -235,17 +236,17 @@ class ConsoleApp:
 
         return HTMLResponse(await run_in_threadpool(render_details))
 
-    async def _answer_rail(self, request: Request) -> Response:
-        """Answer with the rail of a page alone, which goes out of date more often than the page."""
+    async def _answer_part(self, template: str, view: views.View, request: Request) -> Response:
+        """Answer with a part of a page alone, which goes out of date more often than the page."""
         params = dict(request.query_params)
         path = params.pop("page", "/")
 
-        def render_rail() -> str:
+        def render_part() -> str:
             with self.desk.lock_for_reading() as now:
-                content = details.rail_content(now, self.surveyor.current_survey())
-            return self.reader.templates.get_template("rail_alone.html").render(**content, path=path, params=params)
+                content = view(now, self.surveyor.current_survey(), params)
+            return self.reader.templates.get_template(template).render(**content, path=path, params=params)
 
-        return HTMLResponse(await run_in_threadpool(render_rail))
+        return HTMLResponse(await run_in_threadpool(render_part))
 
     async def _answer_receipts(self, request: Request) -> Response:
         ids = request.query_params.get("ids", "").split(",")[: views.PAGE * 4]

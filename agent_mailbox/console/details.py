@@ -117,7 +117,7 @@ def _releasing_readers(message: Message, reads: message_reads.Reads, roster: Ros
     ]
 
 
-def rail_content(now: Looking, survey: Survey) -> dict[str, Any]:
+def rail_content(now: Looking, survey: Survey, *_: object) -> dict[str, Any]:
     """Return the content of the rail."""
     roster = now.roster
     living = [a for a in roster.agents.values() if a.state != DEAD]

@@ -31,7 +31,7 @@ HTTP, HTTPS = "80", "443"
 SECURE = "https://"
 ENTRANCE, STATIC = "/session", "/static/"
 """The paths that need no session: signing in, and the files of the sign-in page."""
-LOADED = ("/details", "/events", "/rail", "/receipts")
+LOADED = ("/columns", "/details", "/events", "/rail", "/receipts")
 """The paths that our pages load, and nobody visits."""
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "

@@ -218,14 +218,14 @@ def name_addresses(addresses: Iterable[str], roster: Roster) -> str:
     return ", ".join(found)
 
 
-def _name_address(address: str, roster: Roster) -> str:
+def name_address(address: str, roster: Roster) -> str:
     return channel_label(address) if ":" in address else party_name(address, roster)
 
 
 def describe_sent(sent: Sent, desk: OpenMailbox, roster: Roster) -> str:
     """Return when each reader will see a sent message, and its warnings, as sentences."""
     arrival = arrivals.find_arrival(desk, sent.message, sent.delivery, roster, queued=sent.queued)
-    where = [f"{label}: {names}" for label, names in reach.list_arrival(arrival, roster, _name_address)] or [
+    where = [f"{label}: {names}" for label, names in reach.list_arrival(arrival, roster, name_address)] or [
         frame.unreached(sent.message)
     ]
     said = (f"sent to {frame.target_of(sent.message, roster)}", *where, *sent.warnings)
@@ -254,7 +254,7 @@ def _target_link(address: str, roster: Roster) -> tuple[str, str]:
 
 def receipt_of(message: Message, reads: Reads, roster: Roster) -> Receipt:
     """Return who has not seen a message, in words."""
-    return receipt_words.describe_receipt(message, reads, roster, lambda who: _name_address(who, roster))
+    return receipt_words.describe_receipt(message, reads, roster, lambda who: name_address(who, roster))
 
 
 def message_row(

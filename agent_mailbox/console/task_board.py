@@ -76,7 +76,7 @@ def board_columns(
     """Return the board's columns; the latest task of each is its first. ``titles``: of all tasks, by their ids."""
     named = titles or {}
     return [
-        _board_column(state, [one for one in chosen if _column_state(one) == state], roster, now, named)
+        _board_column(state, [one for one in chosen if column_state(one) == state], roster, now, named)
         for state in COLUMNS
     ]
 
@@ -89,7 +89,7 @@ def _board_column(
     return BoardColumn(state, shown, max(len(latest) - MOST, 0))
 
 
-def _column_state(view: TaskView) -> str:
+def column_state(view: TaskView) -> str:
     """Return the task's column; a holder that cannot go on is blocked, too."""
     return BLOCKED if view.state == transitions.CLAIMED and view.task.phase == BLOCKED else view.state
 
@@ -131,11 +131,11 @@ def view_board(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, 
     lead, tag = params.get("lead", ""), params.get("tag", "")
     tasks = TaskViews(now.mailbox).tasks(USER, everything=True)
     leads = {_lead(one, roster) for one in tasks}
-    tags = {held for one in tasks for held in _tags_of_worker(one, roster)}
+    tags = {held for one in tasks for held in tags_of_worker(one, roster)}
     chosen = [
         one
         for one in tasks
-        if (not lead or _lead(one, roster) == lead) and (not tag or tag in _tags_of_worker(one, roster))
+        if (not lead or _lead(one, roster) == lead) and (not tag or tag in tags_of_worker(one, roster))
     ]
     living = [agent for agent in roster.agents.values() if agent.state != DEAD]
     named = sorted(((presenters.party_name(a.session_id, roster), a.session_id) for a in living), key=_by_name)
@@ -161,7 +161,7 @@ def _lead(view: TaskView, roster: Roster) -> str:
     return authority.lead_of(view.holder, roster) if view.holder else view.task.asker
 
 
-def _tags_of_worker(view: TaskView, roster: Roster) -> tuple[str, ...]:
+def tags_of_worker(view: TaskView, roster: Roster) -> tuple[str, ...]:
     agent = roster.get(view.holder)
     return tuple(one for one in view.task.to if ":" in one) if agent is None else agent.tags
 

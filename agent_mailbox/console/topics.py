@@ -23,13 +23,14 @@ PLAIN = "no topic"
 
 
 class Topic(Record):
-    """A topic: its name, its page, its newest messages' count and how many of them the person has not seen."""
+    """A topic: its name, its page, its newest messages' count and ids, and how many of them the person has not seen."""
 
     title: str
     href: str
     count: int
     unread: int
     is_chosen: bool
+    ids: frozenset[str]
 
 
 def list_topics(address: str, digests: Iterable[Digest], new: Collection[str], chosen: str | None) -> list[Topic]:
@@ -49,6 +50,7 @@ def list_topics(address: str, digests: Iterable[Digest], new: Collection[str], c
             len(said),
             sum(digest.id in new for digest in said),
             folded == wanted,
+            frozenset(digest.id for digest in said),
         )
         for folded, said in list(found.items())[:MOST_TOPICS]
     ]

@@ -22,6 +22,7 @@ from . import (
     activity,
     agent_rows,
     cards,
+    channel_page,
     charts,
     decided_requests,
     fleet_page,
@@ -191,32 +192,19 @@ def channel_list(now: Looking, *_: object) -> dict[str, Any]:
     return {"title": "Channels", "channels": listed}
 
 
-def view_channel(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
-    """Return the mail and members of an address, and a form to write there."""
-    address, roster = params.get("to", ""), now.roster
-    gone = now.gone_agents()
-    holders = [a for a in roster.agents.values() if a.state != DEAD and (address in a.tags or address == "all")]
-    states = {a.session_id: shown_state(a, gone) for a in holders}
-    members = [(presenters.party_name(i, roster), state, agent_rows.SIGNS[state], i) for i, state in states.items()]
-    rows = list_mail(now, "/channel", params)
-    topic = topics.topic_of_param(params.get("topic"))
-    newest = now.queries.newest(address)
-    new = now.unread.new_ids(address, newest)
-    listed = topics.list_topics(address, newest, new, topic)
-    shown = next((one for one in listed if one.is_chosen), None)
+def view_channel(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
+    """Return the mail of an address, its columns, and a form to write there."""
+    columns, rows = channel_page.describe_columns(now, survey, params), list_mail(now, "/channel", params)
+    topic = columns["topic"]
     return {
-        "title": presenters.channel_label(address),
-        "topics": listed,
-        "new": len(new),
-        "topic": shown,
-        "subject": shown.title if shown is not None and topic else "",
-        "whole": presenters.page_link("/channel", to=address),
-        "address": address,
-        "members": members[:MOST],
-        "writes_to": address,
+        "title": columns["label"],
+        "subject": topic.title if topic is not None and params.get("topic") != "-" else "",
+        "begins": bool(params.get("new")),
+        "writes_to": columns["address"],
         "priorities": PRIORITIES,
+        **columns,
         **rows,
-        "first_new": next((row.id for row in rows["rows"] if row.id in new), None),
+        "first_new": next((row.id for row in rows["rows"] if row.id in columns["new_ids"]), None),
     }
 
 

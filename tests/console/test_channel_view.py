@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.console.conftest import Running, Window
-from tests.helpers import Post, until
+from tests.helpers import MESSAGES, Post, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from playwright.sync_api import Browser, Page
 
@@ -104,3 +105,117 @@ def test_what_a_search_finds_in_a_folded_text_is_shown_open(channel: Running) ->
         assert "more lines" in page
     assert "line 1902" in page
     assert "line 1903" not in page
+
+
+def column(page: Page) -> list[str]:
+    """The topics as they are listed: each one's name and figures."""
+    return [" ".join(one.split()) for one in page.locator("#topics li a").all_inner_texts()]
+
+
+def test_topics_and_reach_follow_what_happens(post: Post, browser: Browser) -> None:
+    """The column counts each topic's mail as it comes; the composer names whom it reaches at this moment."""
+    post.register("ada", "--name", "Ada", "--tags", "project:x")
+    with Running(post) as console:
+        console.enter().ask("/")
+        window = Window(browser, console, viewport={"width": 1440, "height": 900})
+        page = window.go(PLACE)
+        assert page.locator("#reach").inner_text() == "reaches 1 session: Ada"
+        assert page.get_by_text("Write to #x").is_visible()
+        post.register("bo", "--name", "Bo", "--tags", "project:x")
+        page.get_by_text("reaches 2 sessions: Ada, Bo").wait_for()
+        plan = post.send("ada", "project:x", "The plan.", "--subject", "Schema 4")
+        page.locator("#topics").get_by_role("link", name="Schema 4").wait_for()
+        post.send("bo", "project:x", "Mine.", "--thread", plan)
+        post.send("bo", "project:x", "Lunch?", "--subject", "<b>Lunch</b>")
+        page.locator("#topics").get_by_role("link", name="Lunch").wait_for()
+        until(lambda: column(page)[0].startswith("All messages"))
+        assert next(one for one in column(page) if "Schema 4" in one).endswith("2 messages")
+        assert page.locator("#topics b").count() == 0
+        post.ok("roster", "freeze", "bo")
+        page.get_by_text("reaches 1 session: Ada; waits for Bo").wait_for()
+        assert window.problems == []
+
+
+def test_the_composer_answers_the_topic_that_is_shown(channel: Running, browser: Browser) -> None:
+    """An answer belongs to the newest message of its topic, also to one that came in; it has no field for another
+    subject. A new topic asks for its name."""
+    post = channel.post
+    first = post.send("ada", "project:x", "ANSWERED", "--subject", "Release 12")
+    window = Window(browser, channel, viewport={"width": 1440, "height": 900})
+    page = window.go(PLACE)
+    page.locator("#topics").get_by_role("link", name="Release 12").click()
+    page.get_by_text("Answer in #x › Release 12").wait_for()
+    page.wait_for_selector(".link-state.live")
+    assert page.get_by_label("Subject").count() == 0
+    form = channel.form(f"{PLACE}&topic=release+12", "/send")
+    assert (form["thread"], form["subject"], form["to"]) == (first, "Release 12", "project:x")
+    second = post.send("bo", "project:x", "and this", "--subject", "re: Release 12")
+    page.locator(f"#m-{second}").wait_for()
+    page.locator("#body").fill("THE_ANSWER")
+    page.get_by_role("button", name="Send").click()
+    page.locator(".list .message", has_text="THE_ANSWER").wait_for()
+    sent = post.objects(MESSAGES)[-1]
+    assert (sent["thread"], sent["recipient"]) == (second, "project:x")
+    page.get_by_role("link", name="New topic").click()
+    page.get_by_text("Begin a topic in #x").wait_for()
+    assert page.evaluate("document.activeElement.id") == "subject"
+    page.locator("#body").fill("nameless")
+    page.get_by_role("button", name="Send").click()
+    assert page.evaluate("document.activeElement.matches(':invalid')")
+    assert post.objects(MESSAGES)[-1]["content"] == "THE_ANSWER"
+    assert window.problems == []
+
+
+def test_a_name_in_a_text_tells_that_agent_too(channel: Running, browser: Browser) -> None:
+    """A name is completed while one writes, and the page says who is told; code and strange words name nobody."""
+    post = channel.post
+    post.register("gil", "--name", "Gil")
+    post.register("gillian", "--name", "Gillian")
+    window = Window(browser, channel, viewport={"width": 1440, "height": 900})
+    page = window.go(PLACE)
+    page.locator("#body").press_sequentially("Ask @gilL")
+    assert page.locator("#named").get_by_role("button").all_inner_texts() == ["@Gillian"]
+    page.keyboard.press("Tab")
+    assert page.input_value("#body") == "Ask @Gillian "
+    page.get_by_text("; tells Gillian directly").wait_for()
+    page.keyboard.type("about `@Gil` and x@Gil.org, @nobody.")
+    page.keyboard.press("Control+Enter")
+    page.locator(".list .message", has_text="x@Gil.org").wait_for()
+    assert post.objects(MESSAGES)[-1]["recipient"] == ["project:x", "gillian"]
+    sent = channel.submit(PLACE, "/send", body="@gil, and @Gil: look, @ADA.")
+    assert sent["kind"] == "done", sent
+    assert post.objects(MESSAGES)[-1]["recipient"] == ["project:x", "gil", "ada"]
+    assert window.problems == []
+
+
+def test_members_notes_and_tasks_are_beside_the_mail_and_folded_on_a_phone(
+    channel: Running, browser: Browser, axe: Path
+) -> None:
+    """The column says what each member does, and has the notes and tasks of the tag. On a phone a button shows it."""
+    channel.post.register("ivy", "--name", "Ivy", "--tags", "project:y")
+    channel.post.send("ivy", "project:y", "One line.", "--subject", "Short")
+    channel.submit("/notes", "/add-note", to="project:y", subject="House <i>rules</i>", body="none")
+    channel.submit("/tasks", "/assign", to="project:y", subject="Count the plates", body="all")
+    for width in (1440, 390):
+        for scheme in ("light", "dark"):
+            window = Window(browser, channel, viewport={"width": width, "height": 844}, color_scheme=scheme)
+            page = window.go("/channel?to=project:y")
+            members = page.get_by_role("complementary", name="Members, notes and tasks")
+            if width == 390:
+                assert not page.locator("#topics").is_visible()
+                assert members.count() == 0
+                page.get_by_role("link", name="Members").click()
+            assert "seen" in members.locator(".members li", has_text="Ivy").inner_text()
+            assert members.get_by_role("link", name="House <i>rules</i>").is_visible()
+            assert members.get_by_role("link", name="Count the plates").is_visible()
+            assert window.axe(axe) == []
+            if width == 390:
+                members.get_by_role("link", name="Close").click()
+                assert not page.locator("#members").is_visible()
+                page.get_by_role("link", name="Topics").click()
+                assert page.get_by_role("navigation", name="Topics").is_visible()
+                page.get_by_role("navigation", name="Topics").get_by_role("link", name="All messages").click()
+                page.wait_for_selector(".link-state.live")
+                assert page.evaluate("document.documentElement.scrollWidth") <= width
+            assert window.axe(axe) == []
+            assert window.problems == []

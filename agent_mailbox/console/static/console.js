@@ -1,7 +1,7 @@
 // Keeps a page live and adds keyboard commands. Every page and form works without it, too.
 //
-// The modules, each of which imports only those above it: zone, dom, notices, sound, requests, undo, drafts, list, refresh,
-// seen, stream, copy, panel, inbox, forms, keys, completion, switcher, found.
+// The modules, each of which imports only those above it: zone, dom, notices, sound, requests, undo, drafts, list, receipts,
+// refresh, seen, stream, copy, panel, inbox, forms, keys, completion, switcher, found.
 import "./completion.js";
 import { $, $$ } from "./dom.js";
 import { restore } from "./drafts.js";

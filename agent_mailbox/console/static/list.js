@@ -1,5 +1,5 @@
 // The list of messages: rows that come in, older ones on demand, receipts. It keeps a bounded number of rows.
-import { $, $$, load, parsed, partOf } from "./dom.js";
+import { $, $$, load, parsed } from "./dom.js";
 import { fail } from "./notices.js";
 
 const MOST = 400; // rows kept in a list: a screen shows 20, and older ones can be loaded again
@@ -31,6 +31,8 @@ export const add = (text) => {
   else list.append(row);
   days(list);
   trim(list, true);
+  const answers = $("form input[name=thread]"); // the composer answers what is newest in its topic
+  if (answers && row === $$(".message", list).at(-1)) answers.value = row.dataset.key;
   if (follow || row.matches(".person")) toEnd();
   else noteBelow();
 };
@@ -114,8 +116,9 @@ const trim = (list, fromTop) => {
     if (link) link.href = at.pathname + at.search;
   }
   if (over.length && !fromTop) list.removeAttribute("data-live"), newest(list);
-  $$(".message", list).forEach(join);
+  joinRows();
 };
+export const joinRows = () => $$(".list .message").forEach(join);
 // Has a message without a head of its own below one of the same speaker, and no receipt above one that says the same.
 const join = (row) => {
   const said = (one) => one?.matches(".message") && $(".receipt", one)?.textContent.replace(/\s+/g, " ");
@@ -170,39 +173,4 @@ const seen = "IntersectionObserver" in window
 export const watch = () => {
   seen?.disconnect();
   $$("[data-older]").forEach((a) => seen?.observe(a));
-};
-
-// -- receipts -------------------------------------------------------------------------------------------------------
-
-let ids = new Set();
-const receipts = async () => {
-  const about = [...ids];
-  const wanted = about.filter((id) => document.querySelector(`[data-receipt="${CSS.escape(id)}"]`)).slice(-100);
-  ids = new Set();
-  if (about.includes(shownBeside())) renewBeside();
-  if (!wanted.length) return;
-  const answer = await fetch(`/receipts?ids=${wanted.map(encodeURIComponent).join(",")}`);
-  if (!answer.ok) return;
-  for (const [id, [sign, words, isQuiet]] of Object.entries(await answer.json())) {
-    for (const shown of $$(`[data-receipt="${CSS.escape(id)}"]`)) {
-      shown.firstElementChild.textContent = sign;
-      $(".words", shown).textContent = words;
-      shown.classList.toggle("quiet", isQuiet);
-    }
-  }
-  $$(".list .message").forEach(join);
-};
-const shownBeside = () => $("#details .whole")?.dataset.message;
-const renewBeside = async () => {
-  const id = shownBeside();
-  const link = $(`[data-open="${CSS.escape(id)}"]`);
-  const page = link && await load(partOf(link.href)).catch(() => null);
-  const fresh = page && $(".of-receipts", page);
-  if (fresh && shownBeside() === id) $("#details .of-receipts")?.replaceWith(fresh);
-};
-// Of these messages; of none named, of all that somebody has not seen.
-export const noteReads = (about) => {
-  if (!ids.size) setTimeout(receipts, 150);
-  const open = () => $$("[data-receipt]:not(.quiet)").map((shown) => shown.dataset.receipt);
-  (about.length ? about : [...open(), shownBeside()].filter(Boolean)).forEach((id) => ids.add(id));
 };

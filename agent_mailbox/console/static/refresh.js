@@ -77,19 +77,23 @@ export const placeEntries = ({ order, entry }) => {
 
 // -- the rail ---------------------------------------------------------------------------------------------------------
 
-const railOf = () => {
+const partOfPage = (path) => {
   const at = new URLSearchParams(location.search);
   at.set("page", location.pathname);
-  return `/rail?${at}`;
+  return `${path}?${at}`;
 };
-const renew = (rail) => {
-  const old = $("#rail");
-  if (!rail || same(rail, old)) return;
+const renew = (old, fresh) => {
+  if (!old || !fresh || same(fresh, old)) return;
   const shut = $$("details", old).map((d) => d.open);
-  const at = document.activeElement?.closest("#rail a")?.getAttribute("href");
-  old.replaceChildren(...rail.children);
+  const at = old.contains(document.activeElement) && document.activeElement.getAttribute("href");
+  old.replaceChildren(...fresh.childNodes);
   $$("details", old).forEach((d, i) => { d.open = shut[i] ?? true; });
   if (at) $(`a[href="${CSS.escape(at)}"]`, old)?.focus({ preventScroll: true });
+};
+// What is beside a channel changes with its mail, its members and their work.
+const renewColumns = async () => {
+  const page = $("#topics") && await load(partOfPage("/columns"));
+  if (page) for (const id of ["topics", "members", "reach"]) renew($(`#${id}`), $(`#${id}`, page));
 };
 // Counts a message that came in, until the server's own count is there.
 export const countNew = (keys) => {
@@ -121,9 +125,10 @@ const refresh = async () => {
   loading = true;
   try {
     const alone = !wanted.has("main") && !wanted.has("all");
-    const page = await load(alone ? railOf() : here());
+    const page = await load(alone ? partOfPage("/rail") : here());
     const calls = $("#calls", page)?.parentNode.cloneNode(true);
-    renew($("#rail", page));
+    renew($("#rail"), $("#rail", page));
+    await renewColumns();
     const decisions = Number(page.body.dataset.decisions || 0);
     document.title = `${decisions ? `(${decisions}) ` : ""}${document.title.replace(/^\(\d+\) /, "")}`;
     if (calls) call(decisions, calls);

@@ -1,8 +1,9 @@
 // The live stream: news as they happen, and coming back after the console was away or signed out of.
 import { $, SIGNED_OUT } from "./dom.js";
 import { windows } from "./drafts.js";
-import { add, noteReads } from "./list.js";
+import { add } from "./list.js";
 import { say, unsay } from "./notices.js";
+import { noteReads } from "./receipts.js";
 import { countNew, placeEntries, stale } from "./refresh.js";
 import { look } from "./seen.js";
 

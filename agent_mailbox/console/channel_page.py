@@ -1,0 +1,101 @@
+"""The columns beside a channel: its topics, its members with what they do, its notes and tasks; and whom mail reaches.
+
+Belongs here: what a channel's page has beside its mail, which ``views`` lists.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..control.task_views import TaskViews
+from ..core import frame, reach
+from ..core.address import ALL
+from ..core.records import USER, Message
+from ..core.roster import DEAD
+from ..core.text import visible
+from ..mailbox.channels import LOOK
+from ..mailbox.noting import Noting
+from . import fleet_page, mentions, presenters, task_board, topics
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..core.roster import Roster
+    from .desk import Looking
+    from .survey import Survey
+
+MOST_MEMBERS = 60
+"""Members that a column lists; the rest is only counted."""
+MOST_LISTED = 8
+"""Notes and tasks of a column; the rest is a link away."""
+MOST_NAMES = 200
+"""Names that are completed while one writes."""
+NEWEST_TOPICS = 14
+"""Topics that are listed at once; older ones are folded."""
+
+
+def describe_columns(now: Looking, survey: Survey, params: Mapping[str, str]) -> dict[str, Any]:
+    """Return the topics, members, notes and tasks of an address, and whom a message to it reaches."""
+    address, roster = params.get("to", ""), now.roster
+    chosen = topics.topic_of_param(params.get("topic"))
+    newest = now.queries.newest(address)
+    new = now.unread.new_ids(address, newest)
+    listed = topics.list_topics(address, newest, new, chosen)
+    shown = next((one for one in listed if one.is_chosen), None)
+    members = [a for a in roster.agents.values() if a.state != DEAD and (address in a.tags or address == ALL)]
+    named = mentions.list_mentionable(roster)[:MOST_NAMES]
+    notes, tasks = _list_notes(now, address), _list_tasks(now, address, roster)
+    return {
+        "address": address,
+        "label": presenters.channel_label(address),
+        "whole": presenters.page_link("/channel", to=address),
+        "topics": listed[:NEWEST_TOPICS],
+        "older_topics": listed[NEWEST_TOPICS:],
+        "topic": shown,
+        "answers": next((one.id for one in newest if shown is not None and one.id in shown.ids), ""),
+        "new": len(new),
+        "new_ids": new,
+        "count": len(newest),
+        "is_part": len(newest) >= LOOK,
+        "members": fleet_page.list_cards(now, survey, members[:MOST_MEMBERS]),
+        "member_count": len(members),
+        "notes": notes[:MOST_LISTED],
+        "note_count": len(notes),
+        "tasks": tasks[:MOST_LISTED],
+        "task_count": len(tasks),
+        "reach": tell_reach(now, address),
+        "names": [(visible(mentions.mention_word(a)), presenters.party_name(a.session_id, roster)) for a in named],
+    }
+
+
+def tell_reach(now: Looking, address: str) -> str:
+    """Return whom a message of the person to this address would reach now: ``reaches 3 sessions: Ada, Bo, Cleo``."""
+    roster, sent = now.roster, Message("", USER, (address,), now.mailbox.now(), "")
+    found = reach.find_reach(sent, roster, now.gone_agents())
+    waiting = frame.some([presenters.name_address(one, roster) for one in found.waiting_for])
+    waits = f"waits for {waiting}" if waiting else ""
+    if not found.agents:
+        return f"reaches nobody now{f'; {waits}' if waits else ''}"
+    names = frame.some([presenters.party_name(one, roster) for one in found.agents])
+    count = f"{len(found.agents)} {'session' if len(found.agents) == 1 else 'sessions'}"
+    return "; ".join(filter(None, (f"reaches {'one of ' if found.one_of else ''}{count}: {names}", waits)))
+
+
+def _list_notes(now: Looking, address: str) -> list[tuple[str, str]]:
+    """Return the current notes to a tag, newest first: each one's title and page."""
+    found = [one.message for one in Noting(now.mailbox).notes() if address in (ALL, *one.message.recipients)]
+    return [(presenters.title_of(one), presenters.page_link("/notes", on=address, open=one.id)) for one in found[::-1]]
+
+
+def _list_tasks(now: Looking, address: str, roster: Roster) -> list[dict[str, str]]:
+    """Return the tasks of a tag that are not over: those to it, and those of its members."""
+    return [
+        {
+            "title": presenters.one_line(view.task.title) or view.task.id,
+            "state": task_board.column_state(view),
+            "who": presenters.party_name(view.holder, roster) if view.holder else "",
+            "href": presenters.page_link("/tasks", tag="" if address == ALL else address),
+        }
+        for view in TaskViews(now.mailbox).tasks()
+        if address in (ALL, *task_board.tags_of_worker(view, roster))
+    ]
