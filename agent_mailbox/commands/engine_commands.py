@@ -98,10 +98,8 @@ def join(
         )
     found = joining_space.join_space(logs, place, changes)
     text = f"joined {found.space} as {found.machine}: {mail_output.count_noun(found.applied, 'record')}\n"
-    app.print_answer(
-        text + "".join(f"{line}\n" for line in space_words.describe_trust(found, app.complete_command)),
-        _value_of(found),
-    )
+    lines = space_words.describe_trust(found, app.complete_command, _command_for_key(app))
+    app.print_answer(text + "".join(f"{line}\n" for line in lines), _value_of(found))
 
 
 def _believed_words(keys: tuple[str, ...], speaks: tuple[str, ...]) -> str:
@@ -277,7 +275,8 @@ def purge(app: App, /, credential: str | None, url: str | None, dry_run: bool) -
 def status(app: App, /) -> None:
     """Show the space and this machine's copy. It says how far the copy is, and what waits here."""
     found = joining_space.read_standing(app.mailbox.logs)
-    app.print_answer(space_words.describe_standing(found, app.complete_command), _value_of(found))
+    text = space_words.describe_standing(found, app.complete_command, _command_for_key(app))
+    app.print_answer(text, _value_of(found))
 
 
 @engine.command(cls=CommandWithOptions)
@@ -376,6 +375,12 @@ def doctor(app: App, /, system: str | None) -> int | None:
         text + "".join(f"{note}\n" for note in notes), {"ok": not problems, "problems": problems, "notes": notes}
     )
     return 3 if problems else None
+
+
+def _command_for_key(app: App) -> str:
+    """Return the command that gives this machine a key of its own: it lacks a package, or the file."""
+    is_missing = extras.find_missing(["cryptography"])
+    return extras.command_to_add("engine") if is_missing else app.complete_command("engine join")
 
 
 def _print_neutral(said: str) -> None:

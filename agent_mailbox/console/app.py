@@ -194,7 +194,7 @@ class ConsoleApp:
                 context["details"] = self._view_details(now, survey, shown)
             context |= details.rail_content(now, survey, params)
             context["broken"] = neutral(now.mailbox.logs.broken() or "")
-            context["late"] = spaces.why_late(now.mailbox.logs) if now.mailbox.logs.is_shared else ""
+            context["late"] = spaces.standing_troubles(now.mailbox.logs) if now.mailbox.logs.is_shared else []
             context["covered"] = now.queries.covered() if self.desk.prepares else None
         session: Session = request.state.session
         if path == "/sessions":

@@ -40,10 +40,12 @@ class SpaceStanding(Record):
     ``records``: the order's last position; ``applied``: up to where its records are here. ``waiting``: local lines that
     are not in the order. ``queued``: sends that wait. ``unsent``: messages whose ids are other messages'. ``trouble``:
     why the engine does not answer; empty if it does. ``machines``: the others by their last word: ``machine``,
-    ``behind`` (records), ``heard`` (an instant). ``fingerprint``: that of this machine's key; empty if it has none.
+    ``behind`` (records that it lacked as it said so; None: it did not say), ``heard`` (an instant).
+    ``fingerprint``: that of this machine's key; empty if it has none.
     ``trusted``: the machines of which the person said for whom they may speak (``machine``, ``fingerprint``,
     ``speaks``). ``unheard``: whose lines wait for such a word (``machine``, ``fingerprint``, ``lines``). ``refused``:
-    how many lines in a machine's name bore a seal that was wrong, used before, or late."""
+    how many lines in a machine's name bore a seal that was wrong, used before, or late. ``troubles``: what this machine
+    noticed of the space, and is not mended."""
 
     space: str
     machine: str
@@ -60,6 +62,7 @@ class SpaceStanding(Record):
     trusted: tuple[dict[str, object], ...]
     unheard: tuple[dict[str, object], ...]
     refused: dict[str, int]
+    troubles: tuple[str, ...]
 
 
 def join_space(logs: Logs, space: Space, changes: Iterable[RightsChange] = ()) -> SpaceStanding:
@@ -187,13 +190,13 @@ def read_standing(logs: Logs) -> SpaceStanding:
     try:
         records = copy.order.last_position()
     except (Unavailable, Refused) as error:
-        trouble = error.what
+        trouble = f"{error.what}; {error.hint}" if error.code == "no_space" else error.what
     queued = len(copy.queue.read_entries())
     waiting = sum(1 for _ in publishing.lines_to_publish(copy))
     serving = spaces.is_serving(logs)
     where = space.space, space.machine, space.url
-    others = tuple(
-        {"machine": one.machine, "behind": max(records - one.applied, 0), "heard": instant.text(one.heard)}
+    others: tuple[dict[str, object], ...] = tuple(
+        {"machine": one.machine, "behind": one.behind, "heard": instant.text(one.heard)}
         for one in elsewhere.load_peers(copy.directory)
     )
     key = None if copy.judge is None else copy.judge.key
@@ -211,6 +214,7 @@ def read_standing(logs: Logs) -> SpaceStanding:
         tuple(_describe_trust(copy)),
         tuple(dict(one.__dict__) for one in space_trust.unheard_lines(logs)),
         {} if copy.judge is None else copy.judge.refused,
+        (*spaces.standing_troubles(logs),),
     )
 
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 from ..errors import Busy, Refused, StorageFailed, Unavailable
 from . import space as spaces
 from .copy import copy_state
+from .copy.space_troubles import AWAY, NAME, TWIN, note_trouble
 from .copy.taken_meanwhile import take_in_beside
 from .order import elsewhere
+from .order.order import NoSpace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,19 +41,26 @@ def run_replicator(
     """Catch up whenever there is something new, in the order or here. ``told`` hears of what changes; ``pause`` waits
     for so many seconds, or until the end. ``says_away`` hears after each attempt why the engine is out of reach;
     empty: it answers."""
-    order = spaces.order_in(copy)
+    order, mine = spaces.order_in(copy), spaces.record_of(copy.logs).id.decode()
+    note_trouble(copy.directory, AWAY, "")
     away, delay, ends, is_new, spoke = "", TURN, None, True, -elsewhere.EVERY
     known: frozenset[str] = frozenset()
     is_sure, restored, noted = False, 0, 0.0
     while not ended():
         try:
             if words := order.latest_words():
+                if elsewhere.is_of_another_process(words.pop(copy.order.machine, b"")):
+                    note_trouble(copy.directory, TWIN, _twin_warning(copy.order.machine))
                 elsewhere.keep_words(copy.directory, words, time_ns() // 1_000_000)
             if not is_sure:  # a server that was away may have lost what it had
                 copy.check_order_again()
                 is_sure = _keep_up(copy, closer=True)
+                taken = order.take_name(mine) != mine  # an engine that lost its records lost the names, too
+                note_trouble(copy.directory, NAME, name_warning(copy.order.machine) if taken else "")
             if monotonic() - spoke >= elsewhere.EVERY:  # behind the look: before it the copy knows no record
-                order.tell_machines(elsewhere.own_word(copy.logs, copy.state.applied, time_ns() // 1_000_000))
+                order.tell_machines(
+                    elsewhere.own_word(copy.logs, copy.state.applied, order.last_position(), time_ns() // 1_000_000)
+                )
                 spoke = monotonic()
             if copy.restored > restored:
                 restored = copy.restored
@@ -70,12 +79,15 @@ def run_replicator(
             files.take_turn(time_ns() // 1_000_000)
             if away:
                 told("engine is back")
+                note_trouble(copy.directory, AWAY, "")
             away, delay = "", TURN
             says_away("")
             is_new = order.wait_for_record(copy.state.applied, TURN)
         except (Refused, Busy, StorageFailed) as error:  # a credential or a space may be put right meanwhile
             if error.what != away:
                 told(error.what)
+                is_lasting = isinstance(error, (Refused, NoSpace))  # which waiting does not mend
+                note_trouble(copy.directory, AWAY, f"{error.what}; {error.hint}" if is_lasting else "")
             away, is_sure = error.what, False
             if isinstance(error, (Refused, Unavailable)):
                 says_away(away)
@@ -104,6 +116,21 @@ def _keep_up(copy: Replica, *, closer: bool = False) -> bool:
 def lost_warning(count: int) -> str:
     """Return what the person is told of an engine from whose order something was missing."""
     return f"engine had lost records: {count} bundles bring them back"
+
+
+def name_warning(machine: str) -> str:
+    """Return what the person is told of a machine whose name another mailbox took."""
+    return (
+        f"name {machine} is another mailbox's in this space: have one of the two leave, by `agent-mailbox engine"
+        " leave`, and join with another --machine"
+    )
+
+
+def _twin_warning(machine: str) -> str:
+    return (
+        f"another computer, or a copy of this one, runs as {machine}, too: have the copy leave, by `agent-mailbox"
+        " engine leave`, and join with another --machine"
+    )
 
 
 def _tell_strange(copy: Replica, known: frozenset[str], told: Callable[[str], None]) -> frozenset[str]:

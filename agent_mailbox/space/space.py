@@ -15,7 +15,7 @@ from ..errors import BadData, Refused
 from ..store.files import system
 from ..store.files.small_files import read_file, remove_file, replace_file
 from ..store.locks.lock import is_held
-from .copy import copy_state
+from .copy import copy_state, space_troubles
 from .copy.replica import Replica
 from .nats.nats_files import NatsFiles
 from .nats.nats_order import NatsOrder, open_order
@@ -105,12 +105,23 @@ def why_late(logs: Logs) -> str:
     if (space := space_of(logs)) is None:
         return ""
     age, serves = copy_state.copy_age(record_of(logs).path(PLACE)), is_serving(logs)
-    if serves and (age is None or age < LATE):
+    away = space_troubles.noted_trouble(record_of(logs).path(PLACE), space_troubles.AWAY) if serves else ""
+    if serves and not away and (age is None or age < LATE):
         return ""
     old = "of unknown age" if age is None else f"{age / 60:.0f} minutes old" if age > 90 else "a minute old or less"
     why = "engine is out of reach" if serves else "the replicator does not run"
     mend = "`agent-mailbox engine status` tells more" if serves else "`agent-mailbox engine serve --install` has it run"
+    if away:
+        return f"this machine's copy of space {space.space} is {old}: {away}"
     return f"this machine's copy of space {space.space} is {old}: {why}; {mend}"
+
+
+def standing_troubles(logs: Logs) -> list[str]:
+    """Return what this machine noticed of its space and is not mended, each as a sentence without a full stop."""
+    if space_of(logs) is None:
+        return []
+    found = space_troubles.standing_troubles(record_of(logs).path(PLACE), logs.messages)
+    return [*filter(None, [why_late(logs)]), *found]
 
 
 def open_replica(logs: Logs, space: Space, wait: float | None = None, *, relayed: bool = False) -> Replica:

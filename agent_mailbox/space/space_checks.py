@@ -14,7 +14,7 @@ from ..core.text import term
 from ..errors import MailboxError
 from . import joining_space, replicator, space_words
 from . import space as spaces
-from .copy import comparison
+from .copy import comparison, space_troubles
 from .nats.nats_order import NatsOrder
 from .order.order import JOINED
 from .postgres import database_checks
@@ -44,9 +44,13 @@ def space_problems(logs: Logs, system: str | None = None) -> Iterator[str]:
     if found.trouble or space is None:
         yield found.trouble
         return
-    copy = spaces.open_replica(logs, space)
+    copy, mine = spaces.open_replica(logs, space), spaces.record_of(logs).id.decode()
+    yield from space_troubles.standing_troubles(copy.directory, logs.messages)
     try:
-        yield from _of_engine(spaces.order_in(copy), space, system)
+        order = spaces.order_in(copy)
+        yield from _of_engine(order, space, system)
+        if order.take_name(mine) != mine:  # an engine that lost its records lost the names, too
+            yield replicator.name_warning(space.machine)
         with copy.machine_lock():
             copy.catch_up()
             if copy.look_closer(at_all=True):

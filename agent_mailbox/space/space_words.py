@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from .joining_space import SpaceStanding
 
 
-def describe_standing(found: SpaceStanding, command: Callable[[str], str]) -> str:
-    """Return a machine's place in its space; ``command`` completes the next one."""
+def describe_standing(found: SpaceStanding, command: Callable[[str], str], keyed: str = "") -> str:
+    """Return a machine's place in its space; ``command`` completes the next one. ``keyed``: see ``describe_trust``."""
     lines = [
         f"space      {found.space} as {found.machine}, {neutral(found.url)}",
         f"engine     {neutral(found.trouble) or 'answers'}",
@@ -24,17 +24,19 @@ def describe_standing(found: SpaceStanding, command: Callable[[str], str]) -> st
         f"records    {found.applied} of {found.records} are here",
         f"waiting    {found.waiting} lines of this machine, {found.queued} sends",
     ]
+    lines += [f"look       {neutral(one)}" for one in found.troubles]
     if found.unsent:
         lines.append(f"unsent     {found.unsent} messages, whose ids are other messages'")
-    lines += [
-        f"{one['machine']:<10} {one['behind']} records behind, as it said at {one['heard']}" for one in found.machines
-    ]
-    return "".join(f"{line}\n" for line in (*lines, *describe_trust(found, command)))
+    lines += [f"{one['machine']:<10} {_say_behind(one['behind'])} at {one['heard']}" for one in found.machines]
+    return "".join(f"{line}\n" for line in (*lines, *describe_trust(found, command, keyed)))
 
 
-def describe_trust(found: SpaceStanding, command: Callable[[str], str]) -> Iterator[str]:
-    """Yield the keys, and whose word counts here; ``command`` completes the next one."""
-    yield f"key        {found.fingerprint or 'none: nothing of this machine counts elsewhere'}"
+def describe_trust(found: SpaceStanding, command: Callable[[str], str], keyed: str = "") -> Iterator[str]:
+    """Yield the keys, and whose word counts here; ``command`` completes the next one.
+
+    ``keyed``: the command that gives a machine without a key one."""
+    none = f"none: mail flows, and no decision of this machine counts elsewhere; `{keyed}` mends it"
+    yield f"key        {found.fingerprint or none}"
     for one in found.trusted:
         yield f"{one['machine']:<10} speaks for {_list_speakers(one['speaks'])}; key {one['fingerprint']}"
     yield from (f"refused    {text}" for text in describe_wrong_seals(found))
@@ -63,6 +65,10 @@ def describe_unheard(found: SpaceStanding, command: Callable[[str], str]) -> Ite
         elif keys[one["machine"]] == one["fingerprint"]:
             more = command(f"engine join --speaks {neutral(str(one['machine']))}=WHO,…")
             yield f"{_count_lines(one)} by writers for whom it may not speak yet: {more}"
+
+
+def _say_behind(behind: object) -> str:
+    return "was there" if behind is None else f"said that it lacks {behind or 'no'} records"
 
 
 def _list_speakers(speaks: Any) -> str:

@@ -34,6 +34,7 @@ from ..trust.space_judge import Judged
 from . import copy_state, publishing, taken_records
 from .known_copy import KnownCopy
 from .send_queue import SendQueue
+from .space_troubles import RESTORED, note_trouble, restored_warning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -183,6 +184,8 @@ class Replica(KnownCopy):
         from . import lost_records
 
         count = lost_records.restore_lost(self)
+        if count:
+            note_trouble(self.directory, RESTORED, restored_warning(count))
         self.restored += count
         return count
 

@@ -111,7 +111,7 @@ class NatsOrder:
             return found
         code, said = (error.get("err_code"), error.get("description")) if isinstance(error, dict) else (0, error)
         if code == _NO_STREAM:
-            raise NoSpace(f"engine has no such space: {self.space}", "`engine join` makes it")
+            raise NoSpace(f"engine has no such space: {self.space}")
         if code in _WRONG_SEQUENCE:
             raise Moved(f"log has moved: {said}", "look again")
         if code in _FULL:
@@ -338,11 +338,11 @@ class NatsOrder:
         self.connection.publish_unanswered([Publication(f"{NEWS}{self.space}.{self.machine}", word)])
 
     def latest_words(self) -> dict[str, bytes]:
-        """Return the last word of each other machine that came while this one waited, once."""
+        """Return the last word of each machine that came while this one waited, once."""
         self.connection.listen_on(f"{NEWS}{self.space}.*")
         found = {subject.rpartition(".")[2]: word for subject, word in self.connection.news.items()}
         self.connection.news.clear()
-        return {machine: word for machine, word in found.items() if is_machine(machine) and machine != self.machine}
+        return {machine: word for machine, word in found.items() if is_machine(machine)}
 
     def close(self) -> None:
         """Close the connection."""

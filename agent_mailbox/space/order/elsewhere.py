@@ -24,24 +24,34 @@ EVERY = 60.0
 """Seconds between two words of a machine."""
 SESSIONS, MACHINES = 1000, 64
 """The most that are told of, and kept."""
+PROCESS = system.urandom(8).hex()
+"""Tells this process's words from those of a copy of this machine."""
 SINCE = 86_400_000
 """Milliseconds for which a session's last act is told."""
 
 
 class Elsewhere(Record):
     """A machine's word. ``heard``: when it came (ms, our clock); ``applied``: up to where its copy is; ``seen``: when
-    its sessions last acted (ms)."""
+    its sessions last acted (ms). ``behind``: how many records it lacked then; None: an earlier version said it."""
 
     machine: str
     heard: int
     applied: int
     seen: Mapping[str, int]
+    behind: int | None = None
 
 
-def own_word(logs: Logs, applied: int, now: int) -> bytes:
-    """Return this machine's word for the others."""
+def own_word(logs: Logs, applied: int, end: int, now: int) -> bytes:
+    """Return this machine's word for the others; ``end`` is the order's."""
     seen = sorted(((at, who) for who, at in logs.last_seen().items() if now - at < SINCE), reverse=True)
-    return codec.dumps({"applied": applied, "seen": {who: at for at, who in seen[:SESSIONS]}}).encode()
+    word = {"applied": applied, "behind": max(end - applied, 0), "by": PROCESS}
+    return codec.dumps({**word, "seen": {who: at for at, who in seen[:SESSIONS]}}).encode()
+
+
+def is_of_another_process(word: bytes) -> bool:
+    """Return whether a word in this machine's own name is another process's."""
+    said = codec.parse(word) if word else None
+    return isinstance(said, dict) and said.get("by", PROCESS) != PROCESS
 
 
 def load_peers(directory: str) -> list[Elsewhere]:
@@ -55,14 +65,14 @@ def load_peers(directory: str) -> list[Elsewhere]:
 
 def keep_words(directory: str, words: Mapping[str, bytes], now: int) -> None:
     """Keep the words that came, each in place of the machine's earlier one; one of another form counts for nothing."""
-    known = {one.machine: (one.heard, one.applied, one.seen) for one in load_peers(directory)}
+    known = {one.machine: (one.heard, one.applied, one.seen, one.behind) for one in load_peers(directory)}
     for machine, word in words.items():
         if (found := _parse_word(word, now)) is not None and (machine in known or len(known) < MACHINES):
             known[machine] = (now, *found)
     small_files.save_derived(system.join(directory, FILE), codec.dumps(known).encode())
 
 
-def _parse_word(word: bytes, now: int) -> tuple[int, dict[str, int]] | None:
+def _parse_word(word: bytes, now: int) -> tuple[int, dict[str, int], int | None] | None:
     said = codec.parse(word)
     if not isinstance(said, dict) or not isinstance(said.get("seen"), dict) or not isinstance(said.get("applied"), int):
         return None
@@ -73,4 +83,5 @@ def _parse_word(word: bytes, now: int) -> tuple[int, dict[str, int]] | None:
                 seen[check_id(who)] = min(max(at, 0), now)  # its clock may be ahead of ours
         except MailboxError:
             continue
-    return said["applied"], seen
+    behind = said.get("behind")
+    return said["applied"], seen, behind if type(behind) is int and behind >= 0 else None

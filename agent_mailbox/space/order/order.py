@@ -77,6 +77,10 @@ class NoSpace(Unavailable):
 
     code = "no_space"
 
+    def __init__(self, what: str, hint: str = "", *, code: str = "") -> None:
+        made = "`agent-mailbox engine join` makes it again, and the machines bring back what they have"
+        super().__init__(what, hint or made, code=code or self.code)
+
 
 class Taken(Refused):
     """A record with that id is in the order, at ``position``. Nothing was appended."""
@@ -154,7 +158,7 @@ class SpaceOrder(TotalOrder, Protocol):
         """Tell the other machines something of this one; only the last word of each counts, and it may be lost."""
 
     def latest_words(self) -> dict[str, bytes]:
-        """Return the last word of each other machine that came since the question before, once."""
+        """Return the last word of each machine, this one too, that came since the question before, once."""
 
     def close(self) -> None:
         """Close the connection; the next call opens one."""

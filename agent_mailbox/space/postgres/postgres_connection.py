@@ -158,7 +158,7 @@ class PostgresConnection:
         """Return the error in our words; the server's own may be translated."""
         state, said = getattr(error, "sqlstate", None) or "", " ".join(str(error).split())[:300]
         if state in ("3F000", "42P01", "42883"):
-            return NoSpace("engine has no such space", "`engine join` makes it")
+            return NoSpace("engine has no such space")
         if state == "42501" or (not state and any(word in said for word in _CREDENTIAL)):
             return Refused(f"engine refuses the credential: {said}", "`--credential FILE` of `engine join` names one")
         if not state and "database" in said and "exist" in said:

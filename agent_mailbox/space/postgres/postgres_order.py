@@ -148,14 +148,14 @@ class PostgresOrder:
         self.query_rows("SELECT SPACE.tell(%s, %s)", self.machine, word)
 
     def latest_words(self) -> dict[str, bytes]:
-        """Return the last word of each other machine that came since the question before, once."""
+        """Return the last word of each machine that came since the question before, once."""
         since, self._since = self._since, self.query_rows("SELECT clock_timestamp()")[0][0]
         if since is None:
             return {}
         rows = self.query_rows(
             "SELECT name, word FROM SPACE.machine WHERE told > %s AND told <= %s", since, self._since
         )
-        return {name: bytes(word) for name, word in rows if is_machine(name) and name != self.machine}
+        return {name: bytes(word) for name, word in rows if is_machine(name)}
 
     def close(self) -> None:
         """Close the connection."""

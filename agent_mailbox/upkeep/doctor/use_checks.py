@@ -184,5 +184,8 @@ def _check_replicator(mailbox: Mailbox) -> Iterator[Problem]:
         yield Problem(mailbox.directory, None, f"{what}; run `{command}`")
     elif (told := _stopped_holder(serving)) is not None:
         yield told.replace(what=f"its replicator is stuck: {neutral(told.what)}")
-    elif why := spaces.why_late(logs):
-        yield Problem(mailbox.directory, None, why)
+    yield from (
+        Problem(mailbox.directory, None, neutral(told))
+        for told in spaces.standing_troubles(logs)
+        if "replicator does not run" not in told
+    )

@@ -1,0 +1,82 @@
+"""The troubles of a space that a process of this machine noticed, kept until they are mended.
+
+Belongs here: those words in the user's own record, and how long they hold. They decide nothing. A replicator or a
+command notes them (``replicator``, ``replica``), and ``doctor``, `engine status` and the console tell them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...core import codec, instant
+from ...core.records import Message
+from ...store.files import system
+from ...store.files.lines import lines_of
+from ...store.files.small_files import noted_age, read_file, remove_file, set_time, write_if_possible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ...store.log.log import Log
+
+AWAY, RESTORED, NAME, TWIN = "away", "restored", "name", "twin"
+HOLDS = {RESTORED: 7 * 86_400_000, TWIN: 300_000}
+"""For how many ms a word holds without being said again; the others hold until they are taken back."""
+SLOW = 300_000
+"""Milliseconds by which a clock is behind mail that is there, and is told so."""
+TAIL = 64 << 10
+"""Bytes at a log's end in which the newest mail is looked for."""
+
+
+def note_trouble(directory: str, kind: str, text: str) -> None:
+    """Note a trouble in a machine's record of its space; an empty text takes the word back."""
+    path = _path_of(directory, kind)
+    if not text:
+        remove_file(path)
+    elif write_if_possible(path, text.encode()):
+        set_time(path, system.time_ns())
+
+
+def noted_trouble(directory: str, kind: str) -> str:
+    """Return what was noted of a kind and still holds; empty if nothing does."""
+    age = noted_age(_path_of(directory, kind), system.time_ns() // 1_000_000)
+    if age is None or age > HOLDS.get(kind, age):
+        return ""
+    return (read_file(_path_of(directory, kind)) or b"").decode("utf-8", "replace")
+
+
+def restored_warning(count: int) -> str:
+    """Return what the person is told later of an engine from whose order something was missing."""
+    when = instant.text(system.time_ns() // 1_000_000)
+    return (
+        f"engine had lost records at {when}, and {count} bundles of this machine's files brought them back:"
+        " look at its servers, by `agent-mailbox engine doctor`"
+    )
+
+
+def standing_troubles(directory: str, messages: Log) -> Iterator[str]:
+    """Yield the troubles that hold, but for an engine that is out of reach: ``space.why_late`` tells of that."""
+    yield from filter(None, (noted_trouble(directory, kind) for kind in (RESTORED, NAME, TWIN)))
+    yield from _slow_clock(messages)
+
+
+def _slow_clock(messages: Log) -> Iterator[str]:
+    """Yield whether this machine's clock is behind mail that is here."""
+    fd = messages.open()
+    if fd is None:
+        return
+    try:
+        found = (codec.message(line) for _, line in lines_of(fd, max(system.fstat(fd).st_size - TAIL, 0)))
+        newest = max((one.timestamp for one in found if isinstance(one, Message)), default=0)
+    finally:
+        system.close(fd)
+    late = newest - system.time_ns() // 1_000_000
+    if late > SLOW:
+        yield (
+            f"this machine's clock is {late // 60_000} minutes behind mail that is here, or the sender's is ahead:"
+            " mail of the slow one may expire before it is read; set the clocks, and look at `date` on both"
+        )
+
+
+def _path_of(directory: str, kind: str) -> str:
+    return system.join(directory, f"trouble.{kind}")

@@ -1,0 +1,126 @@
+"""What goes wrong with a space is told by `doctor`, `engine status` and the console, with the command that mends it."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_mailbox.core import compose
+from agent_mailbox.core.compose import Draft
+from agent_mailbox.space import space_words
+from agent_mailbox.space.copy.space_troubles import RESTORED, note_trouble, noted_trouble
+from agent_mailbox.space.joining_space import SpaceStanding
+from agent_mailbox.space.nats.nats_order import open_order
+from agent_mailbox.space.order.order import MESSAGES
+from tests.helpers import until
+
+from .test_commands import MACHINES, Pair
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from agent_mailbox.space.nats.nats_order import NatsOrder
+    from tests.helpers import Program
+
+
+@pytest.fixture
+def pair(program: Program, server: str, credential: str) -> Pair:
+    """Two machines of a space."""
+    found = Pair(program, server, credential)
+    for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
+        found.join(machine)
+        found.ok(machine, "roster", "register", "--session-id", who)
+    return found
+
+
+@contextmanager
+def way_of(pair: Pair, machine: str) -> Iterator[NatsOrder]:
+    """A way to the space in a machine's name."""
+    order = open_order(pair.url, pair.space, machine, pair.credential)
+    try:
+        yield order
+    finally:
+        order.close()
+
+
+def is_told(pair: Pair, machine: str, text: str) -> bool:
+    """Do `engine status` and `doctor` tell it? The console shows what `engine status` has."""
+    place = pair.program.scratch / machine
+    status = pair.program.run("engine", "status", "--json", "--dir", place).json
+    if not any(text in one for one in status["troubles"]):
+        return False
+    assert text in pair.program.run("doctor", "--dir", place).stdout
+    assert text in pair.program.run("engine", "status", "--dir", place).stdout
+    return True
+
+
+def test_a_stream_that_is_gone_and_what_came_back_is_told(pair: Pair) -> None:
+    """Mail waits. `engine join` makes the stream again; mail and names come back, and that is told later, too."""
+    pair.send("north", "--from", "ann", "--to", "ben", "--body", "one")
+    with pair.serving("south"):
+        until(lambda: len(pair.lines("south")) == 1)
+        pair.remove_stream()
+        until(lambda: is_told(pair, "south", "engine has no such space"))
+        assert is_told(pair, "south", "`agent-mailbox engine join")
+        assert pair.ok("south", "send", "--from", "ben", "--to", "ann", "--body", "two")["queued"]
+        pair.ok("north", "engine", "join")
+        until(lambda: "no such space" not in str(pair.ok("south", "engine", "status")["troubles"]))
+        with way_of(pair, "reader") as order:
+            until(lambda: sorted(order.joined_machines()) == ["north", "south"])
+    assert is_told(pair, "north", "engine had lost records at")
+
+
+def test_a_name_that_another_mailbox_took_is_told(pair: Pair) -> None:
+    """The stream was lost, and another mailbox was first to join as south: the south says so as it comes."""
+    pair.remove_stream()
+    with way_of(pair, "south") as order:
+        order.make_unless_there()
+        order.take_name("another mailbox")
+    with pair.serving("south"):
+        until(lambda: is_told(pair, "south", "name south is another mailbox's in this space"))
+
+
+def test_a_copy_of_a_machine_is_told(pair: Pair) -> None:
+    """Another computer runs as south, too, as a cloned one does: its signs of life are another process's."""
+    with pair.serving("south"), way_of(pair, "south") as clone:
+
+        def is_noticed() -> bool:
+            clone.tell_machines(json.dumps({"applied": 1, "seen": {}, "by": "a clone"}).encode())
+            return is_told(pair, "south", "another computer, or a copy of this one, runs as south, too")
+
+        until(is_noticed)
+
+
+def test_a_clock_that_is_behind_mail_is_told(pair: Pair) -> None:
+    """Mail came from a machine whose clock is an hour ahead of this one."""
+    draft = Draft(sender="cat", to=("ben",), content="from the future", id="x")
+    line = compose.stored_line(compose.message(draft, ("ben",), "x", int(time.time() * 1000) + 3_660_000))
+    with way_of(pair, "west") as order:
+        order.append_lines(MESSAGES, [line.rstrip(b"\n")], ids=["x"])
+    pair.ok("south", "engine", "join")
+    assert is_told(pair, "south", "clock is 60 minutes behind mail that is here")
+
+
+def test_what_was_restored_is_told_for_a_week(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then it is old news; what holds until it is mended has no end."""
+    from agent_mailbox.store.files import system
+
+    for kind in (RESTORED, "name"):
+        note_trouble(str(tmp_path), kind, "said")
+    now = system.time_ns()
+    monkeypatch.setattr(system, "time_ns", lambda: now + 8 * 86_400_000_000_000)
+    assert [noted_trouble(str(tmp_path), kind) for kind in (RESTORED, "name")] == ["", "said"]
+    note_trouble(str(tmp_path), "name", "")
+    assert noted_trouble(str(tmp_path), "name") == ""
+
+
+def test_a_machine_without_a_key_is_told_what_that_means() -> None:
+    """Its mail flows; only what is decided there counts nowhere else."""
+    found = SpaceStanding("team", "north", "nats://x", True, 1, 1, 0, 0, 0, "", (), "", (), (), {}, ())
+    (said,) = space_words.describe_trust(found, str, "agent-mailbox engine join")
+    assert "mail flows, and no decision of this machine counts elsewhere; `agent-mailbox engine join` mends it" in said
