@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..cli import suggested
 from ..cli.group import cli
 from ..cli.options import App, CommandWithOptions, pass_app
 from ..core.text import neutral
@@ -17,6 +18,8 @@ from ..errors import Malformed, Refused
 from ..upkeep import extras
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..console.console_server import Server
     from ..console.phone import Way
 
@@ -52,7 +55,8 @@ NEEDED = ("starlette", "uvicorn", "jinja2", "markdown_it", "nh3")
 @click.option("--open", "opens", is_flag=True, help="Open the console in your browser instead of printing the link.")
 @pass_app
 def console(app: App, port: int, host: str, origin: str | None, phone: bool, opens: bool) -> None:
-    """Serve a local web page of all agents and mail. There you write and decide. Only you may run it.
+    """Serve a local web page of all agents and mail, in all your mailboxes. There you write and decide. Only you may
+    run it.
 
     The printed link works once, within five minutes; press Enter for another. Ctrl+C stops the console and disturbs no
     agent.
@@ -80,7 +84,13 @@ def console(app: App, port: int, host: str, origin: str | None, phone: bool, ope
     served = _served_origin(origin if way is None else way.origin)
     console_server.end_in_order()
     console_server.log_to_stderr()
-    server = console_server.Server(directory, host, port, served, app.complete_hint)
+
+    def hint_for(mailbox: str) -> Callable[[str], str]:
+        if mailbox == directory:
+            return app.complete_hint
+        return lambda text: suggested.complete_commands(text, {suggested.DIR: mailbox})
+
+    server = console_server.Server(directory, host, port, served, hint_for)
     if not server.console.hosts.is_loopback:
         app.give_warning(
             f"{host} is open to the network: anyone who reads its traffic can read the mail and take over the session"

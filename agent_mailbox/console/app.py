@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import time
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs
+from typing import TYPE_CHECKING, Any, Protocol
 
 import jinja2
 from starlette.applications import Starlette
@@ -38,11 +36,14 @@ from ..errors import MailboxError
 from ..mailbox.mailbox import Mailbox
 from ..mailbox.open_mailbox import random_id
 from ..space import space as spaces
+from ..store.files import system
 from . import actions, beside, channel_page, details, presenters, sessions_page, views
+from .all_mailboxes import name_mailbox
 from .desk import Desk
+from .entrance import Entrance, local_path, read_form
 from .error_pages import describe_error
 from .gate import Gate
-from .guard import ENTRANCE, STATIC, AllowedHosts, Guard, TooMuch
+from .guard import STATIC, AllowedHosts, Guard, TooMuch
 from .live import Event, LiveHub, OpenPage, Watcher
 from .notifier import Notifier
 from .page_updates import PageUpdater
@@ -59,8 +60,6 @@ if TYPE_CHECKING:
     from .survey import Survey
 
 HERE = Path(__file__).parent
-MAX_FIELDS = 512
-"""Fields of a form: a page of boxes that are chosen, and the others."""
 SEEKING = ("/search", "/decided", "/timeline")
 """The pages that look through much."""
 SETTLED = (200, 400, 404, 409)
@@ -78,14 +77,24 @@ class Static(StaticFiles):
         return response
 
 
-class ConsoleApp:
-    """The parts of one console process: the mailbox, the sessions, the live streams. ``hint`` gives the commands in a
-    text the options that they need."""
+class Neighbours(Protocol):
+    """The consoles of all mailboxes, as one of them asks: see ``consoles``."""
 
-    def __init__(self, directory: str, hosts: AllowedHosts, hint: Callable[[str], str]) -> None:
+    def describe_others(self, here: str) -> dict[str, Any]: ...
+
+    async def find_way(self, key: str, page: str) -> str | None: ...
+
+
+class ConsoleApp:
+    """The parts of one mailbox's console: the mailbox, the sessions, the live streams. ``hint`` gives the commands in a
+    text the options that they need. ``neighbours``: those of all mailboxes. ``place``: this one's real path."""
+
+    def __init__(self, directory: str, hosts: AllowedHosts, hint: Callable[[str], str], neighbours: Neighbours) -> None:
         self._directory = directory
         self.hint = hint
+        self._neighbours = neighbours
         self.desk = Desk(directory)
+        self.place = system.real_directory(self.desk.directory)
         self.hub = LiveHub()
         self.gate = Gate(time.monotonic, self.hub.dismiss_owner)
         self.hosts = hosts
@@ -94,12 +103,27 @@ class ConsoleApp:
         self.notifier = Notifier(directory, f"{hosts.origin_of('')}/" if hosts.is_secure else "")
         self.watcher = Watcher(Mailbox(directory).logs, self._note_change)
         self.reader = PageUpdater(directory, self._make_templates())
+        self.entrance = Entrance(self.gate, hosts, self.reader.templates, neighbours.find_way)
         self.app = self._make_application()
 
     def _note_change(self, events: list[Event]) -> None:
         self.hub.tell_pages(events)
         self.surveyor.request_count()
         self.notifier.note_change()
+
+    def start_serving(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start what runs beside the pages."""
+        self.hub.set_loop(loop)
+        self.surveyor.start_counting()
+        self.watcher.start_watching()
+        self.notifier.start_notifying()
+
+    def stop_serving(self) -> None:
+        """End it."""
+        self.notifier.stop_notifying()
+        self.hub.close_streams()
+        self.watcher.stop_watching()
+        self.surveyor.stop_counting()
 
     def prepare_index(self, done: Callable[[bool], None]) -> None:
         """Build the index beside the pages, which reload behind it."""
@@ -122,7 +146,7 @@ class ConsoleApp:
         env.trim_blocks = env.lstrip_blocks = True
         env.globals.update(link=presenters.page_link, static=_static_addresses(), offset=presenters.utc_offset)
         env.globals.update(
-            mailbox=_name_mailbox(self.desk.directory), icons=("/icon.svg", "/icon.svg?waits=1"), later=None
+            mailbox=name_mailbox(self.desk.directory), icons=("/icon.svg", "/icon.svg?waits=1"), later=None
         )
         env.filters.update(visible=visible, hint=self.hint)
         return env
@@ -130,23 +154,15 @@ class ConsoleApp:
     def _make_application(self) -> Starlette:
         @asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[None]:
-            self.hub.set_loop(asyncio.get_running_loop())
-            self.surveyor.start_counting()
-            self.watcher.start_watching()
-            self.notifier.start_notifying()
+            self.start_serving(asyncio.get_running_loop())
             yield
-            self.notifier.stop_notifying()
-            self.hub.close_streams()
-            self.watcher.stop_watching()
-            self.surveyor.stop_counting()
+            self.stop_serving()
 
         routes = [
             *(Route(path, partial(self._answer_page, path)) for path in views.PAGES),
             *(Route(path, partial(self._lead_on, to)) for path, to in views.MOVED.items()),
             *(Route(path, partial(self._answer_action, path), methods=["POST"]) for path in actions.ACTS),
-            Route(ENTRANCE, self._enter_session, methods=["POST"]),
-            Route("/leave", self._leave_session, methods=["POST"]),
-            Route("/leave-others", self._leave_others, methods=["POST"]),
+            *self.entrance.routes(),
             Route("/receipts", self._answer_receipts),
             Route("/icon.svg", self._answer_icon),
             Route(beside.PATH, self._answer_attachment),
@@ -156,7 +172,7 @@ class ConsoleApp:
             Route("/events", self._answer_events),
             Mount(f"{STATIC}{_static_version()}", Static(directory=HERE / "static")),
         ]
-        guard = Middleware(Guard, gate=self.gate, hosts=self.hosts, sign_in=self._sign_in)
+        guard = Middleware(Guard, gate=self.gate, hosts=self.hosts, sign_in=self.entrance.sign_in)
         return Starlette(
             routes=routes,
             middleware=[guard],
@@ -192,7 +208,7 @@ class ConsoleApp:
             shown = params.get("open") or context.get("chosen")
             if shown:
                 context["details"] = self._view_details(now, survey, shown)
-            context |= details.rail_content(now, survey, params)
+            context |= details.rail_content(now, survey, params) | self._neighbours.describe_others(self.place)
             context["broken"] = neutral(now.mailbox.logs.broken() or "")
             context["late"] = spaces.standing_troubles(now.mailbox.logs) if now.mailbox.logs.is_shared else []
             context["covered"] = now.queries.covered() if self.desk.prepares else None
@@ -244,6 +260,7 @@ class ConsoleApp:
         def render_part() -> str:
             with self.desk.lock_for_reading() as now:
                 content = view(now, self.surveyor.current_survey(), params)
+            content |= self._neighbours.describe_others(self.place)
             return self.reader.templates.get_template(template).render(**content, path=path, params=params)
 
         return HTMLResponse(await run_in_threadpool(render_part))
@@ -289,7 +306,7 @@ class ConsoleApp:
     # -- acting -------------------------------------------------------------------------------------------------------
 
     async def _answer_action(self, path: str, request: Request) -> Response:
-        fields = await _form_fields(request)
+        fields = await read_form(request)
 
         def run_action() -> str:
             with self.desk.lock_for_acting() as now:
@@ -313,52 +330,11 @@ class ConsoleApp:
             return JSONResponse({"kind": kind, "said": said, "message_id": fields.get("message_id")}, status)
         session.said.append((kind, said))
         session.written = fields if kind == "problem" else {}
-        return RedirectResponse(_local_path(fields.get("next", "")), 303)
-
-    async def _enter_session(self, request: Request) -> Response:
-        fields = await _form_fields(request)
-        token, browser = fields.get("token", "").strip(), request.headers.get("user-agent", "")
-        cookie = self.gate.exchange_token(token.rpartition("token=")[2], browser)  # people paste the whole link, too
-        if cookie is None:
-            return self._sign_in(request, "The link was used already or has expired.", fields.get("next", ""))
-        response = RedirectResponse(_local_path(fields.get("next", "")), 303)
-        secure = self.hosts.is_secure
-        response.set_cookie(self.hosts.cookie, cookie, httponly=True, samesite="strict", path="/", secure=secure)
-        return response
-
-    async def _leave_session(self, request: Request) -> Response:
-        name, secure = self.hosts.cookie, self.hosts.is_secure
-        self.gate.leave_session(request.cookies.get(name))
-        response = RedirectResponse("/", 303)
-        response.delete_cookie(name, httponly=True, samesite="strict", path="/", secure=secure)
-        return response
-
-    async def _leave_others(self, request: Request) -> Response:
-        session: Session = request.state.session
-        count = self.gate.leave_others(session)
-        session.said.append(("done", f"Signed out {count} other {'browser' if count == 1 else 'browsers'}."))
-        return RedirectResponse("/sessions", 303)
-
-    def _sign_in(self, request: Request, problem: str = "", target: str = "") -> Response:
-        """Answer with the sign-in page, which leads on to where the person wanted to go.
-
-        A browser sends no strict cookie where it follows another site's link. So the page then goes to itself once."""
-        if request.method == "GET":
-            target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        comes_from_elsewhere = request.headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
-        text = self.reader.templates.get_template("sign_in.html").render(
-            problem=problem, next=_local_path(target), again=comes_from_elsewhere and request.method == "GET"
-        )
-        return HTMLResponse(text, 401 if problem or request.method == "GET" else 200)
+        return RedirectResponse(local_path(fields.get("next", "")), 303)
 
     def _answer_failure(self, _: Request, error: Exception) -> Response:
         problem, status = describe_error(error, self.hint)
         return PlainTextResponse(f"{problem['what']}. {problem['hint']}\n", status)
-
-
-def _name_mailbox(directory: str) -> str:
-    """Return the name of a mailbox's project, by which its pages are told from another's."""
-    return presenters.one_line(os.path.basename(os.path.dirname(directory)) or directory)
 
 
 def _static_version() -> str:
@@ -370,22 +346,6 @@ def _static_version() -> str:
 def _static_addresses() -> Mapping[str, str]:
     """Return the static files' addresses by name."""
     return {path.name: f"{STATIC}{_static_version()}/{path.name}" for path in (HERE / "static").iterdir()}
-
-
-async def _form_fields(request: Request) -> dict[str, str]:
-    """Return the fields of a URL-encoded form; of a repeated field the last."""
-    body = await request.body()
-    try:
-        pairs = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict")
-    except ValueError:
-        return {}
-    return {key: values[-1] for key, values in pairs.items()}
-
-
-def _local_path(path: str) -> str:
-    """Return the path to continue at if it is ours, else the first page."""
-    safe = path.startswith("/") and not path.startswith("//") and path.isprintable() and "\\" not in path
-    return path if safe else "/"
 
 
 def _too_much(*_: object) -> Response:

@@ -25,18 +25,17 @@ from ..core.text import visible_text
 from ..errors import MailboxError, Refused, StorageFailed
 from ..mailbox.mailbox import Mailbox
 from ..store.files.small_files import make_file, read_file, replace_file
-from .app import ConsoleApp
 from .connections import TimelyConnection
+from .consoles import Consoles
 from .gate import LINK_SECONDS
-from .guard import AllowedHosts
+from .guard import LOOPBACK, AllowedHosts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .live import LiveHub
+    from .consoles import Hint
 
 MAX_CONNECTIONS = 256
-LOOPBACK = "127.0.0.1"
 _OWN_HOST = re.compile(rb"[a-z0-9-]{1,40}-[0-9a-f]{10}\.localhost")
 _OPENER = (
     '<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>agent-mailbox</title>'
@@ -79,31 +78,33 @@ def log_to_stderr() -> None:
 class _Ending(uvicorn.Server):
     """Closes the streams of open pages before it waits for connections, which they would keep open."""
 
-    def __init__(self, config: uvicorn.Config, hub: LiveHub) -> None:
+    def __init__(self, config: uvicorn.Config, consoles: Consoles) -> None:
         super().__init__(config)
-        self._hub = hub
+        self._consoles = consoles
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._hub.close_streams()
+        self._consoles.close_streams()
         await super().shutdown(sockets)
 
 
 class Server:
-    """A listening console."""
+    """A listening console. ``hint_for``: what completes the commands in texts about a mailbox."""
 
-    def __init__(self, directory: str, host: str, port: int, origin: str, hint: Callable[[str], str]) -> None:
+    def __init__(self, directory: str, host: str, port: int, origin: str, hint_for: Callable[[str], Hint]) -> None:
         self._socket = listening_socket(host, port)
         self.port: int = self._socket.getsockname()[1]
         own = "" if origin or host != LOOPBACK else own_host(directory)
-        self.console = ConsoleApp(directory, AllowedHosts(host, self.port, origin, own), hint)
+        hosts = AllowedHosts(host, self.port, origin, own)
+        self._consoles = Consoles(directory, hosts, hint_for, own, own_host)
+        self.console = self._consoles.first
         self.fallback = f"http://{_host_in_url(host)}:{self.port}/"
         self.url = f"{origin}/" if origin else f"http://{own}:{self.port}/" if own else self.fallback
         config = uvicorn.Config(
-            self.console.app, log_config=None, access_log=False, server_header=False, date_header=False, ws="none",
+            self._consoles, log_config=None, access_log=False, server_header=False, date_header=False, ws="none",
             lifespan="on", proxy_headers=False, limit_concurrency=MAX_CONNECTIONS, timeout_graceful_shutdown=1,
             http=TimelyConnection, loop="asyncio",
         )  # fmt: skip
-        self._server = _Ending(config, self.console.hub)
+        self._server = _Ending(config, self._consoles)
 
     def new_link(self) -> str:
         """Return a new launch link, valid once within ``LINK_SECONDS``. Its token is in the fragment, which no browser

@@ -6,7 +6,6 @@ its folds, so one thread at a time uses each. Acting has its own, so that a slow
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import Counter
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from ..core.records import USER
 from ..errors import MailboxError
 from ..mailbox.channels import Channels
 from ..mailbox.mailbox import Mailbox
+from ..store.files import system
 from ..store.projection.lookup import ask_index
 from . import presenters
 from .tallies import Tallies
@@ -61,6 +61,12 @@ class Looking:
     def roster(self) -> Roster:
         """Return the present roster."""
         return self.mailbox.logs.read_roster()
+
+    def is_cold(self) -> bool:
+        """Return whether the first question will take noticeably long: much mail, and no index yet."""
+        logs, archive = self.mailbox.logs, self.mailbox.archive
+        files = [logs.messages.path, *(archive.log(month).path for month in archive.months())]
+        return sum(map(system.size, files)) > MUCH and not ask_index(logs, archive, lambda _: True, at_once=True)
 
     def gone_agents(self) -> set[str]:
         """Return the agents whose client's process is gone."""
@@ -119,10 +125,8 @@ class Desk:
             yield self._acting
 
     def is_cold(self) -> bool:
-        """Return whether warming will take noticeably long: much mail, and no index yet."""
-        logs, archive = self._looking.mailbox.logs, self._looking.mailbox.archive
-        files = [logs.messages.path, *(archive.log(month).path for month in archive.months())]
-        return sum(map(os.path.getsize, files)) > MUCH and not ask_index(logs, archive, lambda _: True, at_once=True)
+        """Return whether warming will take noticeably long."""
+        return self._looking.is_cold()
 
     @property
     def prepares(self) -> bool:

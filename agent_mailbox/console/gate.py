@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 LINK_SECONDS = 300.0
 """Seconds that a launch link is valid: enough to change windows, too short to matter in a scrollback."""
+MAX_WAYS = 8
+"""Tokens of ways from another mailbox's page at once; a further one voids the oldest."""
 MAX_SESSIONS = 16
 """Browser sessions at once; a further one ends the oldest."""
 MAX_AGE, MAX_REST = 7 * 86_400.0, 86_400.0
@@ -58,6 +60,7 @@ class Gate:
         self._clock = clock
         self._ended = ended
         self._links: dict[bytes, float] = {}
+        self._ways: OrderedDict[bytes, float] = OrderedDict()
         self._sessions: OrderedDict[bytes, Session] = OrderedDict()
 
     def new_link_token(self) -> str:
@@ -66,16 +69,28 @@ class Gate:
         self._links = {_digest_of(token): self._clock() + LINK_SECONDS}
         return token
 
+    def new_way_token(self) -> str:
+        """Return a token for a browser that has signed in at another mailbox's page here; it voids no link."""
+        token = secrets.token_urlsafe(32)
+        self._ways[_digest_of(token)] = self._clock() + LINK_SECONDS
+        while len(self._ways) > MAX_WAYS:
+            self._ways.popitem(last=False)
+        return token
+
     def exchange_token(self, token: str, browser: str = "") -> str | None:
-        """Exchange a launch token, which becomes void, for a cookie's value; return None if it is invalid."""
-        until = self._links.pop(_digest_of(token), None)
-        if until is None or self._clock() >= until:
+        """Exchange a token, which becomes void, for a cookie's value; return None if it is invalid."""
+        if not self.take_token(token):
             return None
         cookie = secrets.token_urlsafe(32)
         self._sessions[_digest_of(cookie)] = Session(self._clock, browser)
         while len(self._sessions) > MAX_SESSIONS:
             self._end_session(self._sessions.popitem(last=False)[1])
         return cookie
+
+    def take_token(self, token: str) -> bool:
+        """Return whether the token is valid, which becomes void."""
+        until = self._links.pop(_digest_of(token), None) or self._ways.pop(_digest_of(token), None)
+        return until is not None and self._clock() < until
 
     def _end_session(self, session: Session) -> None:
         session.leave()

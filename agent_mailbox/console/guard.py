@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from .gate import Gate
 
+LOOPBACK = "127.0.0.1"
 MAX_BODY = 512 << 10
 """Bytes of a request's body: twice the longest message with each byte percent-encoded."""
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]+))(?::(\d+))?")

@@ -51,9 +51,9 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 class Event(Record):
     """One event, of a ``kind``. A ``message`` has it, ``reads`` the ``ids`` of messages with new receipts.
 
-    ``roster``, ``control`` and ``survey`` changed; so did what the person ``owed``, and the marks of what they have
-    ``seen``. ``said`` is what became of an act of ``owner``: its kind and its text are the ``ids``. By ``resync`` pages
-    reload."""
+    ``roster``, ``control``, ``survey`` and what waits ``elsewhere`` changed; so did what the person ``owed``, and the
+    marks of what they have ``seen``. ``said`` is what became of an act of ``owner``: its kind and its text are the
+    ``ids``. By ``resync`` pages reload."""
 
     kind: str
     message: Message | None = None

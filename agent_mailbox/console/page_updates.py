@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .live import Event
 
 STALE = {
-    "/": ("owed",),
+    "/": ("owed", "elsewhere"),
     "/decided": ("control",),
     "/tasks": ("control", "roster"),
     "/notes": ("mail", "roster"),
@@ -58,7 +58,7 @@ class PageUpdater:
         here = {key: value for key, value in params.items() if key not in ("page", "last", "open")}
 
         def write_updates(event: Event) -> Iterator[tuple[str, str]]:
-            if event.kind in ("resync", "roster", "survey", "control", "seen"):
+            if event.kind in ("resync", "roster", "survey", "control", "seen", "elsewhere"):
                 yield ("stale", "all" if event.kind == "resync" else "rail")
             if event.message is not None:
                 roster = self._mailbox.logs.read_roster()

@@ -1,0 +1,158 @@
+"""The consoles of all the person's mailboxes, in one process behind one port: each has a host name of its own.
+
+Belongs here: which console answers a request, opening another one, and the way from one to another. Only the console of
+the mailbox that the command was started for is open from the beginning.
+
+The name of a host tells the mailbox, so a page's addresses, its cookie and its permissions are that mailbox's alone. A
+browser takes every name below ``localhost`` for this machine. Behind a proxy, or at an address of the network, there is
+one name: then the others are named, and have no link.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import PlainTextResponse
+
+from ..errors import MailboxError
+from . import presenters
+from .all_mailboxes import AllMailboxes, count_decisions
+from .app import ConsoleApp
+from .guard import ENTRANCE, LOOPBACK, AllowedHosts
+from .live import Event
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from starlette.types import Receive, Scope, Send
+
+    from .all_mailboxes import OneMailbox
+
+    Hint = Callable[[str], str]
+
+PATH = "/mailbox"
+"""The address that leads on to another mailbox's page."""
+
+
+class Consoles:
+    """All of them. ``hosts`` are the first one's, and ``own`` its own host name; ``name_host`` gives another mailbox's.
+    Without such a name all have one. ``hint_for`` gives what completes the commands in texts about a mailbox."""
+
+    def __init__(
+        self,
+        directory: str,
+        hosts: AllowedHosts,
+        hint_for: Callable[[str], Hint],
+        own: str,
+        name_host: Callable[[str], str],
+    ) -> None:
+        self._hosts = hosts
+        self._hint_for = hint_for
+        self._name_host = name_host if own else None
+        self.first = ConsoleApp(directory, hosts, hint_for(directory), self)
+        self.mailboxes = AllMailboxes(self.first.place, self._tell_pages)
+        self._open: dict[str, ConsoleApp] = {self.first.place: self.first}
+        self._host_names = {self.first.place: own}
+        self._opening = asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer as the console that the Host header names; the first one answers to every other name."""
+        if scope["type"] == "lifespan":
+            self.mailboxes.start_looking()
+            try:
+                await self.first.app(scope, receive, send)
+            finally:
+                self.mailboxes.stop_looking()
+                for console in [*self._open.values()][1:]:
+                    console.stop_serving()
+            return
+        hosts = [value for name, value in scope["headers"] if name == b"host"] if scope["type"] == "http" else []
+        try:
+            console = await self._console_at(hosts[0].decode("latin-1")) if len(hosts) == 1 else self.first
+        except (MailboxError, OSError):
+            await PlainTextResponse("this mailbox cannot be opened now\n", 503)(scope, receive, send)
+            return
+        await console.app(scope, receive, send)
+
+    async def _console_at(self, header: str) -> ConsoleApp:
+        host = header.lower().rpartition(":")[0]
+        is_own = self._name_host is not None and host.endswith(".localhost") and not self._hosts.is_allowed(header)
+        named = await run_in_threadpool(self._mailbox_of, host) if is_own else None
+        return self.first if named is None else await self._opened(named)
+
+    def _mailbox_of(self, host: str) -> str | None:
+        """Return the mailbox whose host name it is; None if it is no mailbox's."""
+        listed = (one.directory for one in self.mailboxes.listed)
+        return next((directory for directory in listed if self._host_of(directory) == host), None)
+
+    def _host_of(self, directory: str) -> str:
+        if directory not in self._host_names:
+            assert self._name_host is not None
+            self._host_names[directory] = self._name_host(directory)
+        return self._host_names[directory]
+
+    async def _opened(self, directory: str) -> ConsoleApp:
+        if directory not in self._open:
+            async with self._opening:
+                if directory not in self._open:
+                    loop = asyncio.get_running_loop()
+                    self._open[directory] = await run_in_threadpool(self._make_console, directory, loop)
+        return self._open[directory]
+
+    def _make_console(self, directory: str, loop: asyncio.AbstractEventLoop) -> ConsoleApp:
+        hosts = AllowedHosts(LOOPBACK, self._hosts.port, own=self._host_of(directory))
+        console = ConsoleApp(directory, hosts, self._hint_for(directory), self)
+        if console.desk.is_cold():
+            console.prepare_index(lambda _: None)
+        else:
+            console.desk.warm_caches()
+        console.start_serving(loop)
+        return console
+
+    # -- what the pages show of the others ----------------------------------------------------------------------------
+
+    def describe_others(self, here: str) -> dict[str, Any]:
+        """Return what a page of one mailbox shows of all, and of what waits in the others; nothing if it is alone."""
+        listed = self.mailboxes.listed
+        others = [one for one in listed if one.directory != here]
+        return {
+            "mailboxes": [(one, self._link_to(one, here)) for one in listed] if others else [],
+            "elsewhere": [
+                (key, f"{one.name}: {words}", self._link_to(one, here, page))
+                for one in others
+                for key, words, page in one.calls
+            ],
+            "decisions_elsewhere": count_decisions(others),
+        }
+
+    def _link_to(self, one: OneMailbox, here: str, page: str = "/") -> str:
+        if one.directory == here:
+            return page
+        return presenters.page_link(PATH, to=one.key, next=page) if self._name_host else ""
+
+    async def find_way(self, key: str, page: str) -> str | None:
+        """Return the address at which another mailbox's console takes this browser in; None if there is none.
+
+        It has a token, as the link that the command prints. Only a signed-in browser asks for it."""
+        one = self.mailboxes.find(key)
+        if one is None or self._name_host is None:
+            return None
+        console = await self._opened(one.directory)
+        entrance = presenters.page_link(ENTRANCE, next=page)
+        return (
+            f"http://{self._host_of(one.directory)}:{self._hosts.port}{entrance}#token={console.gate.new_way_token()}"
+        )
+
+    # -- news ---------------------------------------------------------------------------------------------------------
+
+    def _tell_pages(self) -> None:
+        for console in [*self._open.values()]:
+            console.hub.tell_pages([Event("elsewhere")])
+
+    def close_streams(self) -> None:
+        """Close the streams of all open pages."""
+        for console in self._open.values():
+            console.hub.close_streams()

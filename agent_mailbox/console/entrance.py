@@ -1,0 +1,124 @@
+"""Signing in and out, and the way on to another mailbox's page.
+
+Belongs here: the answers about browser sessions; ``gate`` has the sessions and their secrets. A token is in an
+address's fragment alone, which no browser sends.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from .guard import ENTRANCE
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    import jinja2
+    from starlette.requests import Request
+
+    from .gate import Gate, Session
+    from .guard import AllowedHosts
+
+MAX_FIELDS = 512
+"""Fields of a form: a page of boxes that are chosen, and the others."""
+
+
+class Entrance:
+    """The answers of one mailbox's console. ``find_way`` takes another mailbox's key and the page to continue at. It
+    gives the address that takes this browser in there; None if there is no such mailbox."""
+
+    def __init__(
+        self,
+        gate: Gate,
+        hosts: AllowedHosts,
+        templates: jinja2.Environment,
+        find_way: Callable[[str, str], Awaitable[str | None]],
+    ) -> None:
+        self._gate = gate
+        self._hosts = hosts
+        self._templates = templates
+        self._find_way = find_way
+
+    def routes(self) -> list[Route]:
+        """Return what is answered here, by its path."""
+        return [
+            Route(ENTRANCE, self._enter_session, methods=["POST"]),
+            Route(ENTRANCE, self._show_entrance),
+            Route("/leave", self._leave_session, methods=["POST"]),
+            Route("/leave-others", self._leave_others, methods=["POST"]),
+            Route("/mailbox", self._lead_to_mailbox),
+        ]
+
+    async def _lead_to_mailbox(self, request: Request) -> Response:
+        """Lead on to another mailbox's page, which takes this browser in."""
+        page = local_path(request.query_params.get("next", ""))
+        way = await self._find_way(request.query_params.get("to", ""), page)
+        return PlainTextResponse("no such mailbox\n", 404) if way is None else RedirectResponse(way, 303)
+
+    async def _enter_session(self, request: Request) -> Response:
+        fields = await read_form(request)
+        # people paste the whole link, too
+        token, browser = fields.get("token", "").strip().rpartition("token=")[2], request.headers.get("user-agent", "")
+        if request.state.session is not None and self._gate.take_token(token):
+            return RedirectResponse(local_path(fields.get("next", "")), 303)  # a way back to where it has signed in
+        cookie = self._gate.exchange_token(token, browser)
+        if cookie is None:
+            return self.sign_in(request, "The link was used already or has expired.", fields.get("next", ""))
+        response = RedirectResponse(local_path(fields.get("next", "")), 303)
+        secure = self._hosts.is_secure
+        response.set_cookie(self._hosts.cookie, cookie, httponly=True, samesite="strict", path="/", secure=secure)
+        return response
+
+    async def _show_entrance(self, request: Request) -> Response:
+        """Answer with the page that takes a browser in, which comes from another mailbox's page with a token."""
+        target = local_path(request.query_params.get("next", ""))
+        if request.state.session is not None:
+            return RedirectResponse(target, 303)
+        return HTMLResponse(self._render_sign_in(target))
+
+    async def _leave_session(self, request: Request) -> Response:
+        name, secure = self._hosts.cookie, self._hosts.is_secure
+        self._gate.leave_session(request.cookies.get(name))
+        response = RedirectResponse("/", 303)
+        response.delete_cookie(name, httponly=True, samesite="strict", path="/", secure=secure)
+        return response
+
+    async def _leave_others(self, request: Request) -> Response:
+        session: Session = request.state.session
+        count = self._gate.leave_others(session)
+        session.said.append(("done", f"Signed out {count} other {'browser' if count == 1 else 'browsers'}."))
+        return RedirectResponse("/sessions", 303)
+
+    def sign_in(self, request: Request, problem: str = "", target: str = "") -> Response:
+        """Answer with the sign-in page, which leads on to where the person wanted to go.
+
+        A browser sends no strict cookie where it follows another site's link. So the page then goes to itself once."""
+        if request.method == "GET":
+            target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        comes_from_elsewhere = request.headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
+        again = comes_from_elsewhere and request.method == "GET"
+        text = self._render_sign_in(local_path(target), problem, again=again)
+        return HTMLResponse(text, 401 if problem or request.method == "GET" else 200)
+
+    def _render_sign_in(self, target: str, problem: str = "", *, again: bool = False) -> str:
+        return self._templates.get_template("sign_in.html").render(problem=problem, next=target, again=again)
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """Return the fields of a URL-encoded form; of a repeated field the last."""
+    body = await request.body()
+    try:
+        pairs = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict")
+    except ValueError:
+        return {}
+    return {key: values[-1] for key, values in pairs.items()}
+
+
+def local_path(path: str) -> str:
+    """Return the path to continue at if it is ours, else the first page."""
+    safe = path.startswith("/") and not path.startswith("//") and path.isprintable() and "\\" not in path
+    return path if safe else "/"
