@@ -59,7 +59,7 @@ def test_few_modules_are_in_no_room() -> None:
 
 
 MOST = {
-    "modules over 400 lines": 1,
+    "modules over 400 lines": 0,
     "classes called unlike their module": 0,
     "one-word function names, of 100": 29.6,
     "fragments in tests' docstrings": 0,

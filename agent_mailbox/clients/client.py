@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from ..core import codec
 from ..core.records import BadLine
-from ..known_clients import claude_code
-from ..known_clients.claude_code import CLAUDE_CODE
+from ..known_clients.every_client import USUAL
 from . import switched_off
 
 if TYPE_CHECKING:
@@ -30,12 +29,11 @@ _MOST = 1 << 16
 
 
 def client_number(environ: Mapping[str, str], kind: KnownClient | None = None) -> int | None:
-    """Return the client's process; None if it is unknown, or no person sits at a Claude Code. That one (``-p``) waits
-    at its start or end for hooks in the background (seen with 2.1.329). Our plugin in OpenCode starts no doorbell where
-    no person sits."""
-    kind = kind or CLAUDE_CODE
-    is_left_alone = kind is CLAUDE_CODE and not claude_code.is_attended(environ)
-    pid = "" if is_left_alone else environ.get(kind.process_variable, "")
+    """Return the client's process; None if it is unknown, or no person sits at it. Claude Code (``-p``) waits then at
+    its start or end for hooks in the background (seen with 2.1.329). Our plugin in OpenCode starts no doorbell where no
+    person sits."""
+    kind = kind or USUAL
+    pid = environ.get(kind.process_variable, "") if kind.is_attended(environ) else ""
     return int(pid) if pid.isascii() and pid.isdigit() and 0 < len(pid) < 10 and pid != "0" else None
 
 
@@ -46,9 +44,9 @@ class Client:
 
     def __init__(self, pid: int, environ: Mapping[str, str], idle: str | None = None, project: str = "") -> None:
         self._idle = idle
-        self.notice = CLAUDE_CODE.wake_tokens if idle is None else 0
+        self.notice = USUAL.wake_tokens if idle is None else 0
         """Tokens that the client adds to the line of a wake."""
-        home = environ.get(CLAUDE_CODE.home_variable) or os.path.join(environ.get("HOME") or "/", ".claude")
+        home = environ.get(USUAL.home_variable) or os.path.join(environ.get("HOME") or "/", USUAL.directory)
         self.pid = pid
         self._settings = switched_off.settings_of(home, project) if project else ()
         self._is_named = switched_off.names_us(self._settings)

@@ -15,11 +15,8 @@ from ..core.text import neutral, typed
 from ..errors import BadData, NoMailbox, StorageFailed
 from ..identity import hook_calls
 from ..identity.client_variables import SERVICES
-from ..known_clients import codex, copilot_cli, cursor_cli, gemini_cli
-from ..known_clients.claude_code import CLAUDE_CODE
-from ..known_clients.copilot_cli import COPILOT_CLI, PARENT
-from ..known_clients.every_client import CLIENTS
-from ..known_clients.gemini_cli import GEMINI_CLI
+from ..known_clients.every_client import CLIENTS, SESSION_KEYS, USUAL
+from ..known_clients.known_client import KnownClient
 from ..mailbox.open_mailbox import locate_mailbox
 from ..store.files import paths, standard_input
 
@@ -29,7 +26,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..core.records import Proof
-    from ..known_clients.known_client import KnownClient
 
 LOCK_WAIT = 1.0
 """Seconds a hook waits for any lock: SessionEnd hooks share 1.5 s."""
@@ -42,6 +38,9 @@ PATIENCE = 2.0
 REST = "AGENT_MAILBOX_HOOK_REST"
 """Names the seconds to wait for the rest of the client's JSON, which is at ``_REST``: the shim did not see its end."""
 _REST = 3
+
+
+_NOBODY = KnownClient("", "")
 
 
 class ClientInput(Record):
@@ -87,13 +86,14 @@ class ClientInput(Record):
 
     @property
     def begins(self) -> bool:
-        """Return whether the client runs this session from now on: Gemini CLI calls us at a prompt first."""
-        return self.event == "SessionStart" or (self.event == "UserPromptSubmit" and self.client is GEMINI_CLI)
+        """Return whether the client runs this session from now on: one of them calls us at a prompt first."""
+        is_prompt = self.event == "UserPromptSubmit"
+        return self.event == "SessionStart" or (is_prompt and self.client is not None and self.client.begins_at_prompt)
 
     @property
     def may_take_back(self) -> bool:
         """Return whether the client may erase a turn from the session's conversation until the turn is over."""
-        return bool(self.conversation) and (self.client is GEMINI_CLI or self.client is COPILOT_CLI)
+        return bool(self.conversation) and self.client is not None and self.client.erases_turns
 
     @property
     def word(self) -> str:
@@ -113,13 +113,12 @@ def parse_call(event: str, obj: Mapping[str, Any] | BadLine, environ: Mapping[st
         return value if isinstance(value, str) and value else default
 
     suggested = obj.get("permission_suggestions")
-    session_id = text_of("session_id") or text_of(cursor_cli.SESSION, environ.get(CLAUDE_CODE.session_variable))
+    session_id = next(filter(None, map(text_of, SESSION_KEYS)), environ.get(USUAL.session_variable))
     if not session_id:
         raise BadData("hook input: no session_id", "run `agent-mailbox check` instead: only a client calls hooks")
     client = next((one for one in CLIENTS if one.calls(session_id, obj, environ)), None)
-    if client is COPILOT_CLI and (parent := text_of(PARENT)):
-        from ..identity import hook_calls  # where a subagent of Copilot calls
-
+    known = client or _NOBODY
+    if known.parent_key and (parent := text_of(known.parent_key)):
         session_id = hook_calls.root_session(parent, environ)  # it is bound as its session is
     if is_shown(session_id):
         raise BadData(
@@ -127,24 +126,21 @@ def parse_call(event: str, obj: Mapping[str, Any] | BadLine, environ: Mapping[st
             "run `agent-mailbox check` instead: no client has such a session",
         )
     tool = obj.get("tool_input")
-    if client is COPILOT_CLI and isinstance(tool, dict) and "path" in tool:
-        tool = {**tool, "file_path": tool["path"]}  # as rules know it
+    if known.path_key and isinstance(tool, dict) and known.path_key in tool:
+        tool = {**tool, "file_path": tool[known.path_key]}  # as rules know it
     command = tool.get("command") if isinstance(tool, dict) else None
     if isinstance(calls := obj.get("tool_calls"), list):  # behind all that were called at once
         inputs = [one.get("tool_input") for one in calls if isinstance(one, dict)]
         command = "\n".join([str(one.get("command", "")) for one in inputs if isinstance(one, dict)])
-    path = text_of("transcript_path")
-    if client is COPILOT_CLI:
-        path = copilot_cli.events_file(session_id, environ)
-    response = obj.get("tool_response")
-    keeps = path if _keeps(client, path, session_id) else ""
+    path = known.find_conversation(session_id, environ) if known.find_conversation else text_of("transcript_path")
+    response, is_own = obj.get("tool_response"), known.is_own_file
     return ClientInput(
         event=event,
         session_id=session_id,
-        cwd=environ.get("CLAUDE_PROJECT_DIR") or text_of("cwd", here),
+        cwd=environ.get(USUAL.project_variable) or text_of("cwd", here),
         source=text_of("source"),
         reason=text_of("reason") or text_of("error"),
-        transcript=path if client is CLAUDE_CODE else "",
+        transcript=path if client is USUAL else "",
         agent_id=text_of("agent_id", None),
         stop_hook_active=obj.get("stop_hook_active") is True,
         command=command if isinstance(command, str) else "",
@@ -158,18 +154,10 @@ def parse_call(event: str, obj: Mapping[str, Any] | BadLine, environ: Mapping[st
         client=client,
         prompt=text_of("prompt"),
         last_words=text_of("last_assistant_message"),
-        conversation=keeps,
-        called=instant.told(obj.get("timestamp")) if client is COPILOT_CLI else 0,
-        # Gemini CLI 0.61.0 gives the model the error alone
-        is_dropped=client is GEMINI_CLI and isinstance(response, dict) and bool(response.get("error")),
+        conversation=path if known.conversation and (is_own is None or is_own(path, session_id)) else "",
+        called=instant.told(obj.get("timestamp")) if known.tells_time else 0,
+        is_dropped=known.drops_errors and isinstance(response, dict) and bool(response.get("error")),
     )
-
-
-def _keeps(client: KnownClient | None, path: str, session_id: str) -> bool:
-    """Return whether the client keeps the session's own conversation in that file, in a form that we read."""
-    if client is GEMINI_CLI:
-        return gemini_cli.is_chat(path, session_id)
-    return client is CLAUDE_CODE or client is COPILOT_CLI or codex.is_rollout(path, session_id)
 
 
 def parse_unreadable(event: str, environ: Mapping[str, str], here: str) -> ClientInput:

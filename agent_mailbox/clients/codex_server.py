@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from ..core import codec
 from ..core.records import BadLine
 from ..core.text import clipped, neutral
-from ..identity.client_processes import is_client, is_codex_server
+from ..identity.client_processes import is_client, is_server
 from ..store.user_state import processes
 from .client import BUSY, IDLE, Client
 
@@ -42,7 +42,7 @@ _SAID = 300
 def server_above() -> int:
     """Return the server that runs this process; 0 if none does."""
     found = next(filter(is_client, processes.line(os.getpid())), None)
-    return found.pid if found is not None and is_codex_server(found.pid) else 0
+    return found.pid if found is not None and is_server(found.pid) else 0
 
 
 def turn_status(rollout: str) -> str | None:
@@ -108,7 +108,7 @@ def _link_target(link: str) -> str:
         return ""  # closed meanwhile
 
 
-class CodexSession(Client):
+class ServerSession(Client):
     """A session that the server runs, for a ``with`` block. ``rollout`` is its file."""
 
     def __init__(self, server: int, environ: Mapping[str, str], session_id: str, rollout: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..core.text import shell_quoted
-from ..known_clients.claude_code import CLAUDE_CODE
+from ..known_clients.every_client import USUAL
 from ..known_clients.known_client import Wording
 
 if TYPE_CHECKING:
@@ -36,13 +36,9 @@ approval."""
 EXACT = ("roster retire",)
 """Commands an agent may use only word for word: without an id it retires nobody but itself."""
 
-FLOOR = (
-    *("Bash", "Edit", "Write", "NotebookEdit", "WebFetch", "WebSearch", "Agent", "Skill", "mcp__*"),
-    *("EnterWorktree", "ExitWorktree", "Workflow", "CronCreate", "CronDelete", "RemoteTrigger", "SendMessage"),
-    *("Artifact", "ClaudeDesign", "Projects", "PushNotification", "SendFeedback"),
-)
-"""The tools that act, of Claude Code 2.1.329 (``sdk-tools.d.ts``). A client that asks about all of them runs none if
-our hooks fail, and a hook may still answer for its person. A rule that denies them allows no such answer."""
+FLOOR = USUAL.acting
+"""The tools that act. A client that asks about all of them runs none if our hooks fail, and a hook may still answer for
+its person. A rule that denies them allows no such answer."""
 
 
 def sandbox_settings(program: str, kept: Sequence[str], hosts: Sequence[str] = ()) -> dict[str, Any]:
@@ -195,4 +191,4 @@ Report in a few lines: who asked what, what you answered, what the session that 
 
 def hook_command(shim: str, event: str, client: KnownClient) -> str:
     """Return a client's hook's command line, for a shell. Claude Code's is the one without a name."""
-    return " ".join([shell_quoted(shim), event, *([] if client is CLAUDE_CODE else [client.word])])
+    return " ".join([shell_quoted(shim), event, *([] if client is USUAL else [client.word])])

@@ -11,8 +11,7 @@ from ..clients import client, client_input, codex_server, doorbell
 from ..clients.client_input import mailbox_of, make_prover, print_error, read_input
 from ..core.address import check_id
 from ..errors import MailboxError
-from ..known_clients.claude_code import CLAUDE_CODE
-from ..known_clients.codex import CODEX
+from ..known_clients.every_client import USUAL
 from ..mailbox import absence
 from ..mailbox.open_mailbox import OpenMailbox
 from ..store.files import paths, system
@@ -41,9 +40,9 @@ def keep_doorbell(directory: str | None) -> int:
             os.chdir("/")  # it may wait for days, and must not keep a directory busy
             gc.enable()
             code = _wait_in_mailbox(mailbox, check_id(call.session_id), beside, prove)
-            if code == doorbell.WAKE and isinstance(beside, codex_server.CodexSession):
+            if code == doorbell.WAKE and isinstance(beside, codex_server.ServerSession):
                 return _wake_session(beside, mailbox, call.session_id)
-            if not beside.is_alive() and not isinstance(beside, codex_server.CodexSession):
+            if not beside.is_alive() and not isinstance(beside, codex_server.ServerSession):
                 absence.note(OpenMailbox(mailbox, prove=prove), [call.session_id], call.session_id)
     except (OSError, MailboxError):
         return 0
@@ -54,16 +53,16 @@ def keep_doorbell(directory: str | None) -> int:
 
 def _client_beside(call: client_input.ClientInput, environ: Mapping[str, str]) -> client.Client | None:
     """Return the client to wait beside; None if it cannot be woken, or no person sits at it."""
-    if call.client is CODEX:
+    if call.client is not None and call.client.server:
         server = codex_server.server_above() if call.conversation else 0
-        return codex_server.CodexSession(server, environ, call.session_id, call.conversation) if server else None
+        return codex_server.ServerSession(server, environ, call.session_id, call.conversation) if server else None
     pid = client.client_number(environ, call.client)
     idle = call.session_id if call.client and not call.client.stop else None
-    project = call.cwd if call.client in (None, CLAUDE_CODE) else ""
+    project = call.cwd if call.client in (None, USUAL) else ""
     return None if pid is None else client.Client(pid, environ, idle, project)
 
 
-def _wake_session(session: codex_server.CodexSession, mailbox: str, session_id: str) -> int:
+def _wake_session(session: codex_server.ServerSession, mailbox: str, session_id: str) -> int:
     """Wake a session of Codex; a failure is said on standard error and in the telemetry."""
     why = session.wake_with(doorbell.LINE)
     if why:

@@ -20,8 +20,7 @@ from ..core.roster import ALIVE, DEAD
 from ..core.roster_changes import Registration
 from ..core.text import neutral
 from ..errors import MailboxError, Refused
-from ..known_clients.claude_code import CLAUDE_CODE
-from ..known_clients.codex import CODEX
+from ..known_clients.every_client import STARTED
 from ..mailbox import absence
 from ..mailbox.registry import Registry
 from ..mailbox.session_brake import SessionBrake
@@ -128,11 +127,7 @@ class Fleet:
     def _begin(self, start: Start, register: Any) -> Begun:
         if self._in_tmux:
             return start_words.start_in_tmux(start, register, self._environ, f"agent-mailbox-{_box_name(self._box)}")
-        if start.client == CLAUDE_CODE.word:
-            return start_words.start_claude(start, register, self._environ)
-        if start.client == CODEX.word:
-            return start_servers.start_codex(start, register, self._environ)
-        return start_servers.start_opencode(start, register, self._environ)
+        return start_servers.start_member(start, register, self._environ)
 
     def _path_of_logs(self) -> str:
         place = system.join(paths.state_directory(self._app.environ), "teams", "logs")
@@ -200,7 +195,7 @@ class Fleet:
         for one in team.members:
             known = members[one.name].replace(session_id=session_of(one, self.record, roster))
             hosts = [host for host in self._hosts.hosting(known.session_id) if self._hosts.is_living(host)]
-            if hosts and one.client == CLAUDE_CODE.word and not known.window:
+            if hosts and _is_in_service(one.client) and not known.window:
                 known = known.replace(pid=hosts[0].pid, start=hosts[0].start, here=hosts[0].here)
             members[one.name] = known
             if known.session_id:  # one that runs has the limit of the file as it is now
@@ -237,9 +232,9 @@ class Fleet:
 
     def _end(self, one: Started) -> None:
         """End a member's process: the one that ``up`` started, and no other with its number."""
-        if one.client == CLAUDE_CODE.word and not one.window and self._is_hosted(one.session_id):
+        if _is_in_service(one.client) and not one.window and self._is_hosted(one.session_id):
             try:
-                program = self._claude()
+                program = self._box.own.up.get(one.client) or (STARTED[one.client].program,)
                 start_words.run_client([*program, "stop", one.session_id[:8]], "/", self._environ)
             except MailboxError:
                 pass  # its process is ended below
@@ -257,8 +252,10 @@ class Fleet:
         if agent is not None and agent.state == ALIVE and not self._is_hosted(one.session_id):
             Registry(self._box).end(one.session_id, "freeze", USER, "its team ended")
 
-    def _claude(self) -> tuple[str, ...]:
-        return tuple(self._box.own.up.get(CLAUDE_CODE.word) or (CLAUDE_CODE.program,))
+
+def _is_in_service(client: str) -> bool:
+    """Return whether the client of that word runs in the background by a service of its own, beside tmux."""
+    return client in STARTED and bool(STARTED[client].services)
 
 
 LAST = 5.0

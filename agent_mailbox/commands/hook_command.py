@@ -11,7 +11,8 @@ from ..clients.hooks import hook_events as hooks
 from ..core.address import check_id
 from ..core.text import neutral, shell_quoted
 from ..errors import NOT_YOU, BadData, MailboxError, NoMailbox, Refused, StorageFailed
-from ..known_clients.gemini_cli import HOOK_SESSION
+from ..identity.client_variables import HOOKS
+from ..known_clients.every_client import USUAL
 from ..known_clients.known_client import BEFORE_TOOL, FILES
 from ..mailbox.delivery import Delivery
 from ..mailbox.open_mailbox import OpenMailbox
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..core.records import BadLine
-
-TEAMS = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS"
-"""The client's variable that switches its teams on."""
 
 
 def answer_hook(event: str, directory: str | None) -> int:
@@ -75,7 +73,7 @@ def _report_trouble(error: MailboxError, aloud: bool) -> None:
 
 def _answer_event(name: str, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
     said = read_input(environ)
-    if name in (BEFORE_TOOL, FILES, *hooks.PERMITS) and environ.get(HOOK_SESSION):
+    if name in (BEFORE_TOOL, FILES, *hooks.PERMITS) and any(map(environ.get, HOOKS)):
         from ..clients.permission import gemini_tools  # perhaps another client below it
 
         said, write = gemini_tools.translated(said, environ, write)
@@ -114,7 +112,7 @@ def _answer_event(name: str, directory: str | None, environ: Mapping[str, str], 
     if directory:
         start += f" --dir {shell_quoted(desk.directory)}"
     hooks.answer_event(hooks.Hook(call=call, delivery=Delivery(desk), environ=environ, program=start, write=write))
-    if name == "SessionStart" and call.agent_id is None and environ.get(TEAMS) and desk.own.bridge:
+    if name == "SessionStart" and call.agent_id is None and environ.get(USUAL.teams_variable) and desk.own.bridge:
         _start_bridge(desk.directory, call.session_id, environ)
 
 

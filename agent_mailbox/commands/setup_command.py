@@ -25,7 +25,6 @@ from ..core.text import neutral, neutral_lines, typed
 from ..errors import MailboxError, Refused
 from ..identity import callers
 from ..known_clients import abilities
-from ..known_clients.claude_code import CLAUDE_CODE
 from ..known_clients.every_client import INSTALLED
 from ..store.files import paths
 from ..store.user_state import creation
@@ -142,7 +141,7 @@ def _look(app: App, client: KnownClient, word: str, *, project: bool, line: bool
     target = places.project_target(client, here) if project else places.user_target(client, app.environ)
     own = os.path.realpath(target.settings)
     elsewhere = [path for path in installed_settings(client, here, app.environ) if path != own]
-    if client is CLAUDE_CODE:  # it alone has plugins
+    if client.has_plugins:
         elsewhere = [settings.source_name(source) for source in settings.covering_sources(target, app.environ)]
     if elsewhere:
         return ClientSetup(target, None, f"hooks are installed already, in {frame.some(elsewhere, 2)}")

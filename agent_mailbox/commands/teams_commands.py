@@ -20,6 +20,7 @@ from ..core.control import summary
 from ..core.frame import word
 from ..core.text import clipped, neutral, neutral_lines, typed
 from ..errors import Malformed, NotFound
+from ..known_clients.every_client import USUAL
 from ..mailbox.open_mailbox import nobody
 from ..teams import bridge, history, team_files
 from ..teams import format as form
@@ -58,13 +59,11 @@ def _meant_team(app: App, wanted: str | None) -> TeamConfiguration:
     if wanted is not None:
         return team_files.find_team(where, wanted)
     known = [team_files.load_team(where, name) for name in team_files.team_names(where)]
-    session = app.environ.get("CLAUDE_CODE_SESSION_ID")
+    session = app.environ.get(USUAL.session_variable)
     mine = [team for team in known if session and team.lead_session == session]
     mine = mine or [team for team in known if not team_files.has_ended(where, team)] or known
     if not mine:
-        raise NotFound(
-            f"team missing: {where} has none", "start one in Claude Code (CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1)"
-        )
+        raise NotFound(f"team missing: {where} has none", f"start one in {USUAL.title} ({USUAL.teams_variable}=1)")
     if len(mine) > 1:
         raise Malformed(f"team unclear: {len(mine)} exist", f"name one of {', '.join(word(t.name) for t in mine)}")
     return mine[0]

@@ -17,7 +17,6 @@ import click
 from ..cli import render, widening
 from ..cli.group import cli
 from ..cli.options import App, CommandWithOptions, pass_app
-from ..clients.starting.start_words import CLIENTS, WITH_TREES
 from ..control.orders import Orders
 from ..control.tasking import Tasking
 from ..core import frame, team_file
@@ -26,6 +25,7 @@ from ..core.frame import shown_state
 from ..core.records import USER
 from ..core.text import neutral, typed
 from ..errors import BadData, NotFound, Refused
+from ..known_clients.every_client import STARTED
 from ..mailbox.open_mailbox import OpenMailbox
 from ..store.files import small_files
 from ..store.user_state import team_records
@@ -119,7 +119,7 @@ def down(app: App, /, file: str, wait: float) -> None:
 
 
 def _write_example(app: App, path: str) -> None:
-    found = next((word for word, one in CLIENTS.items() if shutil.which(one.program)), next(iter(CLIENTS)))
+    found = next((word for word, one in STARTED.items() if shutil.which(one.program)), next(iter(STARTED)))
     if not small_files.make_file(path, team_file.EXAMPLE.replace("{client}", found).encode()):
         raise Refused(f"{path} is there already", f"`agent-mailbox up {typed(path)}` starts it")
     app.print_done(f"wrote {neutral(path)}\nStart it: {app.complete_command('up')}\n", {"file": path})
@@ -133,23 +133,23 @@ def _read_team(app: App, path: str) -> tuple[bytes, Team]:
         table = tomllib.loads(data.decode())
     except (ValueError, RecursionError) as error:
         raise BadData(f"{path} is not valid TOML: {error}", "correct it") from None
-    team = team_file.parse_team(table, CLIENTS, app.open_desk(OpenMailbox).config.namespaces)
+    team = team_file.parse_team(table, STARTED, app.open_desk(OpenMailbox).config.namespaces)
     for one in team.members:
-        if one.worktree and one.client not in WITH_TREES:
+        if one.worktree and not STARTED[one.client].makes_trees:
             raise BadData(
-                f"[member.{one.name}] worktree: {CLIENTS[one.client].title} makes no checkout of its own",
-                "take the line out, or use claude",
+                f"[member.{one.name}] worktree: {STARTED[one.client].title} makes no checkout of its own",
+                f"take the line out, or use {' or '.join(word for word, one in STARTED.items() if one.makes_trees)}",
             )
     return data, team
 
 
 def _program(app: App, client: str) -> tuple[str, ...]:
     """Return how the person starts a client: as their own configuration says, else its program on the ``PATH``."""
-    words = app.open_desk(OpenMailbox).own.up.get(client) or (CLIENTS[client].program,)
+    words = app.open_desk(OpenMailbox).own.up.get(client) or (STARTED[client].program,)
     found = shutil.which(words[0], path=app.environ.get("PATH"))
     if found is None:
         raise NotFound(
-            f"{CLIENTS[client].title} is not on your PATH: {words[0]!r}",
+            f"{STARTED[client].title} is not on your PATH: {words[0]!r}",
             f"install it, or set [up] {client} in your own configuration",
         )
     return (os.path.abspath(found), *words[1:])
@@ -169,10 +169,10 @@ def _told(path: str, team: Team, programs: Mapping[str, tuple[str, ...]]) -> Ite
     for one in team.members:
         said = [*one.roles, f"lead {one.lead}" if one.lead else "", one.model, "own checkout" if one.worktree else ""]
         said += [f"at most {one.wakes_per_day} wakes a day"] if one.wakes_per_day else []
-        yield f"  {one.name}: {', '.join(filter(None, [CLIENTS[one.client].title, *said]))}"
+        yield f"  {one.name}: {', '.join(filter(None, [STARTED[one.client].title, *said]))}"
         yield f"    {frame.quoted(one.prompt)}"
     for client, words in programs.items():
-        yield f"  {CLIENTS[client].title} is started by: {shlex.join(words)}"
+        yield f"  {STARTED[client].title} is started by: {shlex.join(words)}"
     for role, rules in team.denied.items():
         yield f"  denied to {role}: {', '.join(rules)}"
     for task in team.tasks:
@@ -201,7 +201,7 @@ def _print_fleet(app: App, team: Team, record: TeamRecord) -> None:
         state = "not started" if agent is None else shown_state(agent, box.gone_of([agent]))
         lead = frame.name_of(agent.lead, roster) if agent is not None and agent.lead else "-"
         session = frame.short(agent.session_id) if agent is not None else "-"
-        rows.append((state, one.name, CLIENTS[one.client].title, session, ", ".join(one.roles) or "-", lead))
+        rows.append((state, one.name, STARTED[one.client].title, session, ", ".join(one.roles) or "-", lead))
         told.append({"name": one.name, "client": one.client, "session_id": agent and agent.session_id, "state": state})
     lines = render.table_lines(rows, ("state", "name", "client", "session", "roles", "lead"))
     value: dict[str, Any] = {"members": told}

@@ -21,6 +21,7 @@ from ..config import own_config
 from ..core import instant, proofs
 from ..core.text import neutral, typed
 from ..errors import NoMailbox, NotFound, Refused, StorageFailed
+from ..known_clients.every_client import USUAL
 from ..store.files import mounts, paths
 from ..store.user_state import creation
 from . import exporting
@@ -94,7 +95,7 @@ def _refuse_making(app: App, place: str, *, adopt: bool, here: bool, again: str)
         new_place.refuse_second(place, again)
 
 
-NEXT = """next: agent-mailbox install claude-code --user                     show sessions their mail
+NEXT = f"""next: {f"agent-mailbox install {USUAL.name} --user":61}show sessions their mail
       agent-mailbox roster register --session-id ID --role ROLE    register a shell as a session
 """
 """The two commands that most people run after ``init``."""

@@ -17,6 +17,7 @@ from ..core.attention import quiet_hours
 from ..core.codec import BOM
 from ..core.records import MAX_TTL_HOURS, Record
 from ..core.text import near
+from ..known_clients.every_client import STARTED
 from ..store.files import system
 
 if TYPE_CHECKING:
@@ -76,9 +77,7 @@ PERSONAL = {
     ("wake", "gap_seconds"): "how often mail wakes a session",
     ("wake", "per_thread"): "how often mail wakes a session",
     ("wake", "per_day"): "how often mail wakes a session",
-    ("up", "claude"): "a program",
-    ("up", "codex"): "a program",
-    ("up", "opencode"): "a program",
+    **{("up", word): "a program" for word in STARTED},
     ("teams", "bridge"): "a program of ours that would start with every session",
     ("swarm", "wake_url"): "a URL",
     ("swarm", "wake_secret_file"): "a file whose content is sent",

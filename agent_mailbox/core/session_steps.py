@@ -38,12 +38,12 @@ class Step(Record):
 
 def of_transcript(lines: Iterable[bytes]) -> list[Step]:
     """Return the steps in lines of Claude Code's transcript (observed with 2.1.329)."""
-    return _steps(lines, _of_claude)
+    return _steps(lines, _of_transcript_event)
 
 
 def of_rollout(lines: Iterable[bytes]) -> list[Step]:
     """Return the steps in lines of Codex's rollout (observed with 0.169.0)."""
-    return _steps(lines, _of_codex)
+    return _steps(lines, _of_rollout_event)
 
 
 def _steps(lines: Iterable[bytes], told: Any) -> list[Step]:
@@ -66,7 +66,7 @@ def _steps(lines: Iterable[bytes], told: Any) -> list[Step]:
     return found
 
 
-def _of_claude(event: dict[str, Any]) -> Iterator[tuple[Step, object]]:
+def _of_transcript_event(event: dict[str, Any]) -> Iterator[tuple[Step, object]]:
     at, aside, kind = instant.told(event.get("timestamp")), event.get("isSidechain") is True, event.get("type")
     if kind == "attachment":
         said = event.get("attachment")
@@ -86,7 +86,7 @@ def _of_claude(event: dict[str, Any]) -> Iterator[tuple[Step, object]]:
             yield Step(CALL, at, _text(block.get("content")), has_failed=failed), block.get("tool_use_id")
 
 
-def _of_codex(event: dict[str, Any]) -> Iterator[tuple[Step, object]]:
+def _of_rollout_event(event: dict[str, Any]) -> Iterator[tuple[Step, object]]:
     item, at = event.get("payload"), instant.told(event.get("timestamp"))
     if event.get("type") != "response_item" or not isinstance(item, dict):
         return

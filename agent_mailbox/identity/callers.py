@@ -12,6 +12,7 @@ from __future__ import annotations
 from ..core import proofs
 from ..core.records import USER, Record
 from ..errors import NOT_YOU, Refused
+from ..known_clients.every_client import USUAL
 from ..store.files import paths, system
 from ..store.user_state import processes
 from ..store.user_state.processes import SERVED, ProcessRecords
@@ -85,7 +86,7 @@ class Caller(Record):
         if self.is_served:
             raise Refused(
                 f"this session came back in the background, where an agent may have asked for it: {what} needs proof",
-                f"end it and resume it at a terminal: `claude --resume {self.sessions[0]}`",
+                f"end it and resume it at a terminal: `{USUAL.program} --resume {self.sessions[0]}`",
                 code=NOT_THE_PERSON,
             )
         if self.kind == PROGRAM:

@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ..known_clients.known_client import KnownClient
     from ..store.user_state.processes import Process
 
 MARKS = (
@@ -41,14 +42,15 @@ def is_client(process: Process) -> bool:
     return system.basename(script) in NAMES or any(part in script for part in _SCRIPTS)
 
 
-def is_codex_server(pid: int) -> bool:
-    """Return whether the process is Codex's background server, which runs the sessions of all the user's terminals."""
-    words = processes.words(pid)
-    return _is_codex(pid) and "app-server" in words and "unix://" in words
+def is_server(pid: int) -> bool:
+    """Return whether the process is a client's own server, which runs the sessions of all the user's terminals."""
+    client = _client_with_server(pid)
+    return client is not None and {*client.server} <= {*processes.words(pid)}
 
 
-def _is_codex(pid: int) -> bool:
-    return system.basename(processes.executable(pid)) == "codex"
+def _client_with_server(pid: int) -> KnownClient | None:
+    name = system.basename(processes.executable(pid))
+    return next((client for client in CLIENTS if client.server and name in client.processes), None)
 
 
 def is_service(process: Process) -> bool:
@@ -67,8 +69,8 @@ def is_launcher(process: Process, client: Process) -> bool:
     """Return whether the process only starts a client's program, and runs no tools: npm's Codex is a script. Gemini CLI
     starts itself again with more memory, by the same words. A terminal of Codex starts its background server, if none
     runs."""
-    if is_codex_server(client.pid) and _is_codex(process.pid):
-        return not {"exec", "app-server"} & {*processes.words(process.pid)}
+    if is_server(client.pid) and (kind := _client_with_server(process.pid)) is not None:
+        return not {"exec", kind.server[0]} & {*processes.words(process.pid)}
     base = _executable_name(client)
     ran = _script_words(process)
     if _executable_name(process) not in _RUNTIMES or not ran:

@@ -41,6 +41,14 @@ BELLS = ("SessionStart", "UserPromptSubmit")
 """The events with which a doorbell starts: a session's life, and every turn, even one that ends without a Stop."""
 
 
+ACTING = (
+    *("Bash", "Edit", "Write", "NotebookEdit", "WebFetch", "WebSearch", "Agent", "Skill", "mcp__*"),
+    *("EnterWorktree", "ExitWorktree", "Workflow", "CronCreate", "CronDelete", "RemoteTrigger", "SendMessage"),
+    *("Artifact", "ClaudeDesign", "Projects", "PushNotification", "SendFeedback"),
+)
+"""The tools that act (``sdk-tools.d.ts`` of 2.1.329)."""
+
+
 def is_attended(environ: Mapping[str, str]) -> bool:
     """Return whether a person sits at the client that calls us, or may come back to it in the background. The shim asks
     the same before a doorbell."""
@@ -84,22 +92,31 @@ CLAUDE_CODE = KnownClient(
     seen_with=("2.1.329",),
     session_variable=SESSION,  # a subagent's commands: its parent's
     process_variable="CLAUDE_PID",
+    export_variable="CLAUDE_ENV_FILE",
+    project_variable="CLAUDE_PROJECT_DIR",
+    teams_variable="CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS",
     marks=("CLAUDECODE",),
     processes=("claude",),
     scripts=("/@anthropic-ai/claude-code/",),
     directories=("/claude/versions/",),  # the client's own installer names the program by its version
     services=(("daemon", "run"), ("--bg-pty-host",)),
     service_variable=SERVED,
+    is_attended=is_attended,
+    is_started=True,
+    makes_trees=True,
     calls=_is_calling,
     hooks=_wanted_hooks,
     stop="context",
     conversation="transcript",
     wake_tokens=178,
+    acting=ACTING,
     directory=".claude",
     home_variable="CLAUDE_CONFIG_DIR",
     settings=("settings.local.json", "settings.json"),
     memory="CLAUDE.md",
     guarded=("settings.json", "settings.local.json", "plugins/"),
+    plans="~/.claude/plans/*.md",
+    has_plugins=True,
     beside=(".mcp.json", ".claude.json"),
     # `!` in a text, and hooks of its own; its shell reads the last two before each command (2.1.329, seen live)
     running=("skills/", "commands/", "agents/", "hooks/", "session-env/", "shell-snapshots/"),

@@ -41,6 +41,7 @@ CURSOR_CLI = KnownClient(
     processes=("cursor-agent",),
     scripts=("/cursor-agent/versions/",),
     calls=_is_calling,
+    session_key=SESSION,
     is_flat=True,
     directory=".cursor",
     settings=("hooks.json", "hooks.json"),

@@ -99,6 +99,11 @@ def never_calls(_: str, __: Mapping[str, Any], ___: Mapping[str, str]) -> bool:
     return False
 
 
+def is_always_attended(_: Mapping[str, str]) -> bool:
+    """Return that a person sits at every client that calls us, as far as we know."""
+    return True
+
+
 class KnownClient(Record):
     """A client. Its fields, in groups:
 
@@ -107,31 +112,45 @@ class KnownClient(Record):
     Empty: not run.
 
     *Its variables*: ``session_variable`` names the session for its agent's commands, ``hook_variable`` for hooks alone,
-    ``process_variable`` its process. ``marks``: others that it sets for all it starts.
+    ``process_variable`` its process, ``project_variable`` the project. ``export_variable`` names a file that its shell
+    reads before each command. ``teams_variable`` switches its teams on. ``marks``: others that it sets for all it
+    starts.
 
     *Its processes*: their ``processes`` names, parts of the paths of its ``scripts`` and of its ``directories`` of
     versions. ``has_launcher``: a script, or the client itself, only starts the program. ``services``: the first words
     of its own processes that run sessions in the background. ``service_variable`` is set for such a session and all
-    that it starts.
+    that it starts. ``server``: the words of its own server, which runs the sessions of all the user's terminals; hooks
+    have that one's environment. ``is_started``: `up` can start it; ``makes_trees``: with a checkout of its own.
+    ``is_attended`` tells from a hook's environment whether a person may answer.
 
-    *Its hooks*: ``calls`` tells, from the session, the JSON and the environment, whether it calls. ``hooks`` were seen
-    to work. ``only_denies``: it takes a refusal before a tool, and goes on at any other answer. ``changes``: but for
-    the input of these tools, which it takes from an answer. ``stop``: mail at a turn's end goes as ``context``, as the
-    reason of a ``block``, or (empty) in a turn of its own. ``conversation``: the kind of file in which it keeps that,
-    if we can read it. ``wake_tokens``: what it adds to a wake's line. ``is_flat``: its hooks stand in no groups, and a
+    *Its calls*: ``calls`` tells, from the session, the JSON and the environment, whether it calls. ``session_key`` of
+    the JSON names the session, ``parent_key`` whose subagent a session is, ``path_key`` of a tool's input its file.
+    ``tells_time``: the JSON tells when it called. ``begins_at_prompt``: no call comes before the first prompt's.
+    ``drops_errors``: behind a tool that failed it drops our words. ``shows_start``: the model keeps what its first hook
+    says; else mail comes with the first prompt.
+
+    *Its hooks*: ``hooks`` were seen to work. ``only_denies``: it takes a refusal before a tool, and goes on at any
+    other answer. ``changes``: but for the input of these tools, which it takes from an answer. ``stop``: mail at a
+    turn's end goes as ``context``, as the reason of a ``block``, or (empty) in a turn of its own. ``conversation``: the
+    kind of file in which it keeps that, if we can read it. ``is_own_file`` tells whether a path is that of a session
+    itself, if calls may name others; ``find_conversation`` names it, if calls do not. ``erases_turns``: it may take a
+    turn out of it until the turn is over. ``trusts_hooks``: its person must trust each hook. ``patch_tool`` writes
+    files by one text. ``acting``: the tools that act, all of them; a client that asks about all of them runs none if
+    our hooks fail. ``wake_tokens``: what it adds to a wake's line. ``is_flat``: its hooks stand in no groups, and a
     hook's words for the model in no object of its answer. ``time_key``: where a hook's seconds stand.
 
     *Its files*: in ``directory`` of a project. For all sessions it is where ``home_variable`` says, else of this name
     (or ``home_directory``) below ``above_home`` (a variable), or ``below_config`` of the user's configuration.
     ``settings``: the file with hooks, in a project and for all. ``memory`` is empty if ours is one of ``files``, which
     are all ours. ``guarded``: what there decides whether our hooks run (a directory ends in a slash); ``beside``: what
-    does so beside the directory. ``running``: directories there of files with commands that the client runs without a
-    hook of ours before them. ``is_plugin``: so are its settings. ``has_comments``: it accepts comments in JSON.
+    does so beside the directory. ``plans``: the files of sessions' plans, as a rule names them. ``has_plugins``: hooks
+    may come by a plugin, too. ``running``: directories there of files with commands that the client runs without a hook
+    of ours before them. ``is_plugin``: so are its settings. ``has_comments``: it accepts comments in JSON.
     ``has_rules``: its settings hold rules of our form. ``status_line``: the key there of its status line, if it has
     one.
 
-    *Telling*: ``about`` what an installation does, ``after`` the person's next step. ``frees_mail``: its rules can
-    let plain mail commands run unasked. ``limits``: of an ability (``clients.checks.overview``), where it ends.
+    *Telling*: ``about`` what an installation does, ``after`` the person's next step. ``frees_mail``: its rules can let
+    plain mail commands run unasked. ``limits``: of an ability (``clients.checks.overview``), where it ends.
     """
 
     name: str
@@ -142,6 +161,9 @@ class KnownClient(Record):
     seen_with: tuple[str, ...] = ()
 
     session_variable: str = ""
+    export_variable: str = ""
+    project_variable: str = ""
+    teams_variable: str = ""
     hook_variable: str = ""
     process_variable: str = ""
     marks: tuple[str, ...] = ()
@@ -152,14 +174,32 @@ class KnownClient(Record):
     has_launcher: bool = False
     services: tuple[tuple[str, ...], ...] = ()
     service_variable: str = ""
+    server: tuple[str, ...] = ()
+    is_started: bool = False
+    makes_trees: bool = False
+    is_attended: Callable[[Mapping[str, str]], bool] = is_always_attended
 
     calls: Callable[[str, Mapping[str, Any], Mapping[str, str]], bool] = never_calls
+    session_key: str = "session_id"
+    parent_key: str = ""
+    path_key: str = ""
+    tells_time: bool = False
+    begins_at_prompt: bool = False
+    drops_errors: bool = False
+    shows_start: bool = True
+
     hooks: Callable[[], Sequence[Wanted]] = no_hooks
     only_denies: bool = False
     changes: tuple[str, ...] = ()
     stop: str = "block"
     conversation: str = ""
+    is_own_file: Callable[[str, str], bool] | None = None
+    find_conversation: Callable[[str, Mapping[str, str]], str] | None = None
+    erases_turns: bool = False
     wake_tokens: int = 0
+    trusts_hooks: bool = False
+    patch_tool: str = ""
+    acting: tuple[str, ...] = ()
     is_flat: bool = False
     time_key: str = "timeout"
 
@@ -173,6 +213,8 @@ class KnownClient(Record):
     files: Callable[[Wording], Mapping[str, str]] = no_files
     guarded: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
+    plans: str = ""
+    has_plugins: bool = False
     running: tuple[str, ...] = ()
     is_plugin: bool = False
     has_comments: bool = False

@@ -54,6 +54,7 @@ OPENCODE = KnownClient(
     marks=("OPENCODE",),
     processes=("opencode",),
     scripts=("/opencode-ai/",),
+    is_started=True,
     calls=_is_calling,
     hooks=_wanted_hooks,
     only_denies=True,

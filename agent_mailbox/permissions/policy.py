@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.control.messages import MODES
 from ..core.records import Record
 from ..core.text import clipped, neutral, term
+from ..known_clients.every_client import USUAL
 from . import patterns, rules, shell
 from .patterns import Where
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 ALLOW, ASK, DENY = "allow", "ask", "deny"
 EXIT_PLAN = "ExitPlanMode"
-PLANS = "~/.claude/plans/*.md"
+PLANS = USUAL.plans
 """The client's file for a session's plan, which it may write before approval."""
 
 READS = (

@@ -13,7 +13,7 @@ import pytest
 
 from agent_mailbox.clients import codex_server
 from agent_mailbox.clients.client import BUSY, IDLE
-from agent_mailbox.clients.codex_server import HELD, CodexSession
+from agent_mailbox.clients.codex_server import HELD, ServerSession
 from agent_mailbox.store.user_state import processes
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def test_an_unloaded_session_is_not_there_and_nothing_is_queued_to_it(
     program.chmod(0o755)
     monkeypatch.setattr(processes, "executable", lambda _: str(program))
     monkeypatch.setenv("CODE", "0")
-    with CodexSession(os.getpid(), {}, ME, str(rollout)) as session:
+    with ServerSession(os.getpid(), {}, ME, str(rollout)) as session:
         assert session.is_alive()
         assert session.wake_with("LINE") == ""
         assert queued.read_text() == f"queue --thread {ME} --message LINE\n"

@@ -7,8 +7,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.clients import client_input
-from agent_mailbox.clients.hooks import copilot_events
-from agent_mailbox.clients.hooks.copilot_events import LATE
+from agent_mailbox.clients.hooks import events_file
+from agent_mailbox.clients.hooks.events_file import LATE
 from agent_mailbox.clients.transcript import ERASED, OPEN, PASSED, SEEN, SHOWN
 from agent_mailbox.core import instant
 from agent_mailbox.mailbox.delivery import Offer
@@ -89,7 +89,7 @@ def test_what_was_shown_what_was_seen_and_what_the_person_took_back(tmp_path: Pa
     more, then = LATE if state in (OPEN, SHOWN) else state, instant.parse(AFTER) + 1
 
     def states(path: Path, called: int = 0, *, begins: bool = False) -> Any:
-        found = copilot_events.offer_states(str(path), [OFFER], called, begins=begins)
+        found = events_file.offer_states(str(path), [OFFER], called, begins=begins)
         return found and found["1a2b3c"]
 
     assert (states(path), states(path, then)) == (state, more)

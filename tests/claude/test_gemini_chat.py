@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.clients import client_input
-from agent_mailbox.clients.hooks import gemini_chat
+from agent_mailbox.clients.hooks import chat_file
 from agent_mailbox.clients.permission import gemini_tools
 from agent_mailbox.clients.transcript import ERASED, OPEN, PASSED, SEEN, SHOWN
 from agent_mailbox.core import instant
@@ -92,11 +92,11 @@ def test_what_was_shown_what_was_seen_and_what_the_client_took_back(tmp_path: Pa
     lines, state = case
     path = tmp_path / "session.jsonl"
     path.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines) + '{"id":"to')
-    assert gemini_chat.states(str(path), [OFFER]) == {"1a2b3c": state}
-    begun = gemini_chat.states(str(path), [OFFER], "next")
+    assert chat_file.states(str(path), [OFFER]) == {"1a2b3c": state}
+    begun = chat_file.states(str(path), [OFFER], "next")
     assert begun == {"1a2b3c": ERASED if state in (OPEN, PASSED) else state}, "a prompt begins without it"
-    assert gemini_chat.states(str(path), [OFFER], TEXT) == {"1a2b3c": state}, "it begins by it"
-    assert gemini_chat.states(str(tmp_path / "none"), [OFFER]) is None
+    assert chat_file.states(str(path), [OFFER], TEXT) == {"1a2b3c": state}, "it begins by it"
+    assert chat_file.states(str(tmp_path / "none"), [OFFER]) is None
 
 
 class Gemini:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ...core import frame
 from ...core.findings import Problem
 from ...core.roster import ALIVE
-from ...identity.client_processes import is_codex_server
+from ...identity.client_processes import is_server
 from ...known_clients.codex import CODEX
 from ...mailbox.open_mailbox import OpenMailbox
 from ...store.files import paths
@@ -54,7 +54,7 @@ def _why_unwakeable(session_id: str, environ: Mapping[str, str]) -> str:
     if where is None or where.client != CODEX.word or not living:
         return ""
     pid, home = living[-1].pid, where.conversation.rpartition("/sessions/")[0]
-    if is_codex_server(pid):
+    if is_server(pid):
         if codex_server.is_loaded(where.conversation, session_id, pid) is False:
             return _UNLOADED
         if codex_server.turn_status(where.conversation) == codex_server.HELD:

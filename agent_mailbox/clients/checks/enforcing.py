@@ -14,8 +14,7 @@ from ...core.findings import Problem
 from ...core.records import USER
 from ...core.roster import ALIVE
 from ...errors import MailboxError
-from ...known_clients.claude_code import CLAUDE_CODE
-from ...known_clients.every_client import CLIENTS
+from ...known_clients.every_client import CLIENTS, USUAL
 from ...known_clients.known_client import PERMIT
 from ...mailbox.open_mailbox import OpenMailbox
 from ...store.files import paths
@@ -59,7 +58,7 @@ def warnings(desk: OpenMailbox, sessions: Collection[str], environ: Mapping[str,
 
 def _changing_hooks(session_id: str, name: str, environ: Mapping[str, str]) -> Iterator[str]:
     where = processes.find_whereabouts(session_id, paths.state_directory(environ))
-    if where is None or where.client != CLAUDE_CODE.word or not where.directory:
+    if where is None or where.client != USUAL.word or not where.directory:
         return
     for source in hook_sources.find_sources({where.directory: None}, where.directory, environ):
         for command in source.changing_hooks():

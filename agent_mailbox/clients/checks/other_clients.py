@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING
 from ...core import codec
 from ...core.findings import Problem
 from ...core.text import shell_quoted
-from ...known_clients.claude_code import CLAUDE_CODE
-from ...known_clients.codex import CODEX
-from ...known_clients.every_client import CLIENTS
+from ...known_clients.every_client import CLIENTS, USUAL
 from ...store.files.small_files import read_if_possible
 from ..install import opencode_plugin
 from ..install.hook_entries import calls_us, part_called
@@ -34,7 +32,7 @@ def check_other_clients(
     them. The generator's value: the commands that renew what is there."""
     anything: list[str] = []
     for client in CLIENTS:
-        if client is CLAUDE_CODE:
+        if client is USUAL:
             continue  # ``settings`` looks at its hooks, and calls this
         if not client.is_installed:
             yield from _check_idle(client, projects, here, environ)
@@ -131,9 +129,10 @@ def _looked_at(
                 line = None if place < 0 else source.text.count(b"\n", 0, place) + 1
                 wrong = wrong.replace(runnable.INSTALL, _renewing_command(client, source.path, environ))
                 yield Problem(source.path, line, f"the hook of {event} cannot run: {wrong}")
-    skipped = codex_trust.untrusted_events(source.path, source.settings, environ) if client is CODEX else ()
+    skipped = codex_trust.untrusted_events(source.path, source.settings, environ) if client.trusts_hooks else ()
     if skipped:
-        what = f"Codex skips the hooks of {', '.join(skipped)} until you trust them: start codex, enter /hooks"
+        how = f"start {client.program}, enter /hooks"
+        what = f"{client.title} skips the hooks of {', '.join(skipped)} until you trust them: {how}"
         yield Problem(source.path, None, what, note=True)
 
 

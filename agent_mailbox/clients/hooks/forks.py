@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ...core import frame
 from ...core.roster import ALIVE, FROZEN
 from ...identity import background_jobs
-from ...known_clients.claude_code import CLAUDE_CODE
+from ...known_clients.every_client import USUAL
 from ...store.files import paths, system
 from ...store.user_state import processes
 from ...store.user_state.processes import SERVED, ProcessRecords
@@ -68,7 +68,7 @@ def _before(session_id: str, environ: Mapping[str, str]) -> str:
     job = background_jobs.of(session_id, environ)
     if job is not None:
         return job.before
-    pid = environ.get(CLAUDE_CODE.process_variable, "")
+    pid = environ.get(USUAL.process_variable, "")
     words = processes.words(int(pid)) if pid.isascii() and pid.isdigit() else []
     for word, following in pairwise([*words, ""]):
         option, _, value = word.partition("=")

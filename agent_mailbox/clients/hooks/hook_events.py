@@ -12,9 +12,7 @@ from ...core.address import check_id
 from ...core.records import IDLE, NOW, TURN, USER, Record
 from ...core.text import ascii_json, clipped, neutral
 from ...errors import Busy, MailboxError
-from ...known_clients.claude_code import CLAUDE_CODE
-from ...known_clients.copilot_cli import COPILOT_CLI
-from ...known_clients.every_client import INSTALLED
+from ...known_clients.every_client import INSTALLED, USUAL
 from ...known_clients.known_client import AFTER_TOOL, AFTER_TOOLS, BEFORE_TOOL, FILES, PERMISSION, PERMIT, STOP_FAILURE
 from ...mailbox.delivery import Offering, load_offers
 from ...store.files import small_files, system
@@ -135,7 +133,7 @@ class Hook(Record):
         return receipt_rules.settle_offers(self.delivery, self.call, self._client(), pauses, begins=begins)
 
     def _client(self) -> str:
-        return self.environ.get(CLAUDE_CODE.process_variable, "")
+        return self.environ.get(USUAL.process_variable, "")
 
     def settle_turn(self, pauses: Sequence[float] = ()) -> bool:
         """Settle what can be within a turn: nothing, if the client may erase a turn that is not over."""
@@ -293,7 +291,7 @@ def _session_start(hook: Hook) -> None:
 
         told += reminder.reminder_lines(hook.desk, hook.call.session_id, hook.program, is_known=known)
     told += hook.board_lines(begins=True)
-    if hook.call.client is not COPILOT_CLI:
+    if hook.call.client is None or hook.call.client.shows_start:
         hook.deliver_mail(_context_answer(hook.call), told, quiet=not left)
         hook.settle_board()
     elif told:  # resumed, it may have forgotten this hook's words; those beside the first prompt, right after, it keeps
@@ -353,7 +351,7 @@ def _answer_stop(hook: Hook) -> None:
     if turns >= MAX_CHAIN:
         hook.report_idle()
         return
-    # Claude Code shows context to the model once, a block's reason twice; other clients know only blocks.
+    # Some show context to the model once, a block's reason twice; others know only blocks.
     as_context = client is not None and client.stop == "context"
     answer: Answer = _context_answer(hook.call) if as_context else lambda text: {"decision": "block", "reason": text}
     try:

@@ -9,7 +9,6 @@ holds. So that counts as shown, and only what is missing there is offered again.
 from __future__ import annotations
 
 from ...errors import Busy
-from ...known_clients.copilot_cli import COPILOT_CLI
 from ...mailbox import receipts
 from ...mailbox.receipts import Settlement
 from ...store.files import system
@@ -78,14 +77,15 @@ def _states_of(call: ClientInput, offers: Sequence[Offer]) -> dict[str, str] | N
         from . import rollout  # Codex's
 
         return rollout.offer_states(path, offers)
-    if call.client is COPILOT_CLI:
-        from . import copilot_events
+    kind = call.client.conversation if call.client else ""
+    if kind == "events":
+        from . import events_file
 
-        return copilot_events.offer_states(path, offers, call.called, begins=call.event == "SessionStart")
-    if call.may_take_back:
-        from . import gemini_chat  # Gemini CLI's
+        return events_file.offer_states(path, offers, call.called, begins=call.event == "SessionStart")
+    if kind == "chat" and call.may_take_back:
+        from . import chat_file
 
-        return gemini_chat.states(path, offers, call.prompt if call.event == "UserPromptSubmit" else None)
+        return chat_file.states(path, offers, call.prompt if call.event == "UserPromptSubmit" else None)
     return transcript.offer_states(path, call.session_id, offers)
 
 

@@ -12,8 +12,7 @@ from ...core.roster import DEAD, FROZEN, Agent, Roster
 from ...core.roster_changes import Registration
 from ...errors import MailboxError, Malformed, Refused
 from ...identity import client_variables, hook_calls
-from ...known_clients import claude_code
-from ...known_clients.codex import CODEX
+from ...known_clients.every_client import USUAL, find_client
 from ...mailbox import absence, neighbours, unused_names
 from ...mailbox.registry import Registry
 from ...store.files import paths, system
@@ -26,6 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from ...known_clients.known_client import KnownClient
     from ...mailbox.open_mailbox import OpenMailbox
     from ..client_input import ClientInput
 
@@ -85,13 +85,14 @@ def enter_session(
     desk.logs.trail.try_to_disturb(session_id)  # a crash may have restored a stamp (``store.log.stamps``)
     roster = desk.logs.read_roster()
     told: list[str] = []
-    if where.client == CODEX.word:
-        environ = _own_environment(environ, told)
+    kind = find_client(where.client)
+    if kind is not None and kind.server:
+        environ = _own_environment(kind, environ, told)
     elif others := client_variables.left_out(environ):
         environ = {name: value for name, value in environ.items() if name not in others}
         if source in BEGINNINGS:
             told.append(f"{', '.join(others)} left out: the client's background service {_INHERITED}")
-    client = environ.get("CLAUDE_PID") or None
+    client = environ.get(USUAL.process_variable) or None
     known = roster.get(session_id)
     old = _cleared_session(roster, client) if source == CLEARED and known is None else None
     if source == FORKED and known is None:
@@ -144,17 +145,17 @@ def _take_along(session_id: str, mailbox: str, wait: float) -> None:
         pass  # it is gone: only a mark closes what cannot be asked
 
 
-def _own_environment(environ: Mapping[str, str], told: list[str]) -> Mapping[str, str]:
-    """Return the environment without another's wishes. A hook of Codex's server has the environment of the terminal
+def _own_environment(client: KnownClient, environ: Mapping[str, str], told: list[str]) -> Mapping[str, str]:
+    """Return the environment without another's wishes. A hook of a client's server has the environment of the terminal
     that started the server, whichever terminal's session this is."""
-    from .. import codex_server  # where Codex calls
+    from .. import codex_server  # where such a client calls
 
     others = [name for name in (ROLE, NAME, TAGS, LEAD) if environ.get(name)]
     if not others or not codex_server.server_above():
         return environ
     told.append(
-        f"{', '.join(others)} left out: Codex's background server {_INHERITED};"
-        " `codex --no-daemon` takes a terminal's own"
+        f"{', '.join(others)} left out: {client.title}'s background server {_INHERITED};"
+        f" `{client.program} --no-daemon` takes a terminal's own"
     )
     return {name: value for name, value in environ.items() if name not in others}
 
@@ -296,12 +297,12 @@ def tell_commands(session_id: str, environ: Mapping[str, str], *, is_proven: boo
     export it in ``CLAUDE_ENV_FILE``, which the client's shell reads; only a checked id goes there. Else by the process
     above them, if this hook proved (``is_proven``) that it is the session's. Raises ``Refused`` if all are impossible:
     the agent must then pass its id each time."""
-    path = environ.get("CLAUDE_ENV_FILE")
+    path = environ.get(USUAL.export_variable)
     is_known = client_variables.are_told(session_id, environ) or (is_proven and processes.are_shown())
     if not path and not is_known:
         what = f"your commands cannot know that this session is {check_id(session_id)}: {client_variables.ELSE}"
         raise Refused(what, client_variables.ELSE)
-    if not path or environ.get(claude_code.SESSION) == session_id:
+    if not path or environ.get(USUAL.session_variable) == session_id:
         return
     line = f"export AGENT_MAILBOX_SESSION='{check_id(session_id)}'\n"
     try:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from ...core.records import Record
 from ...core.text import shell_quoted
 from ...errors import StorageFailed
-from ...known_clients.copilot_cli import COPILOT_CLI, SECTION_FILE
 from ...store.files import paths
 from ...store.files.small_files import storage_failed
 from ...store.locks.lock import FileLock
@@ -133,7 +132,7 @@ def _install_parts(
         return
     more["permissions"][merge.ALLOW] = [*texts.allow_rules(program)] if client.has_rules else []
     for name, text in client.files(texts.make_wording(program, is_for_user=target.user)).items():
-        if name == SECTION_FILE and not removes and shared_section.is_told(target):
+        if not removes and shared_section.is_spared(target, name):
             continue
         yield _whole_file(os.path.realpath(os.path.join(target.base, name)), text.encode("utf-8", "surrogateescape"))
     if client.is_plugin:
@@ -265,7 +264,7 @@ def plan_removal(target: Target, environ: Mapping[str, str], program: str, mailb
         if after != data or entry is not None:
             changes.append(files.Change(part.path, data, after, None))
     if path := shared_section.missing_file(target, records):
-        text = COPILOT_CLI.files(texts.make_wording(program))[SECTION_FILE]
+        text = shared_section.own_text(texts.make_wording(program))
         part = _whole_file(path, text.encode("utf-8", "surrogateescape"))
         changes.append(
             files.Change(path, None, wanted := part.add(None, False), _record_after(part, None, wanted, None, False))

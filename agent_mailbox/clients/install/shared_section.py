@@ -16,6 +16,7 @@ from . import merge
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ...known_clients.known_client import Wording
     from ..places import Target
 
 
@@ -25,6 +26,11 @@ def is_told(target: Target) -> bool:
         return False
     text = files.read_foreign(os.path.join(os.path.dirname(target.base), CODEX.memory)) or b""
     return merge.BEGIN.encode() in text
+
+
+def is_spared(target: Target, name: str) -> bool:
+    """Return whether the file of that name is Copilot's of the section, where Codex's tells the same."""
+    return name == SECTION_FILE and is_told(target)
 
 
 def spared_file(target: Target, records: files.FileRecords) -> Iterator[files.Change]:
@@ -44,6 +50,11 @@ def missing_file(target: Target, records: files.FileRecords) -> str:
     hooks = os.path.realpath(os.path.join(base, COPILOT_CLI.settings[0]))
     is_installed = not target.user and target.client is CODEX and records.find_record(hooks) is not None
     return path if is_installed and not os.path.exists(path := _own_file(target)) else ""
+
+
+def own_text(wording: Wording) -> str:
+    """Return the text of Copilot's file of the section."""
+    return COPILOT_CLI.files(wording)[SECTION_FILE]
 
 
 def _own_file(target: Target) -> str:

@@ -19,7 +19,7 @@ from ...core import codec, frame
 from ...core.control import lasting, messages, transitions
 from ...core.records import Record
 from ...core.text import ascii_json, clipped, is_utf8, neutral, within_quotes
-from ...known_clients import claude_code
+from ...known_clients.every_client import USUAL
 from ...known_clients.known_client import PERMISSION
 from ...permissions import policy, rules
 from ...permissions.patterns import Where
@@ -182,7 +182,7 @@ class Permit(Record):
         the client is unattended and sure to ask, the lead is asked before: see ``_is_floored``."""
         if self.call.tool in PERSONS:
             return False
-        return self.asks_the_person or (not claude_code.is_attended(self.environ) and self._is_floored())
+        return self.asks_the_person or (not USUAL.is_attended(self.environ) and self._is_floored())
 
     def _is_floored(self) -> bool:
         """Return whether a rule of the client's own is sure to ask about the tool. With such a rule, an answer to the

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ...known_clients.codex import PATCH
+from ...known_clients.every_client import PATCH_TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,13 +25,13 @@ _NAMED = re.compile(r"^\s*\*\*\* (?:(?:Add|Update|Delete) File|Move to):(.*)$", 
 
 def is_patch(tool: str, given: Mapping[str, Any]) -> bool:
     """Return whether the call applies a patch."""
-    return tool == PATCH or (tool == "Edit" and isinstance(given.get("input"), str))
+    return tool in PATCH_TOOLS or (tool == "Edit" and isinstance(given.get("input"), str))
 
 
 def written_by_tool(tool: str, given: Mapping[str, Any]) -> list[str]:
     """Return the paths that the call writes, as it spells them, each once; none for a tool that is not known here."""
     found = [value for key in _KEYS.get(tool, ()) if isinstance(value := given.get(key), str)]
     if is_patch(tool, given):
-        text = given.get("command" if tool == PATCH else "input")
+        text = given.get("command" if tool in PATCH_TOOLS else "input")
         found += [name.strip() for name in _NAMED.findall(text)] if isinstance(text, str) else []
     return [*dict.fromkeys(name for name in found if name)]

@@ -16,14 +16,22 @@ import urllib.request
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Refused
+from ...known_clients.claude_code import CLAUDE_CODE
 from ...known_clients.codex import CODEX
-from .start_words import PATIENCE, Begun, Start, spawn_server
+from .start_words import PATIENCE, Begun, Start, spawn_server, start_claude
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _MOST = 16 << 20
 _LISTENS = "listening on "
+
+
+def start_member(start: Start, register: Callable[[str], None], environ: Mapping[str, str]) -> Begun:
+    """Start a session in the background, as its client does that."""
+    if start.client == CLAUDE_CODE.word:
+        return start_claude(start, register, environ)
+    return (start_codex if start.client == CODEX.word else start_opencode)(start, register, environ)
 
 
 def start_opencode(start: Start, register: Callable[[str], None], environ: Mapping[str, str]) -> Begun:

@@ -18,7 +18,6 @@ from ...core.text import neutral
 from ...errors import Refused
 from ...known_clients.claude_code import CLAUDE_CODE
 from ...known_clients.codex import CODEX
-from ...known_clients.opencode import OPENCODE
 from ...store.files import small_files
 
 if TYPE_CHECKING:
@@ -26,10 +25,6 @@ if TYPE_CHECKING:
 
 PATIENCE = 60.0
 """Seconds that a client may take to begin a session."""
-CLIENTS = {client.word: client for client in (CLAUDE_CODE, CODEX, OPENCODE)}
-"""The clients that can be started, by their words."""
-WITH_TREES = (CLAUDE_CODE.word,)
-"""Those of them that make a checkout for a session."""
 
 
 class Start(Record):

@@ -1,0 +1,69 @@
+"""A client is known by name in its own module alone, and in the few rooms that are one client's."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from .test_layers import SOURCES, module_of, parsed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NAMES = re.compile("claude|codex|opencode|gemini|copilot|cursor[-_ ](?:cli|agent)|^[.]cursor", re.IGNORECASE)
+ROOMS = {
+    "clients.checks.codex_trust": "which hooks the person trusted, in Codex's own file",
+    "clients.checks.codex_waking": "why nothing wakes a session of Codex",
+    "clients.checks.hook_sources": "where Claude Code looks for hooks",
+    "clients.checks.runnable": "what Claude Code fills in for a hook's command",
+    "clients.checks.settings": "Claude Code's settings, and the commands that mend them",
+    "clients.codex_server": "Codex's background server",
+    "clients.hooks.chat_file": "the words by which Gemini CLI's chats name their writer",
+    "clients.hooks.quota": "the errors with which Claude Code's quota ends",
+    "clients.install.opencode_plugin": "OpenCode's plugin",
+    "clients.install.plugin": "Claude Code's plugin",
+    "clients.install.shared_section": "Copilot CLI reads a file of Codex, too",
+    "clients.permission.gemini_tools": "Gemini CLI's tools, and answers as it takes them",
+    "clients.permission.teammate": "the files of Claude Code's teams",
+    "clients.starting.start_servers": "each client's server has a protocol of its own",
+    "clients.starting.start_words": "each client's command has words of its own",
+    "clients.switched_off": "Claude Code's settings as they change",
+    "commands.install_command": "one client's installation has options of its own",
+    "identity.background_jobs": "the files of Claude Code's background service",
+    "start.bundle": "the list of modules, which scripts/hot writes",
+    "teams.team_files": "the files of Claude Code's teams",
+    "teams.transcripts": "the words by which Claude Code brings a teammate's message",
+}
+"""The modules outside ``known_clients`` that may name a client, each with its reason. This table only gets shorter."""
+_ROOM_NAMES = {name.rpartition(".")[2] for name in ROOMS}
+
+
+def _names_in(tree: ast.Module) -> Iterator[str]:
+    """Yield each identifier and literal of the code with a client's name, but the name of such a room. Docstrings and
+    comments may explain by names."""
+    told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        words: list[str | None] = []
+        match node:
+            case ast.Constant(value=str(text)) if id(node) not in told:
+                words = [text]
+            case ast.Constant(value=bytes(data)):
+                words = [data.decode("latin-1")]
+            case ast.Name(id=word) | ast.Attribute(attr=word) | ast.arg(arg=word) | ast.keyword(arg=word):
+                words = [word]
+            case ast.FunctionDef(name=word) | ast.ClassDef(name=word) | ast.AsyncFunctionDef(name=word):
+                words = [word]
+            case ast.ImportFrom(module=module):
+                words = [(module or "").rpartition(".")[2]]
+            case ast.alias(name=word, asname=other):
+                words = [word, other]
+        yield from (word for word in words if word and word not in _ROOM_NAMES and NAMES.search(word))
+
+
+def test_a_client_is_named_in_its_own_module_alone() -> None:
+    """Every other module asks the client's fields. Each exception has its reason, and none is left over."""
+    outside = [path for path in SOURCES if not module_of(path).startswith("known_clients")]
+    found = {module_of(path): words for path in outside if (words := sorted({*_names_in(parsed(path))}))}
+    assert {name: words for name, words in found.items() if name not in ROOMS} == {}
+    assert ROOMS.keys() - found.keys() == set()
