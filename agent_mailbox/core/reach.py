@@ -75,11 +75,6 @@ def is_mate(agent: Agent | None) -> bool:
     return agent is not None and "@" in agent.session_id and f"team:{agent.session_id.partition('@')[2]}" in agent.tags
 
 
-def find_mates(sessions: Iterable[str], roster: Roster) -> list[str]:
-    """Return those of the sessions that are such members."""
-    return [who for who in sessions if "@" in who and is_mate(roster.get(who))]
-
-
 def find_bearers(stored: str, roster: Roster, bare: Collection[str]) -> list[Agent]:
     """Return the agents that an address matches now: by a role or tag all that are not dead, by a broadcast all."""
     if stored == ALL:

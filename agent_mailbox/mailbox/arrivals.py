@@ -34,7 +34,7 @@ def judge_reach(box: OpenMailbox, message: Message, roster: Roster) -> Reach:
         found = reach.find_reach(message, roster, gone)
     if running:
         found = found.replace(running=tuple(running))
-    mates = reach.find_mates(found.agents, roster)
+    mates = [who for who in found.agents if "@" in who and reach.is_mate(roster.get(who))]
     if not mates:
         return found
     from ..store.locks import team_lock  # what most mail is spared

@@ -130,10 +130,8 @@ class Hook(Record):
             return False
         from . import receipt_rules  # after a delivery by a hook
 
-        return receipt_rules.settle_offers(self.delivery, self.call, self._client(), pauses, begins=begins)
-
-    def _client(self) -> str:
-        return self.environ.get(USUAL.process_variable, "")
+        client = self.environ.get(USUAL.process_variable, "")
+        return receipt_rules.settle_offers(self.delivery, self.call, client, pauses, begins=begins)
 
     def settle_turn(self, pauses: Sequence[float] = ()) -> bool:
         """Settle what can be within a turn: nothing, if the client may erase a turn that is not over."""
@@ -173,7 +171,7 @@ class Hook(Record):
         kept = self.call.conversation
         nonce = system.urandom(3).hex() if kept else None
         length = system.size(kept) if kept else 0
-        offering = Offering(nonce, length, self._client(), {}, set(), quiet)
+        offering = Offering(nonce, length, self.environ.get(USUAL.process_variable, ""), {}, set(), quiet)
 
         def choose_items(items: list[Item]) -> Sequence[Item]:
             return self._render_told(self._choose(items), parts, nonce).items
