@@ -52,33 +52,33 @@ def write_out(text: str, patience: float | None = None) -> None:
         ) from None
 
 
-def write_taken(text: str, patience: float = PATIENCE) -> None:
+def write_taken(text: str) -> None:
     """Write, and return once the reader took everything; raises as ``write_out`` does."""
-    until = time.monotonic() + patience
-    write_out(text, patience)
+    until = time.monotonic() + PATIENCE
+    write_out(text, PATIENCE)
     if (error := why_untaken(_output_descriptor(), max(until - time.monotonic(), 0))) is not None:
         raise error
 
 
-def write_in_full(text: str, patience: float = PATIENCE) -> MailboxError | None:
+def write_in_full(text: str) -> MailboxError | None:
     """Write, however long the reader takes. Return why it is unknown that it took everything, and asked for more."""
     error = None
     for part in (text[:-1], text[-1:]):
         write_out(part)
-        error = error or why_untaken(_output_descriptor(), patience)
+        error = error or why_untaken(_output_descriptor(), PATIENCE)
     return error
 
 
-def write_pieces(pieces: Sequence[str], patience: float = PATIENCE) -> tuple[int, MailboxError | None]:
+def write_pieces(pieces: Sequence[str]) -> tuple[int, MailboxError | None]:
     """Write pieces, each once the reader took the one before. Return how many it surely took, and why not all.
 
     A piece is surely taken if the reader took something of what follows it. Behind the last one that is its newline."""
     fd = _output_descriptor()
     ask = None if fd is None else question(fd)
     if fd is None or ask is None:
-        write_out("".join(pieces), patience)
+        write_out("".join(pieces), PATIENCE)
         return len(pieces), None
-    until = time.monotonic() + patience
+    until = time.monotonic() + PATIENCE
     for number, part in enumerate((*pieces[:-1], pieces[-1][:-1], pieces[-1][-1:])):
         try:
             write_out(part, max(until - time.monotonic(), 0))

@@ -89,7 +89,7 @@ def may_be_left(rollout: str, server: int) -> bool:
 
 def _loaded_sessions(home: str, server: int) -> set[str]:
     opened, place = f"/proc/{server}/fd", os.path.realpath(os.path.join(home, _LOCKS))
-    found = (_link_target(f"{opened}/{name}").rpartition("/") for name in os.listdir(opened))
+    found = (processes.link_target(f"{opened}/{name}").rpartition("/") for name in os.listdir(opened))
     return {name.removesuffix(".lock") for directory, _, name in found if directory == place}
 
 
@@ -99,13 +99,6 @@ def _count_terminals(home: str) -> int:
     with open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as file:
         rows = (line.rstrip("\n").split(maxsplit=7) for line in file)
         return sum(row[5:6] == [_CONNECTED] and row[7:] == [socket] for row in rows)
-
-
-def _link_target(link: str) -> str:
-    try:
-        return os.readlink(link)
-    except OSError:
-        return ""  # closed meanwhile
 
 
 class ServerSession(Client):

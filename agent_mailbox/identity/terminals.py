@@ -5,7 +5,6 @@ Belongs here: the checks that start a program. Neither hooks nor a session's mai
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -70,7 +69,7 @@ def _tmux_sockets(server: Process) -> list[str]:
     """Return the sockets that the server listens on, by the kernel's list of them."""
     inodes = set()
     for name in list_names(f"/proc/{server.pid}/fd"):
-        target = _link_target(f"/proc/{server.pid}/fd/{name}")
+        target = processes.link_target(f"/proc/{server.pid}/fd/{name}")
         if target.startswith("socket:["):
             inodes.add(target[8:-1])
     table = (read_if_possible("/proc/net/unix", 1 << 24) or b"").decode("utf-8", "surrogateescape").splitlines()
@@ -83,13 +82,6 @@ def _screen_clients(server: Process) -> list[int]:
     must be clean."""
     own = [p for p in processes.all_of_them() if p.name.lower() == "screen" and p.pid != server.pid and p.terminal]
     return [process.pid for process in own if processes.is_ours(process.pid)]
-
-
-def _link_target(path: str) -> str:
-    try:
-        return os.readlink(path)
-    except OSError:
-        return ""
 
 
 def _run_program(words: Sequence[str]) -> str:

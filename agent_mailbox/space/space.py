@@ -124,11 +124,11 @@ def standing_troubles(logs: Logs) -> list[str]:
     return [*filter(None, [why_late(logs)]), *found]
 
 
-def open_replica(logs: Logs, space: Space, wait: float | None = None, *, relayed: bool = False) -> Replica:
+def open_replica(logs: Logs, space: Space, *, relayed: bool = False) -> Replica:
     """Return the mailbox's copy in the space; connects at the first call.
 
     ``relayed``: by way of the replicator, if it runs."""
-    patience = min(logs.wait, 5.0) if wait is None else wait
+    patience = min(logs.wait, 5.0)
     directory = record_of(logs).path(PLACE)
     order: TotalOrder
     if relayed:

@@ -17,7 +17,6 @@ from typing import Any, TextIO
 from ..core import instant
 from .protocol import wire
 
-LEVELS = ("debug", "info", "warning", "error")
 MOST = 20
 """Most lines of one kind in a minute."""
 MINUTE = 60.0

@@ -51,13 +51,13 @@ def lines_of(fd: int, start: int = 0, end: int | None = None) -> Iterator[tuple[
         yield position, rest
 
 
-def line_chunks(fd: int, end: int, start: int = 0, size: int = CHUNK // 2) -> Iterator[tuple[int, bytes]]:
-    """Yield (position, bytes) from ``start`` on, which end with a line's end, the last line's excepted.
+def line_chunks(fd: int, end: int, size: int = CHUNK // 2) -> Iterator[tuple[int, bytes]]:
+    """Yield (position, bytes) of a file's whole, which end with a line's end, the last line's excepted.
 
     A line far beyond ``MAX_LINE`` is skipped, since no decoder takes it: memory is bounded whatever the file holds.
     """
-    carry, offset, endless = b"", start, False
-    for data in chunks(fd, start, end, size):
+    carry, start, offset, endless = b"", 0, 0, False
+    for data in chunks(fd, 0, end, size):
         offset += len(data)
         if endless:
             rest = data.find(b"\n") + 1 or len(data)

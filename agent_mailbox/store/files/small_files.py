@@ -287,15 +287,6 @@ def load_derived(path: str) -> bytes | None:
     return body if head == _head(len(body), there.st_mtime_ns // SECOND) else None
 
 
-def find_sealed(fd: int) -> tuple[int, int] | None:
-    """Return where the body of an open derived file begins and how long it is; None if its head or time is unsound."""
-    there = system.fstat(fd)
-    head, _, _ = system.pread(fd, _HEAD, 0).partition(b"\n")
-    size = head[len(VERSION) + 1 :].partition(b" ")[0]
-    is_sound = size.isdigit() and there.st_ctime_ns >= system.booted()
-    return (len(head) + 1, int(size)) if is_sound and head == _head(int(size), there.st_mtime_ns // SECOND) else None
-
-
 def save_derived(path: str, body: bytes) -> None:
     """Write a derived file; a failure costs time only.
 

@@ -133,6 +133,14 @@ def executable(pid: int) -> str:
         return ""
 
 
+def link_target(path: str) -> str:
+    """Return where a link leads; empty if it cannot be read."""
+    try:
+        return system.readlink(path)
+    except OSError:
+        return ""
+
+
 def words(pid: int) -> list[str]:
     """Return the words a process was started with; none if they cannot be read."""
     data = read_if_possible(f"/proc/{pid}/cmdline") or b""
