@@ -140,7 +140,7 @@ def parse_call(event: str, obj: Mapping[str, Any] | BadLine, environ: Mapping[st
         cwd=environ.get(USUAL.project_variable) or text_of("cwd", here),
         source=text_of("source"),
         reason=text_of("reason") or text_of("error"),
-        transcript=path if client is USUAL else "",
+        transcript=path if known.conversation == "transcript" else "",
         agent_id=text_of("agent_id", None),
         stop_hook_active=obj.get("stop_hook_active") is True,
         command=command if isinstance(command, str) else "",
