@@ -23,11 +23,16 @@ def as_it_is(text: str) -> str:
     return text
 
 
-def report_failure(error: BaseException, as_json: bool, complete: Callable[[str], str] = as_it_is) -> int:
+def report_failure(
+    error: BaseException,
+    as_json: bool,
+    complete: Callable[[str], str] = as_it_is,
+    shorten: Callable[[str], str] = as_it_is,
+) -> int:
     """Report what ended a command, an ``Exception`` or Ctrl-C; return the exit code. ``complete`` gives the commands in
-    a hint the options that they need."""
+    a hint the options that they need, ``shorten`` the ids of agents for people."""
     if isinstance(error, Exception):
-        return report_error(as_mailbox_error(error), as_json, complete)
+        return report_error(as_mailbox_error(error), as_json, complete, shorten)
     return 130
 
 
@@ -73,7 +78,12 @@ def error_lines(error: MailboxError, complete: Callable[[str], str] = as_it_is) 
     return neutral(error.what).rstrip("."), neutral(complete(error.hint))
 
 
-def report_error(error: MailboxError, as_json: bool, complete: Callable[[str], str] = as_it_is) -> int:
+def report_error(
+    error: MailboxError,
+    as_json: bool,
+    complete: Callable[[str], str] = as_it_is,
+    shorten: Callable[[str], str] = as_it_is,
+) -> int:
     """Print the error and its hint on stderr, and as a document on stdout under ``--json``, unless stdout failed.
 
     Return the exit code.
@@ -81,7 +91,8 @@ def report_error(error: MailboxError, as_json: bool, complete: Callable[[str], s
     what, hint = error_lines(error, complete)
     try:
         if sys.stderr is not None:
-            sys.stderr.write(f"error: {what}\n" + (f"hint: {hint}\n" if hint else ""))
+            said = f"error: {what}\n" + (f"hint: {hint}\n" if hint else "")
+            sys.stderr.write(said if as_json else shorten(said))
             sys.stderr.flush()
         if error.code.startswith("output"):
             sys.stdout = None

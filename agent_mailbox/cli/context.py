@@ -52,7 +52,7 @@ def _is_beginning_of(who: str, session_id: str) -> bool:
     return session_id.startswith(who) and frame.short(session_id) != session_id
 
 
-def _meant_agent(who: str, roster: Roster) -> str:
+def meant_agent(who: str, roster: Roster) -> str:
     """Return the id of the agent with that name, or with the one UUID that begins so; else the word itself."""
     if roster.get(who) is not None:
         return who
@@ -157,7 +157,7 @@ class Context:
         check_id(who)
         if who in caller.sessions or (caller.is_person and who == USER):
             return who
-        who = who if given is None else _meant_agent(who, desk.logs.read_roster())
+        who = who if given is None else meant_agent(who, desk.logs.read_roster())
         self.act_as(who, desk)
         return who
 
@@ -323,7 +323,18 @@ class Context:
     def give_warning(self, text: str) -> None:
         """Print one line on standard error."""
         if sys.stderr is not None:
-            sys.stderr.write(f"warning: {neutral(self.complete_hint(text))}\n")
+            sys.stderr.write(self.shorten_ids(f"warning: {neutral(self.complete_hint(text))}\n"))
+
+    def shorten_ids(self, text: str) -> str:
+        """Return an error or a warning with the ids of the mailbox's agents as lists show them."""
+        if self._desk is None or text.count("-") < 4:
+            return text
+        from ..core import shown_ids  # few commands fail or warn
+
+        try:
+            return shown_ids.shorten_ids(text, self._desk.logs.read_roster().agents)
+        except (MailboxError, OSError):
+            return text  # what is said matters more than how
 
     def complete_hint(self, text: str) -> str:
         """Return a text of ours, in which commands between backticks repeat the options of this one."""

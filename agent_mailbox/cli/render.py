@@ -183,7 +183,7 @@ def message_text(message: Message, roster: Roster, style: Style, box: str) -> li
     from ..core.showing import message_frame  # lists have no bodies
 
     head = [
-        f"{style(frame.word(message.id), 'id')}, {frame.when(message.timestamp)}",
+        f"{style(frame.short(message.id), 'id')}, {frame.when(message.timestamp)}",
         f"From: {style(frame.sender_of(message, roster), 'sender')}",
         f"To: {frame.target_of(message, roster)}",
     ]
@@ -216,7 +216,7 @@ def receipts_text(message: Message, reach: Reach, records: Sequence[Read], roste
             frame.when(r.timestamp),
             (OFFERED if r.event == "read" and r.nonce else r.event) + (" by title" if r in titles else ""),
             frame.name_of(r.session_id, roster),
-            f"as {frame.word(r.via)}" if r.via else "",
+            f"as {frame.party(r.via, roster)}" if r.via and r.via != r.session_id else "",
         )
         for r in records
     ]
@@ -291,19 +291,21 @@ def agents_text(
     return "\n".join([*lines, ""])
 
 
-def agent_text(agent: Agent, seen: int | None, gone: Collection[str], style: Style) -> str:
+def agent_text(agent: Agent, seen: int | None, gone: Collection[str], style: Style, roster: Roster) -> str:
     """Return one agent, one fact per line; ``seen`` in ms, None for the person."""
     state, why = shown_state(agent, gone), neutral(shown_reason(agent, gone))
+    short = frame.short_session(agent.session_id)
+    is_only = sum(frame.short_session(one) == short for one in roster.agents) < 2
     rows = [
-        ("session", frame.whole_id(agent.session_id)),
+        ("session", short if is_only else frame.whole_id(agent.session_id)),
         ("name", frame.bare_name(agent)),
         ("state", style(state, state) + (f" ({why})" if why else "")),
         ("last seen", "- (the person, not an agent with a heartbeat)" if seen is None else frame.when(seen)),
         ("tags", " ".join(map(frame.word, agent.tags)) or "-"),
-        ("lead", frame.whole_id(agent.lead) if agent.lead else "-"),
+        ("lead", frame.name_of(agent.lead, roster) if agent.lead else "-"),
     ]
-    rows += [("muted", ", ".join(map(frame.whole_id, agent.muted)))] if agent.muted else []
-    rows += [("continues", ", ".join(map(frame.whole_id, agent.continues)))] if agent.continues else []
+    for what, others in (("muted", agent.muted), ("continues", agent.continues)):
+        rows += [(what, ", ".join(frame.name_of(one, roster) for one in others))] if others else []
     return "".join(f"{line}\n" for line in table_lines(rows))
 
 

@@ -42,6 +42,11 @@ def needs_question(app: Context) -> bool:
     return app.caller.is_person and not prompts.is_typed(app.environ)
 
 
+def why_unasked(app: Context) -> str:
+    """Return why a caller that is not the person cannot be asked."""
+    return "an agent's session runs this" if app.is_session else app.caller.why
+
+
 def ask_person(lines: Sequence[str], question: str, brief: str = "") -> None:
     """Ask on the terminal itself, whatever the standard streams are; raise ``Refused`` unless the answer is yes.
 

@@ -6,7 +6,7 @@ Belongs here: registering, ending and listing agents once the arguments are pars
 from __future__ import annotations
 
 from ..cli import render
-from ..cli.context import complete_id
+from ..cli.context import complete_id, meant_agent
 from ..core import frame
 from ..core.records import USER
 from ..core.roster import ALIVE
@@ -52,8 +52,11 @@ def _split_words(given: str | None) -> tuple[str, ...]:
 
 
 def register_session(app: Context, change: Registration) -> None:
-    """Register or update a session, the caller's own_agent if the change names none."""
-    me, desk = own_entry(app, change.session_id or None), app.open_desk(OpenMailbox)
+    """Register or update a session, the caller's own_agent if the change names none. An update takes its name, too."""
+    desk, who = app.open_desk(OpenMailbox), change.session_id
+    if who and change.event == "update":
+        who = meant_agent(who, desk.logs.read_roster())
+    me = own_entry(app, who or None)
     if change.lead:
         change = change.replace(lead=complete_id(change.lead, desk.logs.read_roster()))
     if app.caller.is_person and (change.lead or change.name):
@@ -84,7 +87,7 @@ def print_agent(app: Context, agent: Agent, warnings: Sequence[str] = ()) -> Non
     agent, seen = agents.one(desk, agent.session_id)
     gone = desk.gone_of([agent])
     value = {"agent": render.agent_json(agent, seen, gone), "warnings": list(warnings)}
-    app.print_done(render.agent_text(agent, seen, gone, app.style_text), value)
+    app.print_done(render.agent_text(agent, seen, gone, app.style_text, desk.logs.read_roster()), value)
 
 
 def own_entry(app: Context, session_id: str | None) -> str:
@@ -164,7 +167,10 @@ def show_one(app: Context, session_id: str | None, word: str | None) -> None:
     desk = app.open_desk(OpenMailbox)
     agent, seen = agents.one(desk, agent_or_caller(app, session_id, word))
     gone = desk.gone_of([agent])
-    text, value = render.agent_text(agent, seen, gone, app.style_text), render.agent_json(agent, seen, gone)
+    text, value = (
+        render.agent_text(agent, seen, gone, app.style_text, desk.logs.read_roster()),
+        render.agent_json(agent, seen, gone),
+    )
     from ..clients.checks import enforcing  # one agent is seldom asked for
 
     if why := enforcing.unenforced(desk, agent, app.environ):

@@ -180,8 +180,8 @@ def _ask(app: App, lines: list[str], *, yes: bool) -> None:
     if is_sure:
         return
     if not app.caller.is_person:
-        raise Refused("nothing changed: this is no terminal of the person's to ask at", UNASKED)
-    widening.ask_person(lines, "Set it up? Mail commands then run unasked.")
+        raise Refused(f"nothing changed: nobody can be asked here: {widening.why_unasked(app)}", UNASKED)
+    widening.ask_person(lines, "Set it up? Agents then run mail commands without asking you.")
 
 
 def _finish(app: App, place: str, found: list[ClientSetup], changed: list[str], *, is_new: bool) -> None:
@@ -205,7 +205,8 @@ def _try(client: KnownClient) -> Iterator[str]:
         else "The other one is shown the message with its next prompt, and answers."
     )
     yield "See both: `agent-mailbox history --all`. Your page: `agent-mailbox console`."
-    yield "Archive old mail each hour: `agent-mailbox steward crontab --install`."
+    if shutil.which("crontab"):
+        yield "Archive old mail each hour: `agent-mailbox steward crontab --install`."
 
 
 def _value(place: str, found: list[ClientSetup], changed: list[str], *, is_new: bool) -> dict[str, object]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ..cli import mail_output, render
 from ..core import frame, instant
 from ..core.frame import name_of, shown_state, when, word
+from ..core.records import USER
 from ..core.roster import DEAD
 from ..core.text import typed
 from ..errors import Malformed
@@ -35,13 +36,15 @@ def show_status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bo
     queries = MailQueries(mailbox)
     found = queries.status(me)
     roster = mailbox.logs.read_roster()
-    lines = _status_text(app, found, roster)
+    asked = _count_asked(mailbox, me, roster)
+    lines = _status_text(app, found, roster, asked)
     value: dict[str, Any] = {
         "session": me,
         "name": found.agent.name if found.agent else None,
         "unread": found.unread,
         "obligations": [mail_output.message_json(m, found.reads, box) for m in found.obligations],
         "dead_letters": found.dead_letters,
+        "to_decide": asked,
         "state": shown_state(found.agent, found.gone) if found.agent else None,
         "tags": list(found.agent.tags) if found.agent else [],
         "missing_acks": [
@@ -67,8 +70,17 @@ def show_status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bo
     app.print_answer(app.place_line(mailbox.directory) + app.fold_framed("\n".join(lines) + "\n"), value)
 
 
-def _status_text(app: Context, found: Status, roster: Roster) -> list[str]:
-    """Return the lines of a status."""
+def _count_asked(mailbox: Mailbox, me: str, roster: Roster) -> int:
+    """Return how many requests wait for the decision of the person, or of an agent that leads others."""
+    if me != USER and not any(agent.lead == me for agent in roster.agents.values()):
+        return 0
+    from ..control.requests import Requests  # most agents decide nothing
+
+    return len(Requests(mailbox).pending(me))
+
+
+def _status_text(app: Context, found: Status, roster: Roster, asked: int) -> list[str]:
+    """Return the lines of a status; ``asked``: the requests that wait for its decision."""
     agent = found.agent
     next_step = app.complete_command("check")
     if agent is not None and agent.state == DEAD:
@@ -81,6 +93,8 @@ def _status_text(app: Context, found: Status, roster: Roster) -> list[str]:
         + (f", {' '.join(map(word, agent.tags))}" if agent and agent.tags else ""),
         f"{mail_output.count_noun(found.unread, 'unread message')}" + (f" ({next_step})" if found.unread else ""),
     ]
+    if asked:
+        lines.append(f"{mail_output.count_noun(asked, 'request')} to decide ({app.complete_command('pending')})")
     lines += [f"idle since {when(m.timestamp)}: {name_of(m.sender, roster)}" for m in found.idle]
     if found.obligations:
         lines.append(f"{mail_output.count_noun(len(found.obligations), 'message')} waiting for your ack or reply:")
@@ -116,7 +130,7 @@ def show_waiting(
     found = chosen[-limit:]
     more = len(chosen) - len(found)
     if not found and not app.json:
-        app.write_answer("no mail waits for nobody\n")
+        app.write_answer("no mail without a recipient\n")
         return
     now, roster = mailbox.now(), mailbox.logs.read_roster()
     value = {"messages": [_waiting_json(m, now, mailbox.directory) for m in found], "more": more}

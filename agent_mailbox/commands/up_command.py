@@ -160,7 +160,8 @@ def _ask(app: App, path: str, team: Team, programs: Mapping[str, tuple[str, ...]
     if yes and not widening.needs_question(app):
         return
     if not app.caller.is_person:
-        raise Refused("nothing started: this is no terminal of the person's to ask at", "run it in your own terminal")
+        why = widening.why_unasked(app)
+        raise Refused(f"nothing started: nobody can be asked here: {why}", "run it in your own terminal")
     widening.ask_person([*_told(path, team, programs)], "Start this team?")
 
 

@@ -66,7 +66,7 @@ class Requests:
         roster = self.box.logs.read_roster()
         if isinstance(payload, _ASKS):
             if me == USER:
-                raise Refused("the person needs no permission", "name the asking agent with --session ID")
+                raise Refused("the person needs no permission", "an agent asks, by this command in its own session")
             to = authority.lead_of(me, roster)
         elif to is None:
             raise Malformed("the agent to ask is missing", "name it with --to")

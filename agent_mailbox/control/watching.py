@@ -18,7 +18,8 @@ from ..errors import Malformed, Refused
 from ..store.files import system
 from ..store.files.watched import Watched
 from .notice_ends import end_notice
-from .steps import find_request, post_message, read_own, refuse_unapplied
+from .steps import post_message, read_own, refuse_unapplied
+from .task_views import TaskViews
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +74,7 @@ class Watching:
             raise Refused(f"{name} has ended already", "`agent-mailbox roster list` lists the living", code="ended")
 
     def _task(self, word: str, agent: str) -> str:
-        task = find_request(self.box, word)
+        task = TaskViews(self.box).find_task(word)
         if task.answerer != agent:
             name = frame.name_of(agent, self.box.logs.read_roster())
             raise Refused(f"{neutral(task.id)} is no task of {name}", "`agent-mailbox control log` shows whose it is")

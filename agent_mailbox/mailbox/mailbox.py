@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 
-from ..core import address, codec, message_reads
+from ..core import address, codec, frame, message_reads
 from ..core.address import check_id, is_remote
 from ..core.line_forms import may_be_about, may_be_message, may_begin_with
 from ..core.records import Message, Read, Record
@@ -278,7 +278,9 @@ def _indexed(word: str, index: IndexLookup) -> FoundMessage | None:
 
 def _refuse_archived(message: Message, archived: bool) -> None:
     if archived:
-        raise Refused(f"{message.id} is archived and cannot be given back", "send it again", code="archived")
+        raise Refused(
+            f"{frame.short(message.id)} is archived and cannot be given back", "send it again", code="archived"
+        )
 
 
 def _claimers(found: FoundMessage, roster: Roster, among: Sequence[str] | None = None) -> list[str]:
@@ -294,7 +296,7 @@ def _refuse_non_reader(found: FoundMessage, session_id: str, roster: Roster) -> 
     holder = message_reads.holder(found.message, found.reads, roster) or "".join(_claimers(found, roster))
     gave_back = found.reads.released(found.message.id, lineage)
     raise Refused(
-        f"{session_id} {'gave back' if gave_back else 'has not read'} {found.message.id}"
+        f"{session_id} {'gave back' if gave_back else 'has not read'} {frame.short(found.message.id)}"
         + (f"; {holder} holds it" if holder else ""),
         "only a reader or holder may ack or release; `agent-mailbox check` reads what is yours",
         code="not_reader",

@@ -91,6 +91,13 @@ class SessionBrake:
             self._most = per_day
             self._write()
 
+    def take_over(self, before: str) -> None:
+        """Go on with the wakes and the limit of the session that this one continues within its client."""
+        state = SessionBrake(self._desk, before)._read()
+        if state != NOTHING:
+            self._wakes, self._threads, self.held, self.why, self._told, self._most = state
+            self._write()
+
     def _ask(self, calls: Sequence[Call], limits: Limits, *, is_turns_end: bool) -> BrakeVerdict:
         now = self._desk.now()
         found = brake.judge(calls, self._wakes, limits, now)

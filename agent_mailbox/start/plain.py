@@ -118,7 +118,7 @@ def _run(given: Given, kind: type[D], do: Callable[[Context, D], object]) -> int
     except (Exception, KeyboardInterrupt) as error:
         from ..cli import boundary  # few commands fail
 
-        return boundary.report_failure(error, app.json and not app.answered, app.complete_hint)
+        return boundary.report_failure(error, app.json and not app.answered, app.complete_hint, app.shorten_ids)
 
 
 def _check(given: Given) -> int | None:

@@ -44,7 +44,8 @@ def install_crontab(line: str) -> bool:
     """
     lines = _read_crontab()
     if lines is None:
-        raise Refused("the crontab program is missing", "install cron, or run the line by another timer")
+        command = f"`{_started(line).split(' ', 5)[5]}`"
+        raise Refused("the crontab program is missing", f"install cron, or let another timer run each hour: {command}")
     if line in lines:
         return False
     mailbox = _started(line).split(" --dir ")[1]

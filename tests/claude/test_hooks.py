@@ -20,6 +20,9 @@ from agent_mailbox.clients import texts
 from agent_mailbox.clients.hooks import session
 from agent_mailbox.core import address, given_names
 from agent_mailbox.core.given_names import NAMES
+from agent_mailbox.mailbox.delivery import Delivery
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
+from agent_mailbox.mailbox.session_brake import SessionBrake
 from agent_mailbox.store.user_state.processes import Whereabouts
 from tests.helpers import (
     HEARTBEATS,
@@ -351,7 +354,7 @@ def test_a_retired_session_that_goes_on_is_told_once_how_to_come_back(client: Cl
         assert told["systemMessage"] == shown
         assert "was retired" in shown
         assert client.hook(event, source="compact").raw == b""
-        refused(post.call("check", "--session", ME), 1, "dead", f"roster register --session-id {ME}")
+        refused(post.call("check", "--session", ME), 1, "dead", f"roster register --session-id {ME[:8]}`")
         command = shown.rpartition("To come back: ")[2].strip("`").split()
         assert post.call(*command[command.index("roster") :]).rc == 0
         assert client.agent()["state"] == "alive"
@@ -444,7 +447,7 @@ def test_a_known_session_takes_nobody_s_place_by_a_variable(client: Client) -> N
     client.hook("SessionStart", env=env)
     client.hook("SessionEnd")
     text = client.context("SessionStart", session_id=OTHER, source="resume", env=env)
-    assert text == f"agent-mailbox: name 'Ann' is taken by {ME} (frozen); left out"
+    assert text == f"agent-mailbox: name 'Ann' is taken by {ME[:8]} (frozen); left out"
     assert [client.agent(one)["state"] for one in (ME, OTHER)] == ["frozen", "alive"]
 
 
@@ -465,7 +468,7 @@ def test_a_lead_that_is_settled_is_no_variable_s_to_change(client: Client, end: 
         client.hook(end)
     text = client.context("SessionStart", source="resume", env={"AGENT_MAILBOX_LEAD": "other"})
     assert "lead 'other' left out: the lead is boss; " in text
-    assert f"`agent-mailbox roster update --session-id {ME} --lead other`" in text
+    assert f"`agent-mailbox roster update --session-id {ME[:8]} --lead other`" in text
     assert (client.agent()["lead"], client.agent()["state"]) == ("boss", "alive")
     for ill in ("not an id", ME):
         text = client.context("SessionStart", source="resume", env={"AGENT_MAILBOX_LEAD": ill})
@@ -565,12 +568,13 @@ def test_a_clear_leaves_out_a_name_that_no_agent_may_take_any_more(
 
 
 def test_a_clear_continues_and_nothing_else_does(client: Client) -> None:
-    """Same client process, ended by ``clear``: mail, name and tags pass over; a fork, another process or a new
-    session is somebody new."""
+    """Same client process, ended by ``clear``: mail, name, tags and how often mail may wake it pass over; a fork,
+    another process or a new session is somebody new."""
     post = client.post
     env = {"AGENT_MAILBOX_ROLE": "architect", "AGENT_MAILBOX_NAME": "Ann"}
     client.hook("SessionStart", env=env)
     post.ok("roster", "update", "--session-id", ME, "--add-tags", "concern:x")
+    SessionBrake(OpenMailbox(str(post.box)), ME).set_most(1)
     client.hook("SessionEnd", reason="clear")
     sent = post.send("x", ME, "for whoever goes on")
     stranger = client.context("SessionStart", session_id="someone-else", source="clear", env={"CLAUDE_PID": "999"})
@@ -581,6 +585,11 @@ def test_a_clear_continues_and_nothing_else_does(client: Client) -> None:
         assert client.agent(f"new-{source}")["continues"] == []
     text = client.context("SessionStart", session_id=OTHER, source="clear")
     assert sent[:8] in text
+    in_an_hour = OpenMailbox(str(post.box)).now() + 3_600_000
+    later = OpenMailbox(str(post.box), clock=lambda: in_an_hour)
+    post.send("x", OTHER, "one")
+    rings = [SessionBrake(desk, OTHER).may_ring(Delivery(desk).peek(OTHER)) for desk in (later, later)]
+    assert ([ring.wakes for ring in rings], rings[1].why) == ([True, False], "at most 1 wakes a day")
     heir = client.agent(OTHER)
     assert (heir["name"], heir["continues"]) == ("Ann", [ME])
     assert set(heir["tags"]) == {"role:architect", "project:inscription", "concern:x"}

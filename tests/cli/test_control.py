@@ -286,6 +286,7 @@ def test_without_a_lead_the_person_decides(team: Team) -> None:
             "not a JSON object",
         ),
         (1, ("control", "request", "permission", "--tool", "B", "--session", "user"), "needs no permission"),
+        (1, ("watch", WORKER, "--task", "task-none", "--session", LEAD), "no task 'task-none'"),
         (
             3,
             ("send", "--from", LEAD, "--to", WORKER, "--type", "control", "--body", BYPASS),
@@ -778,3 +779,14 @@ def test_an_order_to_a_session_that_nothing_binds_is_warned_of(post: Post) -> No
         assert ("not bound: nothing enforces" in shown, why in shown) == (bool(why), True)
     noted = [found["what"] for found in post.ok("doctor").get("notes", []) if "nothing enforces" in found["what"]]
     assert [any(name in line for line in noted) for name in expected] == [True, True, False]
+
+
+def test_a_status_counts_what_waits_for_a_decision(team: Team) -> None:
+    """It tells the lead, and names the command; not the worker, nor a lead whose mail is read and nothing waits."""
+    request = team.asks()
+    team.check(LEAD)
+    said = team.call("status", "--session", LEAD).stdout
+    assert "1 request to decide (agent-mailbox pending --session lead-1)" in said
+    assert "to decide" not in team.call("status", "--session", WORKER).stdout
+    team.control("approve", request, me=LEAD)
+    assert team.ok("status", "--session", LEAD)["to_decide"] == 0

@@ -645,7 +645,7 @@ def test_status_tells_where_a_session_stands(pair: Post) -> None:
     pair.send("x", "alice", "unread")
     pair.append(MESSAGES, record("alice", "Bob", "old", timestamp=stamp(1), ttl_hours=1))
     status = pair.ok("status", "--session", "alice")
-    keys = ["session", "name", "unread", "obligations", "dead_letters", "state", "tags"]
+    keys = ["session", "name", "unread", "obligations", "dead_letters", "to_decide", "state", "tags"]
     assert list(status) == [*keys, "missing_acks", "waiting_for_nobody", "idle", "dir"]
     assert (status["session"], status["unread"], status["dead_letters"]) == ("alice", 1, 1)
     assert (status["state"], status["tags"]) == ("alive", ["role:architect", "project:inscription"])
@@ -677,7 +677,7 @@ def test_show_and_thread_find_live_and_archived_mail(pair: Post) -> None:
     assert shown["message"]["read_by"] == ["alice"]
     assert [(r["session_id"], r["event"], r["as"]) for r in shown["receipts"]] == [("alice", "read", "alice")]
     text = pair.call("show", first).stdout
-    assert text.splitlines()[0].startswith(first)
+    assert text.splitlines()[0].startswith(f"{first[:8]}, ")
     assert "From: Bob" in text
     assert "| first" in text
     assert "no agent has read it" in pair.call("show", third).stdout

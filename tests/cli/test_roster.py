@@ -334,3 +334,36 @@ def test_an_id_is_shown_by_its_beginning_and_means_its_agent_wherever_it_is_writ
     assert bob in (listed := post.call("roster", "list").stdout)
     assert twin in listed
     refused(post.call("roster", "update", "--session-id", bob[:8], "--add-tags", "project:z"), 1, bob, twin)
+
+
+LONG, SECOND = "b1134fc7-6f1e-4997-83ed-699c6c8ae683", "c2245fc7-6f1e-4997-83ed-699c6c8ae684"
+
+
+def test_what_people_read_has_short_ids_and_json_has_whole_ones(post: Post) -> None:
+    """Answers, errors, hints, warnings and receipts have the ids as a command takes them. Ids that begin alike stay
+    whole."""
+    post.register(LONG, "--name", "Ann")
+    post.register(SECOND, "--name", "Ben", "--lead", LONG)
+    sent = post.send(SECOND, "Ann", "hello")
+    post.check(LONG)
+    told = [
+        *(post.call("roster", "show", "Ben"), post.call("show", sent), post.call("thread", sent)),
+        *(post.call("ack", sent, "--session", SECOND), post.call("roster", "register", "--session-id", "Ann")),
+        post.call("roster", "register", "--session-id", "ann"),
+    ]
+    shown = "".join(one.stdout + one.stderr for one in told)
+    assert not [whole for whole in (LONG, SECOND, sent) if whole in shown], shown
+    assert f"{SECOND[:8]} has not read {sent[:8]}" in shown
+    assert re.search(r"lead +Ann\n", shown)
+    assert f"agent-mailbox roster retire {LONG[:8]}" in shown
+    assert LONG in post.call("roster", "register", "--session-id", "Ann", "--json").stdout
+    post.register(f"{LONG[:-1]}4")
+    assert f"{LONG} (alive)" in post.call("roster", "register", "--session-id", "Ann").stderr
+
+
+def test_an_update_takes_an_agent_s_name(post: Post) -> None:
+    """The agent of that name is changed, and none is made."""
+    post.register(LONG, "--name", "Ann")
+    changed = post.ok("roster", "update", "--session-id", "Ann", "--lead", "user")["agent"]
+    assert (changed["session_id"], changed["lead"]) == (LONG, "user")
+    assert len(post.ok("roster", "list")["agents"]) == 1

@@ -300,6 +300,8 @@ def test_a_crontab_that_cannot_be_read_is_not_overwritten(cron: Post) -> None:
     assert table.read_text() == "1 2 3 4 5 precious\n"
     no_program = cron.call("steward", "crontab", "--install", env={"PATH": str(cron.scratch)})
     refused(no_program, 1, "crontab program is missing")
+    assert "steward run`" in no_program.stderr
+    assert "17 *" not in no_program.stderr
 
 
 # -- doctor -----------------------------------------------------------------------------------------------------------

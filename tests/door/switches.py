@@ -99,7 +99,7 @@ def _switch_context(context: Any) -> None:
             raise refused(what, "pass your own session's id")
         if given is None or who == context.USER:
             return str(who)
-        return str(context._meant_agent(who, desk.logs.read_roster()))
+        return str(context.meant_agent(who, desk.logs.read_roster()))
 
     def switched_acts(self: Any, who: str) -> str:
         return _typing(variables, self.environ) if is_as_said(self.environ) else str(acts(self, who))

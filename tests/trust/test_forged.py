@@ -237,13 +237,15 @@ def test_the_doctor_names_what_claims_more_than_it_proves(scene: Scene) -> None:
 
 
 def test_the_doctor_is_silent_of_lines_on_whose_proof_nothing_hangs(scene: Scene) -> None:
-    """Agents without a client register, are tagged, read, ack and end by any program: that counts as it is."""
+    """Agents without a client register, are tagged, read, ack and end by any program: that counts as it is. A hook
+    proves no *seen*, of an order either: the delivery before it is what counts."""
     asked = scene.post.send(LEAD, "ci", "look", "--ack")
     scene.control.set_mode(USER, [WORKER], "safe")
     order = scene.post.objects(MESSAGES)[-1]["id"]
     for event in ("register", "update", "freeze", "thaw", "retire"):
         scene.forge_event(event, session_id="ci")
     scene.forge_read(order, "ci")
+    scene.forge_read(order, WORKER, "seen", nonce="n1")
     scene.forge_read(asked, "ci", "ack")
     scene.post.append(MESSAGES, record("ci", "all", "hello"))
     text = json.dumps({"type": "mode_set_request", "mode": "acceptEdits", "timestamp": "2026-01-01T00:00:00Z"})

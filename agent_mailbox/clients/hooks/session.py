@@ -121,11 +121,19 @@ def enter_session(
     if known is not None and request.lead is not None:
         request = _with_lead(desk, request, known, environ, told)
     _register_wishes(desk, request.replace(client=client), told)
+    if old is not None:
+        from ...mailbox.session_brake import SessionBrake  # a few times in a person's day
+
+        SessionBrake(desk, session_id).take_over(old.session_id)
     mailbox, state = "" if "AGENT_MAILBOX_DIR" in environ else desk.directory, paths.state_directory(environ)
     before = processes.find_whereabouts(session_id, state)
     if before is not None and before.mailbox not in ("", desk.directory):
         _take_along(session_id, before.mailbox, desk.logs.wait)
     processes.note_whereabouts(session_id, where.replace(mailbox=mailbox), state)
+    if told:
+        from ...core import shown_ids  # a session that is told so is rare
+
+        told = [shown_ids.shorten_ids(line, desk.logs.read_roster().agents) for line in told]
     return [*told, *neighbours.enter(desk, session_id, where.directory)]
 
 

@@ -193,6 +193,8 @@ def _of_read(one: UnprovenLine, asked: dict[str, Message], roster: Roster) -> st
     message = None if isinstance(record, BadLine) else asked.get(record.message_id)
     if isinstance(record, BadLine) or message is None:
         return ""
+    if record.event == "seen":
+        return ""  # our own hooks prove none: the delivery before it is what counts
     if record.event not in ("ack", "release") and not roster.has_client(record.session_id):
         return ""
     title = clipped(neutral(frame.title(message)), SHOWN)
