@@ -55,8 +55,7 @@ NEEDED = ("starlette", "uvicorn", "jinja2", "markdown_it", "nh3")
 @click.option("--open", "opens", is_flag=True, help="Open the console in your browser instead of printing the link.")
 @pass_app
 def console(app: App, port: int, host: str, origin: str | None, phone: bool, opens: bool) -> None:
-    """Serve a local web page of all agents and mail, in all your mailboxes. There you write and decide. Only you may
-    run it.
+    """Serve a local web page of all agents and your mailboxes. There you write and decide. Only you may run it.
 
     The printed link works once, within five minutes; press Enter for another. Ctrl+C stops the console and disturbs no
     agent.

@@ -21,6 +21,7 @@ from ..mailbox.mailbox import Mailbox
 from ..store.files import system
 from ..store.projection.lookup import ask_index
 from . import presenters
+from .spending import Spending
 from .tallies import Tallies
 from .unread import Unread
 
@@ -54,6 +55,7 @@ class Looking:
         self.mailbox = Mailbox(directory, prove=prove_person)
         self.requests = Requests(self.mailbox)
         self.queries = Channels(self.mailbox)
+        self.spending = Spending(self.mailbox)
         self.tallies = Tallies(self.queries)
         self.unread = Unread(self.mailbox, self.queries)
 

@@ -279,6 +279,7 @@ def view_timeline(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
         "title": "Timeline",
         "hours": hours,
         "choices": HOURS,
+        **now.spending.describe_spending(now.roster),
         **charts.chart_shapes(tally, now.queries.stretch(since, MOST_TIMED), now.roster, since, clock),
     }
 
