@@ -294,7 +294,7 @@ def _shared_roles(tags: Iterable[str], me: str, roster: Roster) -> tuple[str, ..
         others = [a.name or a.session_id for a in found if a.session_id != me]
         if others:
             named = ", ".join(others[:NAMED]) + (" and others" if len(others) > NAMED else "")
-            warnings.append(f"{tag} is also held by {named}; each message goes to one of you")
+            warnings.append(f"{tag} is also held by {named}; each message goes to one holder")
     return tuple(warnings)
 
 
