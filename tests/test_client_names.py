@@ -15,28 +15,22 @@ NAMES = re.compile("claude|codex|opencode|gemini|copilot|cursor[-_ ](?:cli|agent
 ROOMS = {
     "clients.checks.codex_trust": "which hooks the person trusted, in Codex's own file",
     "clients.checks.codex_waking": "why nothing wakes a session of Codex",
-    "clients.checks.hook_sources": "where Claude Code looks for hooks",
     "clients.checks.runnable": "what Claude Code fills in for a hook's command",
     "clients.checks.settings": "Claude Code's settings, and the commands that mend them",
     "clients.codex_server": "Codex's background server",
     "clients.hooks.chat_file": "the words by which Gemini CLI's chats name their writer",
-    "clients.hooks.quota": "the errors with which Claude Code's quota ends",
     "clients.install.opencode_plugin": "OpenCode's plugin",
     "clients.install.plugin": "Claude Code's plugin",
     "clients.install.shared_section": "Copilot CLI reads a file of Codex, too",
     "clients.permission.gemini_tools": "Gemini CLI's tools, and answers as it takes them",
-    "clients.permission.teammate": "the files of Claude Code's teams",
     "clients.starting.start_servers": "each client's server has a protocol of its own",
     "clients.starting.start_words": "each client's command has words of its own",
-    "clients.switched_off": "Claude Code's settings as they change",
     "commands.install_command": "one client's installation has options of its own",
-    "identity.background_jobs": "the files of Claude Code's background service",
     "start.bundle": "the list of modules, which scripts/hot writes",
-    "teams.team_files": "the files of Claude Code's teams",
     "teams.transcripts": "the words by which Claude Code brings a teammate's message",
 }
 """The modules outside ``known_clients`` that may name a client, each with its reason. This table only gets shorter."""
-MOST = 21
+MOST = 15
 """The most rows that it may have: this number only goes down."""
 _ROOM_NAMES = {name.rpartition(".")[2] for name in ROOMS}
 

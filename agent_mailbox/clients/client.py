@@ -46,7 +46,7 @@ class Client:
         self._idle = idle
         self.notice = USUAL.wake_tokens if idle is None else 0
         """Tokens that the client adds to the line of a wake."""
-        home = environ.get(USUAL.home_variable) or os.path.join(environ.get("HOME") or "/", USUAL.directory)
+        home = USUAL.find_home(environ)
         self.pid = pid
         self._settings = switched_off.settings_of(home, project) if project else ()
         self._is_named = switched_off.names_us(self._settings)

@@ -10,13 +10,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from ..known_clients.every_client import USUAL
 from ..store.files.small_files import read_if_possible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_MANAGED = "/etc/claude-code/managed-settings.json"
-"""The settings of the machine's administrator."""
 _SWITCH = b'"disableAllHooks"'
 _UNDERWAY = 10 * 10**9
 """Nanoseconds within which a change may be older than the last hook: the client had called that before."""
@@ -26,12 +25,12 @@ _CALLS = (b"agent-mailbox-hook", b"agent-mailbox hook", b"agent_mailbox", b"chec
 
 def settings_of(home: str, project: str) -> tuple[str, ...]:
     """Return the files that decide of a session's hooks, and the directory in which one may be made."""
-    own = os.path.join(project, ".claude")
+    own = os.path.join(project, USUAL.directory)
     files = (
         os.path.join(home, "settings.json"),
         *(os.path.join(own, f"settings{kind}.json") for kind in ("", ".local")),
     )
-    return (*files, _MANAGED, own)
+    return (*files, USUAL.managed[0], own)
 
 
 def names_us(places: Sequence[str]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..core import codec
 from ..core.records import Record
-from ..known_clients.claude_code import CLAUDE_CODE
+from ..known_clients.every_client import USUAL
 from ..store.files import small_files, system
 
 TYPE_CHECKING = False
@@ -31,8 +31,7 @@ class Job(Record):
 
 def of(session_id: str, environ: Mapping[str, str]) -> Job | None:
     """Return the service's note of a session; None if there is none."""
-    home = environ.get(CLAUDE_CODE.home_variable) or system.join(environ.get("HOME") or "/", CLAUDE_CODE.directory)
-    place = system.join(home, "daemon/roster.json")
+    place = system.join(USUAL.find_home(environ), "daemon/roster.json")
     found = codec.parse(small_files.read_if_possible(place, _MOST, through_links=True) or b"", _MOST, ours=False)
     jobs = found.get("workers") if isinstance(found, dict) else None
     for job in jobs.values() if isinstance(jobs, dict) else ():
@@ -40,7 +39,7 @@ def of(session_id: str, environ: Mapping[str, str]) -> Job | None:
             asked = _object(job.get("dispatch"))
             launch, given = _object(asked.get("launch")), _object(asked.get("env"))
             before = str(launch.get("sessionId") or "") if launch.get("fork") is True else ""
-            askers = str(given.get("CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS") or "").split(",")
+            askers = str(given.get(USUAL.askers_variable) or "").split(",")
             name = before.rpartition("/")[2].removesuffix(".jsonl")
             return Job(str(asked.get("source") or ""), name, tuple(filter(None, askers)))
     return None

@@ -119,9 +119,10 @@ class KnownClient(Record):
     *Its processes*: their ``processes`` names, parts of the paths of its ``scripts`` and of its ``directories`` of
     versions. ``has_launcher``: a script, or the client itself, only starts the program. ``services``: the first words
     of its own processes that run sessions in the background. ``service_variable`` is set for such a session and all
-    that it starts. ``server``: the words of its own server, which runs the sessions of all the user's terminals; hooks
-    have that one's environment. ``is_started``: `up` can start it; ``makes_trees``: with a checkout of its own.
-    ``is_attended`` tells from a hook's environment whether a person may answer.
+    that it starts; ``askers_variable`` names the sessions whose agents asked for it. ``server``: the words of its own
+    server, which runs the sessions of all the user's terminals; hooks have that one's environment. ``is_started``: `up`
+    can start it; ``makes_trees``: with a checkout of its own. ``is_attended`` tells from a hook's environment whether a
+    person may answer.
 
     *Its calls*: ``calls`` tells, from the session, the JSON and the environment, whether it calls. ``session_key`` of
     the JSON names the session, ``parent_key`` whose subagent a session is, ``path_key`` of a tool's input its file.
@@ -137,17 +138,18 @@ class KnownClient(Record):
     turn out of it until the turn is over. ``trusts_hooks``: its person must trust each hook. ``patch_tool`` writes
     files by one text. ``acting``: the tools that act, all of them; a client that asks about all of them runs none if
     our hooks fail. ``wake_tokens``: what it adds to a wake's line. ``is_flat``: its hooks stand in no groups, and a
-    hook's words for the model in no object of its answer. ``time_key``: where a hook's seconds stand.
+    hook's words for the model in no object of its answer. ``quota_ends``: the errors of a turn with which a quota ends,
+    but for one with its ``passing`` words. ``time_key``: where a hook's seconds stand.
 
     *Its files*: in ``directory`` of a project. For all sessions it is where ``home_variable`` says, else of this name
     (or ``home_directory``) below ``above_home`` (a variable), or ``below_config`` of the user's configuration.
     ``settings``: the file with hooks, in a project and for all. ``memory`` is empty if ours is one of ``files``, which
     are all ours. ``guarded``: what there decides whether our hooks run (a directory ends in a slash); ``beside``: what
-    does so beside the directory. ``plans``: the files of sessions' plans, as a rule names them. ``has_plugins``: hooks
-    may come by a plugin, too. ``running``: directories there of files with commands that the client runs without a hook
-    of ours before them. ``is_plugin``: so are its settings. ``has_comments``: it accepts comments in JSON.
-    ``has_rules``: its settings hold rules of our form. ``status_line``: the key there of its status line, if it has
-    one.
+    does so beside the directory. ``managed``: the administrator's settings. ``state_file``: what it keeps of projects.
+    ``plans``: the files of sessions' plans, as a rule names them. ``has_plugins``: hooks may come by a plugin, too.
+    ``running``: directories there of files with commands that the client runs without a hook of ours before them.
+    ``is_plugin``: so are its settings. ``has_comments``: it accepts comments in JSON. ``has_rules``: its settings hold
+    rules of our form. ``status_line``: the key there of its status line, if it has one.
 
     *Telling*: ``about`` what an installation does, ``after`` the person's next step. ``frees_mail``: its rules can let
     plain mail commands run unasked. ``limits``: of an ability (``clients.checks.overview``), where it ends.
@@ -174,6 +176,7 @@ class KnownClient(Record):
     has_launcher: bool = False
     services: tuple[tuple[str, ...], ...] = ()
     service_variable: str = ""
+    askers_variable: str = ""
     server: tuple[str, ...] = ()
     is_started: bool = False
     makes_trees: bool = False
@@ -201,6 +204,8 @@ class KnownClient(Record):
     patch_tool: str = ""
     acting: tuple[str, ...] = ()
     is_flat: bool = False
+    quota_ends: tuple[str, ...] = ()
+    passing: str = ""
     time_key: str = "timeout"
 
     directory: str = ""
@@ -214,6 +219,8 @@ class KnownClient(Record):
     guarded: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
     plans: str = ""
+    managed: tuple[str, ...] = ()
+    state_file: str = ""
     has_plugins: bool = False
     running: tuple[str, ...] = ()
     is_plugin: bool = False
@@ -230,6 +237,11 @@ class KnownClient(Record):
     def is_installed(self) -> bool:
         """Return whether ``install`` knows it."""
         return self.hooks is not no_hooks
+
+    def find_home(self, environ: Mapping[str, str]) -> str:
+        """Return its directory for all sessions of the user, in the home directory if no variable names it."""
+        home = (environ.get("HOME") or "/").rstrip("/")
+        return environ.get(self.home_variable) or f"{home}/{self.directory}"
 
     @property
     def events(self) -> dict[str, str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..core.records import Record
 from ..errors import Ambiguous, NotFound
+from ..known_clients.every_client import USUAL
 from ..store.files.small_files import list_names
 from . import configuration
 from . import format as form
@@ -43,7 +44,7 @@ class Content(Record):
 def teams_directory(environ: Mapping[str, str]) -> str:
     """Return the directory of all teams: ``teams`` in ``CLAUDE_CONFIG_DIR``, else in ``~/.claude``."""
     home = environ.get("HOME") or os.path.expanduser("~")
-    return os.path.join(environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude"), "teams")
+    return os.path.join(USUAL.find_home({**environ, "HOME": home}), "teams")
 
 
 def team_names(where: str) -> list[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ...core import codec
 from ...core.records import BadLine, Record
 from ...core.text import clipped, neutral
+from ...known_clients.every_client import USUAL
 from ...known_clients.known_client import BEFORE_TOOL, PERMISSION
 from ...store.files.small_files import read_if_possible
 from ..install import commented
@@ -24,10 +25,7 @@ MAX_SETTINGS = 4 << 20
 MAX_STATE = 64 << 20
 _MOST = 100
 """Characters of another's command that are told."""
-MANAGED = (
-    "/etc/claude-code/managed-settings.json",
-    "/Library/Application Support/ClaudeCode/managed-settings.json",
-)
+MANAGED = USUAL.managed
 """Settings of the machine's administrator, which overrule all others."""
 
 
@@ -65,16 +63,13 @@ class HookSource(Record):
         return (self.settings or {}).get(key) is True
 
 
-def client_home(environ: Mapping[str, str]) -> str:
-    """Return the client's directory of the user."""
-    return environ.get("CLAUDE_CONFIG_DIR") or os.path.join(environ.get("HOME") or "/", ".claude")
-
-
 def find_sources(projects: Mapping[str, None], here: str, environ: Mapping[str, str]) -> list[HookSource]:
     """Return the user's settings, those of the projects, and the hooks of the plugins they enable."""
-    found = [read_source(os.path.join(client_home(environ), "settings.json"), here)]
+    found = [read_source(os.path.join(USUAL.find_home(environ), "settings.json"), here)]
     names = ("settings.json", "settings.local.json")
-    found += [read_source(os.path.join(p, ".claude", name), p, of_project=True) for p in projects for name in names]
+    found += [
+        read_source(os.path.join(p, USUAL.directory, name), p, of_project=True) for p in projects for name in names
+    ]
     there: dict[str, HookSource] = {}
     for one in found:
         if one is not None:
@@ -87,8 +82,8 @@ def is_asking(tool: str, project: str, environ: Mapping[str, str]) -> bool:
     wanted = (tool, "mcp__*") if tool.startswith("mcp__") else ("Bash",) if tool == "Monitor" else (tool,)
     names = ("settings.json", "settings.local.json")
     for path in (
-        os.path.join(client_home(environ), names[0]),
-        *(os.path.join(project, ".claude", name) for name in names),
+        os.path.join(USUAL.find_home(environ), names[0]),
+        *(os.path.join(project, USUAL.directory, name) for name in names),
     ):
         found = read_source(path, project)
         permissions = (found.settings or {}).get("permissions") if found else None
@@ -124,7 +119,7 @@ def _plugin_sources(
     for one in given:  # later files overrule earlier ones
         table = (one.settings or {}).get("enabledPlugins")
         enabled |= {name: on is True for name, on in table.items()} if isinstance(table, dict) else {}
-    installed = _read_object(os.path.join(client_home(environ), "plugins", "installed_plugins.json")).get("plugins")
+    installed = _read_object(os.path.join(USUAL.find_home(environ), "plugins", "installed_plugins.json")).get("plugins")
     for name, entries in installed.items() if isinstance(installed, dict) else ():
         for entry in entries if isinstance(entries, list) and enabled.get(name) else ():
             root = entry.get("installPath") if isinstance(entry, dict) else None
@@ -145,8 +140,8 @@ def _read_object(path: str) -> dict[str, Any]:
 
 def is_trusted(project: str, environ: Mapping[str, str]) -> bool | None:
     """Return whether the person told the client to trust the project, or a directory above it; None if never asked."""
-    base = environ.get("CLAUDE_CONFIG_DIR") or environ.get("HOME") or "/"
-    projects = _read_object(os.path.join(base, ".claude.json")).get("projects")
+    base = environ.get(USUAL.home_variable) or environ.get("HOME") or "/"
+    projects = _read_object(os.path.join(base, USUAL.state_file)).get("projects")
     if not isinstance(projects, dict):
         return None
     directory = os.path.realpath(project)

@@ -18,7 +18,8 @@ from ...core.findings import Problem
 from ...core.records import Record
 from ...core.roster import DEAD
 from ...core.text import typed
-from ...known_clients.claude_code import CLAUDE_CODE, COMMANDS, FILE_TOOLS
+from ...known_clients.claude_code import COMMANDS, FILE_TOOLS
+from ...known_clients.every_client import USUAL
 from ...known_clients.known_client import AFTER_TOOL, AFTER_TOOLS, BEFORE_TOOL, BELL, FILES, PERMIT
 from ...mailbox.open_mailbox import OpenMailbox
 from ...store.files.small_files import read_if_possible
@@ -133,7 +134,7 @@ def way_in(source: HookSource) -> str:
         return f"an update of the plugin {source.plugin}"
     if source.of_project and not source.path.endswith(".local.json"):
         return f"an edit of {source.path}, which no command of ours wrote,"
-    return runnable.installing_command(CLAUDE_CODE.name, source.project if source.of_project else "")
+    return runnable.installing_command(USUAL.name, source.project if source.of_project else "")
 
 
 def source_name(source: HookSource) -> str:
@@ -161,7 +162,7 @@ def _line_number(text: bytes, command: str) -> int | None:
 
 def _note_missing(directory: str, here: str, environ: Mapping[str, str]) -> Iterator[Problem]:
     """Note that no hook calls us, only if the client is in use: a mailbox serves others as well."""
-    if os.path.isdir(hook_sources.client_home(environ)) or os.path.isdir(os.path.join(here, ".claude")):
+    if os.path.isdir(USUAL.find_home(environ)) or os.path.isdir(os.path.join(here, USUAL.directory)):
         what = f"no hook of Claude Code calls us, so its sessions do not see mail by themselves: {INSTALL} adds hooks"
         yield Problem(directory, None, what, note=True)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...control.giving_back import GivingBack
 from ...core.roster import ALIVE
 from ...core.text import clipped, neutral
-from ...known_clients.claude_code import PASSING, QUOTA_ENDS
+from ...known_clients.every_client import USUAL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def is_quota_end(call: ClientInput) -> bool:
     """Return whether a turn failed since a quota ended; other errors pass, or are for the person."""
-    return call.reason in QUOTA_ENDS and PASSING not in call.last_words
+    return call.reason in USUAL.quota_ends and USUAL.passing not in call.last_words
 
 
 def give_back_at_end(desk: OpenMailbox, call: ClientInput) -> None:

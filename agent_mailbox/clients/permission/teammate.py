@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core import codec, naming
 from ...core.records import BadLine
+from ...known_clients.every_client import USUAL
 from ...store.files import system
 from ...store.files.small_files import read_if_possible
 from ...store.user_state import processes
@@ -52,8 +53,7 @@ def lead_of(word: str, sessions: Collection[str], client: int) -> str | None:
     environ = processes.variables(client) if client else None
     if not (name and at and team and environ) or "/" in team or team.startswith("."):
         return None
-    base = environ.get("CLAUDE_CONFIG_DIR") or system.join(environ.get("HOME") or "/", ".claude")
-    config = _read_object(system.join(base, "teams", team, "config.json"))
+    config = _read_object(system.join(USUAL.find_home(environ), "teams", team, "config.json"))
     lead, members = config.get("leadSessionId"), config.get("members")
     names = [one.get("name") for one in members if isinstance(one, dict)] if isinstance(members, list) else []
     is_member = any(isinstance(one, str) and naming.session_id(team, one) == word for one in names)

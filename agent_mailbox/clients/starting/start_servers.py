@@ -75,7 +75,7 @@ def _address(log: str, pid: int) -> str:
 
 def start_codex(start: Start, register: Callable[[str], None], environ: Mapping[str, str]) -> Begun:
     """Have Codex's background server begin or bring back a session; start the server if none runs."""
-    home = environ.get(CODEX.home_variable) or os.path.join(environ.get("HOME", "/"), CODEX.directory)
+    home = CODEX.find_home(environ)
     path = os.path.join(home, "app-server-control", "app-server-control.sock")
     server, line = 0, _connected(path)
     if line is None:

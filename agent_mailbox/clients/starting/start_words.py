@@ -68,7 +68,7 @@ def start_claude(start: Start, register: Callable[[str], None], environ: Mapping
 def _begun_session(said: str, environ: Mapping[str, str]) -> str:
     """Return the session that the service says it began: it chooses the id, and tells the beginning (2.1.329)."""
     words = said.partition("backgrounded")[2].split()[1:2]
-    home = environ.get(CLAUDE_CODE.home_variable) or os.path.join(environ.get("HOME", "/"), CLAUDE_CODE.directory)
+    home = CLAUDE_CODE.find_home(environ)
     for word in words:
         data = small_files.read_if_possible(os.path.join(home, "jobs", os.path.basename(word), "state.json"))
         job = codec.parse(data or b"", ours=False)
