@@ -66,10 +66,11 @@ def name_mailbox(directory: str) -> str:
 
 
 class AllMailboxes:
-    """Keeps what waits in each; ``tell`` is called in its thread after a change. ``first``: the mailbox that the
-    console was started for, by its real path."""
+    """Keeps what waits in each; ``tell`` is called in its thread with those that changed.
 
-    def __init__(self, first: str, tell: Callable[[], None]) -> None:
+    ``first``: the mailbox that the console was started for, by its real path."""
+
+    def __init__(self, first: str, tell: Callable[[set[str]], None]) -> None:
         self._first = first
         self._tell = tell
         self._looking: dict[str, Looking] = {}
@@ -115,8 +116,8 @@ class AllMailboxes:
         for directory in self._looking.keys() - {one.directory for one in listed}:
             del self._looking[directory]
             self._ends.pop(directory, None)
-        if self.listed != before:
-            self._tell()
+        if changed := {one.directory for one in {*before} ^ {*self.listed}}:
+            self._tell(changed)
 
     def _looked_at(self, one: OneMailbox) -> OneMailbox:
         try:

@@ -148,9 +148,10 @@ class Consoles:
 
     # -- news ---------------------------------------------------------------------------------------------------------
 
-    def _tell_pages(self) -> None:
-        for console in [*self._open.values()]:
-            console.hub.tell_pages([Event("elsewhere")])
+    def _tell_pages(self, changed: set[str]) -> None:
+        for place, console in [*self._open.items()]:
+            if changed - {place}:  # its own news it tells itself
+                console.hub.tell_pages([Event("elsewhere")])
 
     def close_streams(self) -> None:
         """Close the streams of all open pages."""

@@ -135,8 +135,8 @@ def test_behind_a_proxy_the_others_are_named_without_a_link(post: Post) -> None:
 
 def test_the_list_is_what_the_persons_own_init_recorded(post: Post) -> None:
     """One that came later is there, one that is gone is not, and one of two alike is told by its place."""
-    told: list[str] = []
-    all_of_them = all_mailboxes.AllMailboxes(str(post.box.resolve()), lambda: told.append("news"))
+    told: list[set[str]] = []
+    all_of_them = all_mailboxes.AllMailboxes(str(post.box.resolve()), told.append)
     assert [one.name for one in all_of_them.listed] == [post.scratch.name]
     billing, twin = another(post, "billing"), another(post, "old/billing")
     (post.scratch / "strange").mkdir()
@@ -150,4 +150,5 @@ def test_the_list_is_what_the_persons_own_init_recorded(post: Post) -> None:
     all_of_them.look_again()
     assert [(one.name, one.decisions) for one in all_of_them.listed][1:] == [("billing", None)], "said, and not zero"
     all_of_them.look_again()
-    assert told == ["news", "news"], "without news nobody is told"
+    mine, its, gone = (str(one.box.resolve()) for one in (post, billing, twin))
+    assert told == [{mine, its, gone}, {its, gone}], "without news nobody is told"
