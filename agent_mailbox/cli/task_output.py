@@ -95,16 +95,17 @@ def step_text(found: TaskView, desk: OpenMailbox, style: Style) -> str:
 
 
 def added_text(found: TaskView, desk: OpenMailbox, style: Style, command: Callable[[str], str]) -> str:
-    """Return the answer to whoever added a task."""
+    """Return the answer to whoever handed a task over."""
     return f"{step_text(found, desk, style)}  {command(f'task show {typed(found.task.id)}')}\n"
 
 
-def list_text(found: Sequence[TaskView], desk: OpenMailbox, style: Style) -> str:
-    """Return the tasks, a line each."""
+def list_text(found: Sequence[TaskView], desk: OpenMailbox, style: Style, theirs: Sequence[str] = ()) -> str:
+    """Return the tasks, a line each. ``theirs``: the lines of those of a client's own teams."""
     lines = [
         f'{style(neutral(one.task.id), "id")}  {state_text(one, desk)}: "{frame.quoted(one.task.title)}"'
         for one in found
     ]
+    lines += theirs
     return "\n".join(lines or ["no tasks"]) + "\n"
 
 
@@ -129,8 +130,8 @@ def whole_text(
         lines += [_step(message, verdict, desk) for message, verdict in history]
     else:
         which = typed(task.id)
-        lines.append(f"thread: {command(f'thread {frame.short_typed(task.message_id)}')}")
-        lines.append(f'done: {command(f"task done {which} --summary")} "…" (or task drop {which} --reason "…")')
+        ends = f'{command(f"task done {which} --summary")} "…", or task drop {which} --reason "…"'
+        lines.append(f"then: {ends}; talk: thread {frame.short_typed(task.message_id)}")
     return "\n".join(lines) + "\n"
 
 

@@ -17,6 +17,8 @@ from ..core.control import messages
 from ..core.records import USER
 from ..errors import Malformed
 from ..store.files import system
+from ..teams import team_tasks
+from . import team_task_output
 
 PHASES = tuple(phase for phase in messages.PHASES if phase != "done")
 
@@ -95,7 +97,7 @@ def add(
     )
     added = desk.add_task(me, [word for one in to for word in one.split(",")], payload)
     app.print_done(
-        task_output.added_text(added, desk.box, app.style_text, app.complete_command),
+        task_output.step_text(added, desk.box, app.style_text),
         {"task": task_output.task_json(added)},
     )
 
@@ -108,7 +110,10 @@ def add(
 @session_option
 @pass_app
 def list_tasks(app: App, /, mine: bool, is_open: bool, to: str | None, everything: bool, session: str | None) -> None:
-    """List the tasks, oldest first. Each has its state, its holder, or what it waits for."""
+    """List the tasks, oldest first. Each has its state, its holder, or what it waits for.
+
+    Tasks of a client's own team stand behind them while a bridge serves that team. They are only shown.
+    """
     desk, me = _looking(app, session)
     if me:
         task_reports.tell(desk.box, me)
@@ -120,8 +125,11 @@ def list_tasks(app: App, /, mine: bool, is_open: bool, to: str | None, everythin
         found = [one for one in found if one.is_mine]
     if is_open:
         found = [one for one in found if one.is_open_to_me or (me in ("", USER) and one.state == "open")]
-    value = {"tasks": [task_output.task_json(one) for one in found]}
-    app.print_answer(app.fold_framed(task_output.list_text(found, desk.box, app.style_text)), value)
+    theirs = [] if mine or is_open else team_tasks.served_tasks(desk.box, app.environ)
+    theirs = [one for one in theirs if (everything or one.state != "done") and to in (None, one.tag)]
+    value = {"tasks": [*map(task_output.task_json, found), *map(team_task_output.team_task_json, theirs)]}
+    lines = [team_task_output.team_task_line(one, app.style_text) for one in theirs]
+    app.print_answer(app.fold_framed(task_output.list_text(found, desk.box, app.style_text, lines)), value)
 
 
 @task.command(cls=CommandWithOptions)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ..mailbox.open_mailbox import OpenMailbox
 
 LIST = "`agent-mailbox task list` lists them"
+CLIENTS_OWN = "team:"
+"""The beginning of the word for a task of a client's own team. An id of ours holds no colon."""
 
 
 class TaskView(Record):
@@ -59,6 +61,11 @@ class TaskViews:
 
     def find_task(self, word: str) -> Task:
         """Return the same as it is in the log."""
+        if word.startswith(CLIENTS_OWN):
+            raise Refused(
+                f"{word!r} is a task of a client's own team, which is only shown here",
+                "its members claim it and end it by their client's tools; `agent-mailbox send` asks them to",
+            )
         try:
             found = find_request(self.box, word)
         except NotFound as error:

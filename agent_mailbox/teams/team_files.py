@@ -113,7 +113,7 @@ def _is_fresh(at: os.stat_result) -> bool:
     return abs(time.time_ns() - at.st_mtime_ns) < _RACY
 
 
-def read_content(path: str) -> Content | None:
+def read_content(path: str, most: int = MAX_FILE) -> Content | None:
     """Return a regular file's bytes; None if unreadable. One written to meanwhile is read again; ``format`` takes a
     half-written one."""
     content = None
@@ -124,10 +124,10 @@ def read_content(path: str) -> Content | None:
             return content
         try:
             before = os.fstat(fd)
-            if not stat.S_ISREG(before.st_mode) or before.st_size > MAX_FILE:
+            if not stat.S_ISREG(before.st_mode) or before.st_size > most:
                 return None
             with open(fd, "rb", closefd=False) as file:
-                data = file.read(MAX_FILE)
+                data = file.read(most)
             after = os.fstat(fd)
         except OSError:
             return content
