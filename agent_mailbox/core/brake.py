@@ -122,7 +122,7 @@ def _free_at(call: Call, past: Sequence[Wake], limits: Limits, now: int) -> tupl
     if call.is_echo:
         return None, "it repeats what it answers"
     of_kind = [wake.at for wake in past if any(_counts(kind, call.kind) for kind, _ in wake.causes)]
-    found = [(call.waits_until, "it answers an answer; --ack wakes it")]
+    found = [(call.waits_until, "it answers an answer, and asks for nothing")]
     found.append((_after(of_kind, limits.per_day, DAY), f"at most {limits.per_day} wakes a day"))
     if call.kind != CONTROL:
         last = max((wake.at for wake in past if not wake.is_turns_end), default=now - limits.gap)

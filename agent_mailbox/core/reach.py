@@ -109,7 +109,7 @@ class Arrival(Record):
     reasons: dict[str, str]
     reach: Reach
     elsewhere: Collection[str] = ()
-    braked: Mapping[str, str] | None = None
+    hints: Mapping[str, str] | None = None
 
 
 def sort_arrival(
@@ -118,7 +118,7 @@ def sort_arrival(
     roster: Roster,
     *,
     waking: Collection[str] = (),
-    braked: Mapping[str, str] | None = None,
+    braked: Mapping[str, tuple[str, str]] | None = None,
     hooked: Collection[str] = (),
     silent: Collection[str] = (),
     elsewhere: Collection[str] = (),
@@ -126,8 +126,8 @@ def sort_arrival(
 ) -> Arrival:
     """Return the agents that a message reaches, sorted by when they will see it, by the signs proven of them.
 
-    ``waking``: beside these sessions a process waits for mail, and wakes them; of these, ``braked`` are not
-    woken for this message, each for a reason. ``hooked``: their client called our hooks, and its process lives.
+    ``waking``: beside these sessions a process waits for mail, and wakes them. ``braked``: those of them
+    that are not woken for this message, each with why and a hint. ``hooked``: their client called our hooks and runs.
     ``silent``: since they called the last one, their hooks were taken out or switched off. ``elsewhere``: another
     machine's. ``queued``: the mail itself waits here for the engine. A teammate is reached if its team has a bridge.
     """
@@ -155,17 +155,17 @@ def sort_arrival(
         found[place].append(who)
         reasons[who] = why
     now, turn, looks = map(tuple, found)
-    held = {who: why for who, why in (braked or {}).items() if reasons.get(who) == _HELD + why}
-    return Arrival(now, turn, looks, reasons, reach, elsewhere, held)
+    hints = {who: hint for who, (why, hint) in (braked or {}).items() if hint and reasons.get(who) == _HELD + why}
+    return Arrival(now, turn, looks, reasons, reach, elsewhere, hints)
 
 
-def _sort_woken(message: Message, who: str, roster: Roster, braked: Mapping[str, str]) -> tuple[int, str]:
+def _sort_woken(message: Message, who: str, roster: Roster, braked: Mapping[str, tuple[str, str]]) -> tuple[int, str]:
     """Return the place and the reason of a session beside which a doorbell waits."""
     way = route(message.recipients, roster.reader(who), message.bare)
     if way is not None and when_shown(message, way.mode) == TURN:
         return 1, "its next turn begins or ends with it: such mail wakes nobody"
     if who in braked:
-        return 1, _HELD + braked[who]
+        return 1, _HELD + braked[who][0]
     return 0, "its doorbell waits for mail"
 
 
@@ -180,9 +180,9 @@ def list_arrival(
 ) -> list[tuple[str, str]]:
     """Return where a message goes as (label, names): ``("will see it now", "Ada")``; ``called`` names each."""
     far = " (on another machine, once that takes it in)"
-    found, mixed, rivals, held = [], [], {*arrival.reach.one_of}, arrival.braked or {}
+    found, mixed, rivals, hints = [], [], {*arrival.reach.one_of}, arrival.hints or {}
     for word, group in zip(_WORDS, (arrival.now, arrival.at_next_turn, arrival.when_it_looks), strict=True):
-        why = {who: far if who in arrival.elsewhere else f" ({held[who]})" if who in held else "" for who in group}
+        why = {who: far if who in arrival.elsewhere else f" ({hints[who]})" if who in hints else "" for who in group}
         named = {who: called(who, roster) + why[who] for who in group}
         if sure := [name for who, name in named.items() if who not in rivals]:
             found.append((f"will see it {word}", frame.some(sure)))

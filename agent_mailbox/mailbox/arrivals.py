@@ -55,7 +55,7 @@ def find_arrival(
         reached,
         roster,
         waking=waking,
-        braked={who: why for who in waking if (why := _find_brake(box, who, message))},
+        braked={who: why for who in waking if (why := _find_brake(box, who, message))[0]},
         hooked=running,
         silent=_find_silent(box, {*waking, *running}) if box.has_unhooked else (),
         elsewhere=box.elsewhere(readers),
@@ -73,12 +73,12 @@ def foresee_arrival(box: OpenMailbox, session_id: str) -> tuple[str, str]:
     return word, found.reasons.get(session_id, "it waits until the session comes back")
 
 
-def _find_brake(box: OpenMailbox, session_id: str, message: Message) -> str:
-    """Return why a message does not wake a session at once: it was woken often lately, or this is a last word. Empty
-    if it does."""
+def _find_brake(box: OpenMailbox, session_id: str, message: Message) -> tuple[str, str]:
+    """Return why a message does not wake a session at once, and what its sender can do. The reason is empty if it does.
+    Else the session was woken often lately, or this is a last word."""
     is_bare_reply = message.thread is not None and not message.ack
     if not is_bare_reply and not box.logs.trail.was_woken(session_id):
-        return ""
+        return "", ""
     from .session_brake import SessionBrake  # beside a doorbell that rang before, or for an answer
 
     box.weigh_mail()

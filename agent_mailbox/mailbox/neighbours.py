@@ -67,10 +67,6 @@ def enter(desk: OpenMailbox, me: str, directory: str) -> list[str]:
     here = find_in(desk, me, tree) if others else []
     for one in here:
         _note_news(desk, one, me)
-    return _line(desk, me, here, tree)
-
-
-def _line(desk: OpenMailbox, me: str, here: Sequence[str], tree: str) -> list[str]:
     return [f"{said(desk, here, tree)}. {own_tree(desk, me, tree)}"] if here else []
 
 
@@ -87,7 +83,8 @@ def _note_news(desk: OpenMailbox, one: str, me: str) -> None:
 
 
 def news(desk: OpenMailbox, me: str) -> list[str]:
-    """Return the line about sessions that came to this one's tree since it was last told."""
+    """Return the line about sessions that came to this one's tree since it was last told. Only a session that was alone
+    before is told how to make a tree of its own; others know."""
     board = Board(desk.logs.trail, TREES)
     told = board.read_told(me)
     came = {word[1:] for word in told if word.startswith("+")}
@@ -97,7 +94,11 @@ def news(desk: OpenMailbox, me: str) -> list[str]:
     tree = work_trees.tree_of(me, desk.logs.trail.kept())
     if tree is None:
         return []
-    return _line(desk, me, [one for one in find_in(desk, me, tree) if one in came], tree)
+    here = find_in(desk, me, tree)
+    new = [one for one in here if one in came]
+    if not new:
+        return []
+    return [said(desk, new, tree) + (f". {own_tree(desk, me, tree)}" if new == here else "")]
 
 
 def said(desk: OpenMailbox, others: Sequence[str], tree: str) -> str:

@@ -71,9 +71,12 @@ class SessionBrake:
             self._judged = self._ask(self._calls(items), self._limits().replace(gap=0), is_turns_end=True).wakes
         return items if self._judged else []
 
-    def find_hold(self, message: Message) -> str:
-        """Return why a message that was just sent does not wake the session now; empty if it does. Nothing is noted."""
-        return brake.judge([self._call(message)], self._wakes, self._limits(), self._desk.now()).why
+    def find_hold(self, message: Message) -> tuple[str, str]:
+        """Return why a message that was just sent does not wake the session now, and what its sender can do. The reason
+        is empty if it does. Nothing is noted."""
+        call, now = self._call(message), self._desk.now()
+        why = brake.judge([call], self._wakes, self._limits(), now).why
+        return why, "--ack wakes it" if call.waits_until > now else ""
 
     def tell_held(self, items: Sequence[Item]) -> list[str]:
         """Return the line for a session that is shown mail which had not woken it, once; none for other mail."""

@@ -71,14 +71,14 @@ def test_a_sender_is_told_when_mail_wakes_nobody() -> None:
     people = roster(*PEOPLE)
 
     def place(why: str = "", **more: Any) -> str:
-        mail, braked = message(**more), {"bob-1": why} if why else {}
+        mail, braked = message(**more), {"bob-1": (why, "so it is")} if why else {}
         found = reach.sort_arrival(mail, reach.find_reach(mail, people), people, waking=["bob-1"], braked=braked)
         return ": ".join(reach.list_arrival(found, people, lambda who, _: who)[0])
 
     assert place() == place(when="idle") == "will see it now: bob-1"
     assert place(to="all", ack=True) == "will see it now: bob-1"
     assert place(to="project:p") == place("too often", when="turn") == "will see it at its next turn: bob-1"
-    assert place("too often") == "will see it at its next turn: bob-1 (too often)"
+    assert place("too often") == "will see it at its next turn: bob-1 (so it is)"
 
 
 def notice(number: int, **more: Any) -> Message:
