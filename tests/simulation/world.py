@@ -15,6 +15,7 @@ from zlib import crc32
 
 from greenlet import getcurrent
 
+from agent_mailbox.space.order import hurry
 from agent_mailbox.store.files import system
 from agent_mailbox.store.locks import lock
 from tests.simulation.calls import CALLS, DOUBTED, PURE, SILENT
@@ -27,7 +28,7 @@ from tests.simulation.process import Killed, Process
 from tests.simulation.sites import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from tests.simulation.disk import Inode
     from tests.simulation.profile import Profile
@@ -37,6 +38,13 @@ TICK = 20_000
 """The ns of a call."""
 START = 1_767_225_600 * SECOND
 """The beginning of 2026."""
+_BOUNDS = lock._bound, hurry._bound
+"""Until when this thread waits for a lock, and for an engine's answer."""
+
+
+def _set_bounds(until: Sequence[float | None]) -> None:
+    for bound, one in zip(_BOUNDS, until, strict=True):
+        bound.until = one
 
 
 class World:
@@ -153,7 +161,7 @@ class World:
         self.kill_all()
         self.processes.clear()
         lock._held.clear()
-        lock._bound.until = None
+        _set_bounds([None, None])
         gc.collect()  # a generator that is left closes its file as it goes: before the real door is back
         for name, value in self._names.items():
             setattr(system, name, value)
@@ -194,9 +202,10 @@ class World:
 
     def leave(self, process: Process) -> None:
         """Let others go on until it is the process's turn again."""
-        patience, lock._bound.until = lock._bound.until, None  # real processes have a thread each
+        bounds = [bound.until for bound in _BOUNDS]
+        _set_bounds([None, None])  # real processes have a thread each
         self.hub.switch()
-        lock._bound.until = patience
+        _set_bounds(bounds)
         if process.dead:
             raise Killed
 
