@@ -253,6 +253,19 @@ class Judge:
         return [one for one in self.letters if any(f'"id":"{one}"'.encode() in line for line in gone)]
 
     def _lines(self, machine: Machine, kind: str, *, archived: bool = False) -> list[bytes]:
+        """The lines of a machine. One that any machine ignores counts once on each.
+
+        It tells of another machine's session, and is ignored until that machine brings it back. That machine's own copy
+        has no such mark, whoever wrote it there."""
+        doubtful = {unsealed(line) for one in self.world.machines for line in self._raw(one, kind) if is_ignored(line)}
+        lines, found = self._raw(machine, kind, archived=archived), list[bytes]()
+        heeded = {unsealed(line) for line in lines if not is_ignored(line)}
+        for line in (unsealed(line) for line in lines if unsealed(line) not in heeded or not is_ignored(line)):
+            if _is_whole(line) and not (line in doubtful and line in found):
+                found.append(line)
+        return found
+
+    def _raw(self, machine: Machine, kind: str, *, archived: bool = True) -> list[bytes]:
         ends = {"messages": ("mailbox.jsonl",), "reads": ("-reads.jsonl",), "roster": ("roster.jsonl",)}[kind]
         found: list[bytes] = []
         for path, inode in machine.disk.files(solid=False):
@@ -261,11 +274,7 @@ class Judge:
             is_month = is_archive and name[:4].isdecimal()
             fits = name.endswith(ends) or (kind == "messages" and is_month and not name.endswith("-reads.jsonl"))
             if path.startswith(f"/{machine.name}/m/") and fits and (archived or not is_archive):
-                lines = bytes(inode.data).split(b"\n")
-                heeded = {unsealed(line) for line in lines if not is_ignored(line)}
-                # What tells of another machine's sessions is ignored, and there, until that machine brings it back.
-                kept = (one for line in lines if (one := unsealed(line)) not in heeded or not is_ignored(line))
-                found += filter(_is_whole, kept)
+                found += bytes(inode.data).split(b"\n")
         return found
 
     def _held(self, machine: Machine) -> dict[str, list[bytes]]:
