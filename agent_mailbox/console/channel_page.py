@@ -14,7 +14,6 @@ from ..core.records import USER, Message
 from ..core.roster import DEAD
 from ..core.text import visible
 from ..mailbox.channels import LOOK
-from ..mailbox.noting import Noting
 from . import fleet_page, mentions, presenters, task_board, topics
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ def tell_reach(now: Looking, address: str) -> str:
 
 def _list_notes(now: Looking, address: str) -> list[tuple[str, str]]:
     """Return the current notes to a tag, newest first: each one's title and page."""
-    found = [one.message for one in Noting(now.mailbox).notes() if address in (ALL, *one.message.recipients)]
+    found = [one.message for one in now.notes.list_current(now.roster) if address in (ALL, *one.message.recipients)]
     return [(presenters.title_of(one), presenters.page_link("/notes", on=address, open=one.id)) for one in found[::-1]]
 
 

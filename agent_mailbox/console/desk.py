@@ -21,6 +21,7 @@ from ..mailbox.mailbox import Mailbox
 from ..store.files import system
 from ..store.projection.lookup import ask_index
 from . import presenters
+from .followed_notes import FollowedNotes
 from .spending import Spending
 from .tallies import Tallies
 from .unread import Unread
@@ -58,6 +59,19 @@ class Looking:
         self.spending = Spending(self.mailbox)
         self.tallies = Tallies(self.queries)
         self.unread = Unread(self.mailbox, self.queries)
+        self.notes = FollowedNotes(self.mailbox.logs)
+        self._letters: list[Item] | None = None
+        self._requests: list[ControlRequest] | None = None
+        self._is_one_look = False
+
+    @contextmanager
+    def look_once(self) -> Iterator[Looking]:
+        """Ask for what several parts of a page need once, during a ``with`` block."""
+        self._letters, self._requests, self._is_one_look = None, None, True
+        try:
+            yield self
+        finally:
+            self._is_one_look = False
 
     @property
     def roster(self) -> Roster:
@@ -76,7 +90,9 @@ class Looking:
 
     def unread_letters(self) -> list[Item]:
         """Return the person's unread mail without control messages, which ``open_requests`` covers."""
-        return [item for item in self.mailbox.peek(USER) if item.message.type != "control"]
+        if self._letters is None or not self._is_one_look:
+            self._letters = [item for item in self.mailbox.peek(USER) if item.message.type != "control"]
+        return self._letters
 
     def receipts_of(self, ids: Iterable[str]) -> dict[str, Receipt]:
         """Return the receipts of messages by id; unknown ids are left out."""
@@ -86,6 +102,8 @@ class Looking:
     def open_requests(self) -> list[ControlRequest]:
         """Return everyone's open requests, so that nobody's stand behind another's many: the oldest of each asker, then
         the second of each. Those that nothing proves come last."""
+        if self._requests is not None and self._is_one_look:
+            return self._requests
         found = self.requests.pending(USER, everyones=True)
         before: Counter[tuple[str, bool]] = Counter()
         ranked = []
@@ -93,7 +111,8 @@ class Looking:
             whose = request.asker, request.proven
             ranked.append((not request.proven, before[whose], place))
             before[whose] += 1
-        return [found[place] for *_, place in sorted(ranked)]
+        self._requests = [found[place] for *_, place in sorted(ranked)]
+        return self._requests
 
 
 class Desk:
@@ -110,15 +129,16 @@ class Desk:
     @contextmanager
     def lock_for_reading(self) -> Iterator[Looking]:
         """Lock the facade for reading during a ``with`` block."""
-        with self._locks[0]:
-            yield self._looking
+        with self._locks[0], self._looking.look_once() as now:
+            yield now
 
     @contextmanager
     def lock_for_seeking(self) -> Iterator[Looking]:
         """Lock the facade for pages that look through much, during a ``with`` block: no other page waits for them."""
         with self._locks[2]:
             self._seeking.queries.newest_alone = self._looking.queries.newest_alone
-            yield self._seeking
+            with self._seeking.look_once() as now:
+                yield now
 
     @contextmanager
     def lock_for_acting(self) -> Iterator[Looking]:
@@ -161,6 +181,7 @@ class Desk:
         with self.lock_for_reading() as now:
             control_log.of(now.mailbox)
             self.advance_cursor()
+            now.notes.list_current(now.roster)
             return now.queries.prepare()
 
     def advance_cursor(self) -> None:

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.console.followed_notes import FollowedNotes
+from agent_mailbox.mailbox.mailbox import Mailbox
+from agent_mailbox.mailbox.noting import Noting
 from tests.console.conftest import Running, Window
 from tests.helpers import MESSAGES, Post, until
 
@@ -219,3 +222,25 @@ def test_members_notes_and_tasks_are_beside_the_mail_and_folded_on_a_phone(
                 assert page.evaluate("document.documentElement.scrollWidth") <= width
             assert window.axe(axe) == []
             assert window.problems == []
+
+
+def test_followed_notes_are_those_that_a_whole_look_finds(post: Post) -> None:
+    """Added, replaced and dropped ones, and those that the steward kept when it moved the rest."""
+    post.register("ada", "--name", "Ada", "--tags", "project:x")
+    mailbox = Mailbox(str(post.box))
+    followed, noting = FollowedNotes(mailbox.logs), Noting(mailbox)
+
+    def agree(*titles: str) -> None:
+        found = followed.list_current(mailbox.logs.read_roster())
+        assert [one.message.subject for one in found] == [*titles]
+        assert [one.message.id for one in found] == [one.message.id for one in noting.notes()]
+
+    agree()
+    first = noting.add_note("ada", ["project:x"], "One", "1", "")
+    noting.add_note("ada", ["project:x"], "Two", "2", "")
+    agree("One", "Two")
+    post.send("ada", "project:x", "mail")
+    noting.drop_note("ada", first.id)
+    agree("Two")
+    post.ok("steward", "run", "--max-live", "0")
+    agree("Two")

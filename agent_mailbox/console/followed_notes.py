@@ -1,0 +1,40 @@
+"""The notes, followed: each look reads what was appended since the last one.
+
+Belongs here: the place of that reader. ``mailbox.noting`` reads all of the log, which a page cannot each time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..core import codec
+from ..core.keeping import notes
+from ..core.line_forms import may_be_note
+from ..core.records import Message
+from ..store.log.growing_log import GrowingLog
+from ..store.log.proof_view import add_proof
+
+if TYPE_CHECKING:
+    from ..core.keeping.notes import Note
+    from ..core.roster import Roster
+    from ..store.log.logs import Logs
+
+
+class FollowedNotes:
+    """The notes of the live log, and how far it was read."""
+
+    def __init__(self, logs: Logs) -> None:
+        self._log = GrowingLog(logs.messages)
+        self._found: list[Message] = []
+
+    def list_current(self, roster: Roster) -> list[Note]:
+        """Return the current notes, the newest last."""
+        with self._log.news() as (begins_again, lines):
+            if begins_again:
+                self._found.clear()
+            view = self._log.log.view()
+            for position, line in lines:
+                message = codec.message(line) if may_be_note(line) else None
+                if isinstance(message, Message) and message.type == notes.NOTE:
+                    self._found.append(add_proof(message, view, line, position))
+        return [one for one in notes.fold(self._found, roster).values() if one.is_current]
