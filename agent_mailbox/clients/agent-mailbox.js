@@ -37,6 +37,12 @@ const paths = (tool, args) => {
   return lines.map((line) => /^\*\*\* (?:(?:Add|Update|Delete) File|Move to):(.+)/s.exec(line)?.[1].trim()).filter(Boolean)
 }
 
+// What rules and guards judge: a call that writes several files is one of each.
+const inputs = (tool, args, directory) => {
+  const files = paths(tool, args)
+  return files.length ? files.map((path) => ({ file_path: resolve(directory, path), ...args })) : [args]
+}
+
 // Codex's AGENTS.md, which OpenCode reads as well, may hold the section already.
 const SECTION = fileURLToPath(new URL("../agent-mailbox.md", import.meta.url))
 const isTold = (directory) => {
@@ -169,13 +175,11 @@ export const AgentMailbox = async ({ client, directory }) => {
       const id = await root(sessionID)
       const turn = ended.get(id)
       const name = TOOLS[tool] ?? `mcp__${tool}`
-      const files = paths(tool, args)
-      const given = files.length ? files.map((path) => ({ file_path: resolve(directory, path), ...args })) : [args]
       const agent = id === sessionID ? {} : { agent_id: sessionID }
       const judges = name === "Bash" ? ["PreToolUse", "Permit"] : ["Permit"]
       if (WRITES.includes(name) || name.startsWith("mcp__")) judges.unshift("Files")
       for (const judge of judges)
-        for (const input of given) {
+        for (const input of inputs(tool, args, directory)) {
           const cwd = resolve(directory, args.workdir ?? "")
           if (ended.get(id) !== turn) throw new Error(BROKEN_OFF)
           const fields = { cwd, hook_event_name: "PreToolUse", tool_name: name, tool_input: input }
@@ -187,10 +191,15 @@ export const AgentMailbox = async ({ client, directory }) => {
         }
     },
 
-    "tool.execute.after": async ({ sessionID, callID }, output) => {
+    "tool.execute.after": async ({ tool, sessionID, callID, args }, output) => {
       const told = [notes.get(callID)]
       notes.delete(callID)
-      if ((await root(sessionID)) === sessionID) told.push((await call("PostToolUse", sessionID, {})).additionalContext)
+      const id = await root(sessionID)
+      const agent = id === sessionID ? {} : { agent_id: sessionID }
+      const cwd = resolve(directory, args?.workdir ?? "")
+      const [input] = args ? inputs(tool, args, directory) : []
+      const ran = { cwd, tool_name: TOOLS[tool] ?? `mcp__${tool}`, tool_input: input, tool_use_id: callID }
+      told.push((await call("PostToolUse", id, { ...ran, ...agent })).additionalContext)
       const text = told.filter(Boolean).join("\n\n")
       if (!text) return
       if (typeof output.output === "string") output.output += `\n\n${text}`

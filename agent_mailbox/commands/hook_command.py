@@ -145,13 +145,15 @@ def _answer_permit(
     call: client_input.ClientInput, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]
 ) -> None:
     """Answer whether the session may use the tool. If that is unknown, a session that was last seen bound may not."""
-    from ..clients.permission import judging_mailboxes  # where a lead or a policy may be, by the guard
+    from ..clients.checks.ran_calls import keep_input  # where a lead or a policy may be, by the guard
+    from ..clients.permission import judging_mailboxes
 
     told: list[str] = []
 
     def write_once(text: str) -> None:  # once: the client takes two documents for none, and goes on
         if not told:
             told.append(text)
+            keep_input(call, text, environ)
             write(text)
 
     try:
@@ -164,6 +166,8 @@ def _answer_permit(
             prove=lambda: make_prover(call, environ),
             write=write_once,
         )
+        if not told:
+            keep_input(call, "", environ)
     except Exception as error:
         _close_bound(call, error, environ, write_once)
         raise

@@ -93,6 +93,7 @@ CODEX = KnownClient(
     settings=("hooks.json", "hooks.json"),
     memory="AGENTS.md",
     guarded=("hooks.json", "config.toml"),
+    hook_files=("config.toml",),
     files=_extra_files,
     frees_mail=True,
     about="""Install hooks, two skills, an AGENTS.md section, and rules. The skills are

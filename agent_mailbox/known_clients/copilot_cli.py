@@ -81,6 +81,7 @@ COPILOT_CLI = KnownClient(
     home_directory=".copilot",
     settings=("hooks/agent-mailbox.json", "hooks/agent-mailbox.json"),
     guarded=("hooks/",),
+    hook_files=("hooks/*.json",),
     running=("agents/", "extensions/"),  # agents with hooks of their own, since 1.0.97; programs that it starts
     files=_extra_files,
     about="""Install hooks, two skills, and an instruction for the model. The skills are /bye

@@ -99,6 +99,7 @@ GEMINI_CLI = KnownClient(
     settings=("settings.json", "settings.json"),
     memory="GEMINI.md",
     guarded=("settings.json", "policies/"),
+    hook_files=("extensions/*/hooks/hooks.json",),
     running=("commands/",),
     files=_extra_files,
     has_comments=True,

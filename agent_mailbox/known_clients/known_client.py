@@ -147,9 +147,10 @@ class KnownClient(Record):
     are all ours. ``guarded``: what there decides whether our hooks run (a directory ends in a slash); ``beside``: what
     does so beside the directory. ``managed``: the administrator's settings. ``state_file``: what it keeps of projects.
     ``plans``: the files of sessions' plans, as a rule names them. ``has_plugins``: hooks may come by a plugin, too.
-    ``running``: directories there of files with commands that the client runs without a hook of ours before them.
-    ``is_plugin``: so are its settings. ``has_comments``: it accepts comments in JSON. ``has_rules``: its settings hold
-    rules of our form. ``status_line``: the key there of its status line, if it has one.
+    ``hook_files``: patterns of other files there that may hold hooks. ``running``: directories there of files with
+    commands that the client runs without a hook of ours before them. ``is_plugin``: so are its settings.
+    ``has_comments``: it accepts comments in JSON. ``has_rules``: its settings hold rules of our form.
+    ``status_line``: the key there of its status line, if it has one.
 
     *Telling*: ``about`` what an installation does, ``after`` the person's next step. ``frees_mail``: its rules can let
     plain mail commands run unasked. ``limits``: of an ability (``clients.checks.overview``), where it ends.
@@ -222,6 +223,7 @@ class KnownClient(Record):
     managed: tuple[str, ...] = ()
     state_file: str = ""
     has_plugins: bool = False
+    hook_files: tuple[str, ...] = ()
     running: tuple[str, ...] = ()
     is_plugin: bool = False
     has_comments: bool = False

@@ -65,6 +65,7 @@ OPENCODE = KnownClient(
     settings=("plugins/agent-mailbox.js", "plugins/agent-mailbox.js"),
     guarded=("plugins/", "plugin/", "opencode.json", "opencode.jsonc"),
     beside=("opencode.json", "opencode.jsonc"),
+    hook_files=("plugins/*", "plugin/*", "opencode.json", "opencode.jsonc"),
     running=("command/", "commands/"),
     is_plugin=True,
     files=_extra_files,

@@ -16,7 +16,7 @@ from tests.control_desk import ControlDesk
 from tests.e2e.conftest import client_program, mailer
 from tests.e2e.responses import Responses, by_prompt, conversation, patch, said, shell, use
 from tests.e2e.shown import shows, shows_at
-from tests.helpers import PATIENCE, READS, TOOLS, Post, until
+from tests.helpers import MESSAGES, PATIENCE, READS, TOOLS, Post, until
 from tests.surroundings import NOBODY_SAID
 
 if TYPE_CHECKING:
@@ -237,7 +237,8 @@ def test_the_agent_s_commands_know_who_they_are_and_leave_the_sandbox(codex: Cod
 @shows(CODEX, "guard", "permit", "own name")
 def test_its_lead_and_its_rules_bind_it(codex: Codex) -> None:
     """A file is not sent, and another's name is refused by the command; the model is told why. A call runs
-    where its lead approves it, as the lead changed it, and nowhere else."""
+    where its lead approves it, as the lead changed it, and nowhere else. What another tool's hook makes of a call runs,
+    and the lead is told of it."""
     post, model = codex.post, codex.model
     post.env["PATH"] = f"{TOOLS}:{post.env['PATH']}"
     (post.home / ".profile").write_text(f"PATH='{TOOLS}':$PATH\n")  # a login shell's
@@ -249,7 +250,17 @@ def test_its_lead_and_its_rules_bind_it(codex: Codex) -> None:
     post.ok("control", "mode", session, "safe", "--session", "boss")
     hidden = "me=--from; agent-mailbox send $me boss --to all --body FORGED && echo approved"
     calls = ["agent-mailbox send --to all --body @/etc/hostname", "touch denied", "touch approved", hidden]
-    model.script = by_prompt(PROMPT_TWO=list(map(shell, calls)))
+    answer = {"hookEventName": "PreToolUse", "permissionDecision": "allow", "updatedInput": {"command": "touch tidied"}}
+    tidy = codex.project / "tidy"
+    tidy.write_text(
+        f"#!/bin/sh\n! grep -q '\"command\":\"pwd\"' || echo '{json.dumps({'hookSpecificOutput': answer})}'\n"
+    )
+    tidy.chmod(0o755)
+    hooks = codex.project / ".codex/hooks.json"
+    known = json.loads(hooks.read_text())
+    known["hooks"]["PreToolUse"].append({"hooks": [{"type": "command", "command": str(tidy)}]})
+    hooks.write_text(json.dumps(known))
+    model.script = by_prompt(PROMPT_TWO=list(map(shell, [*calls, "pwd"])))
     desk = ControlDesk(OpenMailbox(str(post.box)))
     answered: list[str] = []
 
@@ -270,9 +281,12 @@ def test_its_lead_and_its_rules_bind_it(codex: Codex) -> None:
     assert talk.count("blocked by PreToolUse hook: agent-mailbox: ") == 2
     assert "boss denied" in talk
     assert "NOT_THAT" in talk
-    assert f"this is a process of session {session}, and 'boss' is another" in talk
+    assert f"this is a process of session {session[:8]}, and 'boss' is another" in talk
     assert not any("FORGED" in m["content"] for m in post.ok("history", "--all")["messages"] if m["type"] == "message")
     assert [(codex.project / name).exists() for name in ("denied", "approved", "changed")] == [False, False, True]
+    (told,) = [json.loads(m["content"]) for m in post.objects(MESSAGES) if "call_changed" in m["content"]]
+    assert (told["tool"]["arguments"], told["ran"], told["hook"]) == ("pwd", "touch tidied", str(tidy))
+    assert (codex.project / "tidied").exists()
 
 
 @shows(CODEX, "prompt", "clean uninstall")

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 CHANGED = "changed"
 """Among the user's own records: how far each session's transcripts were looked through, and which hooks were told."""
-_MOST_TOLD = 100
+MOST_TOLD = 100
 """Hooks, and calls that run, to remember of a session."""
-_MAX_STATE = 1 << 20
+MAX_STATE = 1 << 20
 _LONG = 300
 """Characters of an input or a hook's command that are told."""
 
@@ -79,10 +79,10 @@ def _look(
     path: str, call: ClientInput, box: OpenMailbox, judge: Callable[[str, Mapping[str, Any]], Judgement]
 ) -> list[str]:
     """Look once; return the calls of the session itself whose end is not there."""
-    known = codec.parse(read_if_possible(path) or b"", _MAX_STATE, ours=False)
+    known = codec.parse(read_if_possible(path) or b"", MAX_STATE, ours=False)
     before = {} if isinstance(known, BadLine) else known
-    ends, said = _mapping(before.get("ends")), _listed(before.get("told"))
-    running = [*_listed(before.get("open")), *([call.use_id] if call.use_id and not call.agent_id else [])]
+    ends, said = mapping(before.get("ends")), listed(before.get("told"))
+    running = [*listed(before.get("open")), *([call.use_id] if call.use_id and not call.agent_id else [])]
     after: dict[str, int] = {}
     for file in _transcripts(call.transcript):
         start = ends.get(file, 0 if ends else system.size(file))
@@ -92,9 +92,9 @@ def _look(
             verdict = judge(changed.tool, changed.ran)
             is_denied = verdict.decision == DENY
             if [changed.hook, is_denied] not in said:
-                _tell(box, call.session_id, changed, verdict.reason if is_denied else "")
+                tell_change(box, call.session_id, changed, verdict.reason if is_denied else "")
                 said.append([changed.hook, is_denied])
-    state = {"ends": after, "told": said[-_MOST_TOLD:], "open": running[-_MOST_TOLD:]}
+    state = {"ends": after, "told": said[-MOST_TOLD:], "open": running[-MOST_TOLD:]}
     if state != before:
         write_if_possible(path, codec.dumps(state).encode())
     return running
@@ -125,7 +125,7 @@ def _found_in(lines: Iterator[bytes], start: int, length: int) -> tuple[int, set
         event = codec.parse(line, transcript.MAX_LINE, ours=False)
         if isinstance(event, BadLine):
             continue
-        said = _mapping(event.get("attachment"))
+        said = mapping(event.get("attachment"))
         if (given := _updated_input(said)) is not None:
             changed[str(said.get("toolUseID"))] = begins, str(said.get("command")), given
         for block in transcript.blocks_of(event):
@@ -136,7 +136,7 @@ def _found_in(lines: Iterator[bytes], start: int, length: int) -> tuple[int, set
                 ended.add(use)
                 _, hook, given = changed.pop(use, (0, "", None))
                 tool, before = asked.get(use, ("", None))
-                is_denied = _mapping(event.get("permissionDecision")).get("decision") == "reject"
+                is_denied = mapping(event.get("permissionDecision")).get("decision") == "reject"
                 if given is not None and given != before and not is_denied:
                     found.append(ChangedCall(use_id=use, tool=tool, asked=before, ran=given, hook=hook))
     return min((begins for begins, *_ in changed.values()), default=min(at, length)), ended, found
@@ -147,7 +147,7 @@ def _updated_input(said: Mapping[str, Any]) -> Mapping[str, Any] | None:
     if said.get("hookEvent") != BEFORE_TOOL or calls_us(said):
         return None
     answer = codec.parse(str(said.get("stdout")).encode("utf-8", "surrogatepass"), transcript.MAX_LINE, ours=False)
-    given = None if isinstance(answer, BadLine) else _mapping(answer.get("hookSpecificOutput")).get("updatedInput")
+    given = None if isinstance(answer, BadLine) else mapping(answer.get("hookSpecificOutput")).get("updatedInput")
     return given if isinstance(given, dict) else None
 
 
@@ -161,25 +161,29 @@ def _transcripts(path: str) -> list[str]:
     return [path, *(system.join(directory, name) for name in names if name.endswith(".jsonl"))]
 
 
-def _tell(box: OpenMailbox, me: str, call: ChangedCall, denied: str) -> None:
+def tell_change(box: OpenMailbox, me: str, call: ChangedCall, denied: str) -> None:
+    """Tell the lead and the person of a changed call. ``denied``: why the rules deny it, if they do."""
     roster = box.logs.read_roster()
     lead = authority.lead_of(me, roster)
     payload = messages.CallChanged(
-        tool=call.tool, use_id=call.use_id, arguments=_in_words(call.asked), ran=_in_words(call.ran),
+        tool=call.tool, use_id=call.use_id, arguments=show_input(call.asked), ran=show_input(call.ran),
         hook=clipped(neutral(call.hook), _LONG), reason=clipped(denied, _LONG),
     )  # fmt: skip
     post_message(box, me, payload, tuple(dict.fromkeys((lead, USER))), when=NOW)
 
 
-def _in_words(given: Any) -> str:
+def show_input(given: Any) -> str:
+    """Return an input as it is told: its command, else all of it, clipped."""
     command = given.get("command") if isinstance(given, dict) else None
     text = command if isinstance(command, str) else "" if given is None else codec.dumps(given, -codec.MAX_DEPTH)
     return clipped(neutral(text), _LONG)
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def mapping(value: Any) -> Mapping[str, Any]:
+    """Return an object of a file, or an empty one."""
     return value if isinstance(value, dict) else {}
 
 
-def _listed(value: Any) -> list[Any]:
+def listed(value: Any) -> list[Any]:
+    """Return a list of a file, or an empty one."""
     return list(value) if isinstance(value, list) else []

@@ -12,19 +12,21 @@ from ...control_plane.standing import binds, find_standing
 from ...core import frame
 from ...core.findings import Problem
 from ...core.records import USER
-from ...core.roster import ALIVE
+from ...core.roster import ALIVE, DEAD
 from ...errors import MailboxError
 from ...known_clients.every_client import CLIENTS, USUAL
 from ...known_clients.known_client import PERMIT
 from ...mailbox.open_mailbox import OpenMailbox
 from ...store.files import paths
 from ...store.user_state import processes
-from . import hook_sources
+from . import foreign_hooks
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from ...core.roster import Agent
+    from ...known_clients.known_client import KnownClient
+    from ...store.user_state.processes import Whereabouts
 
 _TEAM = "team:"
 _MOST = 5
@@ -39,7 +41,7 @@ def missing(desk: OpenMailbox, agent: Agent, environ: Mapping[str, str]) -> str:
     where = processes.find_whereabouts(me, paths.state_directory(environ))
     if where is None or not where.client:
         return "" if agent.client else "no client's hooks ask us before its tools"
-    client = next((one for one in CLIENTS if one.word == where.client), None)
+    client = _client_of(where)
     if client is None or any(wanted.event == PERMIT for wanted in client.hooks()):
         return ""
     return f"{client.title} asks nobody before its tools"
@@ -57,12 +59,22 @@ def warnings(desk: OpenMailbox, sessions: Collection[str], environ: Mapping[str,
 
 
 def _changing_hooks(session_id: str, name: str, environ: Mapping[str, str]) -> Iterator[str]:
+    for path, command in _foreign_hooks(session_id, environ):
+        yield f"{path} has a hook that may change a call of {name} after the rules judged it: {command}"
+
+
+def _foreign_hooks(
+    session_id: str, environ: Mapping[str, str], *, but: KnownClient | None = None
+) -> Iterator[tuple[str, str]]:
+    """Yield the file and command of each hook of another tool, where the session works; none in one client."""
     where = processes.find_whereabouts(session_id, paths.state_directory(environ))
-    if where is None or where.client != USUAL.word or not where.directory:
-        return
-    for source in hook_sources.find_sources({where.directory: None}, where.directory, environ):
-        for command in source.changing_hooks():
-            yield f"{source.path} has a hook that may change a call of {name} after the rules judged it: {command}"
+    client = _client_of(where)
+    if where is not None and where.directory and client is not None and client is not but:
+        yield from foreign_hooks.find_changing(client, where.directory, environ)
+
+
+def _client_of(where: Whereabouts | None) -> KnownClient | None:
+    return next((one for one in CLIENTS if where is not None and where.client and one.word == where.client), None)
 
 
 def unenforced(desk: OpenMailbox, agent: Agent, environ: Mapping[str, str]) -> str:
@@ -72,17 +84,23 @@ def unenforced(desk: OpenMailbox, agent: Agent, environ: Mapping[str, str]) -> s
 
 
 def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
-    """Yield a note for each reason why sessions that are bound may do anything."""
-    found = dict[str, list[str]]()
+    """Yield a note for each reason why sessions that are bound may do anything. Each hook of another tool that may
+    change a call of one has a note, too. ``settings`` names those of Claude Code."""
+    found, others = dict[str, list[str]](), dict[tuple[str, str], None]()
     try:
         desk = OpenMailbox(directory)
         roster = desk.logs.read_roster()
         for agent in roster.agents.values():
             if agent.state == ALIVE and (why := unenforced(desk, agent, environ)):
                 found.setdefault(why, []).append(frame.name_of(agent.session_id, roster))
+            if agent.state != DEAD and binds(find_standing(desk, agent.session_id), agent):
+                others.update(dict.fromkeys(_foreign_hooks(agent.session_id, environ, but=USUAL)))
     except MailboxError:
         return  # other checks name what cannot be read
     for why, names in found.items():
         more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
         what = f"nothing enforces the lead, mode or rules of {', '.join(names[:_MOST])}{more}: {why}"
         yield Problem(directory, None, what, note=True)
+    for path, command in others:
+        what = "another tool's hook, which may change a command that our rules let pass"
+        yield Problem(path, None, f"{command}: {what}", note=True)

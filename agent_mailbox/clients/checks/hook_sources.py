@@ -18,13 +18,15 @@ from ..install import commented
 from ..install.hook_entries import calls_us, is_group
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
 MAX_SETTINGS = 4 << 20
 """Bytes read of a settings file: a person wrote it. The client's own state may have more."""
 MAX_STATE = 64 << 20
-_MOST = 100
+MOST = 100
 """Characters of another's command that are told."""
+_COMMANDS = ("command", "bash")
+"""The keys of a hook's command."""
 MANAGED = USUAL.managed
 """Settings of the machine's administrator, which overrule all others."""
 
@@ -49,14 +51,15 @@ class HookSource(Record):
             for group in groups if isinstance(groups, list) else ():
                 for hook in group["hooks"] if is_group(group) else ():
                     yield event, group, hook
-                if isinstance(group, dict) and not is_group(group) and "command" in group:
+                if isinstance(group, dict) and not is_group(group) and not group.keys().isdisjoint(_COMMANDS):
                     yield event, group, group  # of a client whose hooks stand in no groups
 
-    def changing_hooks(self) -> Iterator[str]:
+    def changing_hooks(self, events: Collection[str] = (BEFORE_TOOL, PERMISSION)) -> Iterator[str]:
         """Yield the commands of other tools' hooks that may change a call after ours judged it."""
         for event, _, hook in self.each_hook():
-            if event in (BEFORE_TOOL, PERMISSION) and isinstance(hook, dict) and not calls_us(hook):
-                yield clipped(neutral(str(hook.get("command"))), _MOST)
+            if event in events and isinstance(hook, dict) and not calls_us(hook):
+                command = next((hook[key] for key in _COMMANDS if key in hook), None)
+                yield clipped(neutral(str(command)), MOST)
 
     def has_setting(self, key: str) -> bool:
         """Return whether this setting is on."""

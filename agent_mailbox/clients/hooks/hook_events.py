@@ -211,13 +211,14 @@ class Hook(Record):
 
             orders.report_idle(self.desk, agent.session_id)
 
-    def tell_changed_calls(self) -> None:
-        """Tell the lead of a bound session of calls that another tool's hook changed."""
-        if self.call.transcript and is_bound(self.desk.logs.trail.kept(), self.call.session_id):
+    def tell_changed_calls(self, *, ran: bool = False) -> None:
+        """Tell the lead of a bound session of calls that another tool's hook changed; ``ran``: of the one behind us."""
+        if (ran or self.call.transcript) and is_bound(self.desk.logs.trail.kept(), self.call.session_id):
             from ...control.requests import Requests  # a session that a lead or a policy binds
             from ..permission.permit import Permit
 
-            Permit(self.call, Requests(self.desk), self.environ, self.program, self.write).tell_changes(FLUSH)
+            permit = Permit(self.call, Requests(self.desk), self.environ, self.program, self.write)
+            permit.compare_call() if ran else permit.tell_changes(FLUSH)
 
     def board_lines(self, *, begins: bool = False) -> list[str]:
         """Return what the session is told of tasks and notes. A mailbox without them costs a look for a file."""
@@ -256,6 +257,8 @@ def answer_event(hook: Hook) -> None:
     """Do what the event asks for. A subagent's hooks do nothing: it must not consume its parent's mail."""
     if hook.call.client is not None and hook.call.client not in INSTALLED:
         return  # it runs another client's hooks, and may drop the mail that these show
+    if hook.call.event == AFTER_TOOL and hook.call.only_denies:
+        hook.tell_changed_calls(ran=True)  # a subagent's calls, too
     if hook.call.agent_id is None and hook.call.event not in SILENT:
         check_id(hook.call.session_id)
         EVENTS[hook.call.event](hook)

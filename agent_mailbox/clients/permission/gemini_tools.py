@@ -17,6 +17,8 @@ from ...known_clients.gemini_cli import GEMINI_CLI, TOOLS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ..client_input import ClientInput
+
     Said = dict[str, Any] | BadLine
     Write = Callable[[str], None]
 
@@ -26,16 +28,34 @@ def translated(said: Said, environ: Mapping[str, str], write: Write) -> tuple[Sa
     if isinstance(said, BadLine) or not GEMINI_CLI.calls(str(said.get("session_id")), said, environ):
         return said, write
     tool, given, here = said.get("tool_name"), said.get("tool_input"), said.get("cwd")
-    found = {**said, "tool_name": TOOLS.get(tool, f"mcp__{tool}") if isinstance(tool, str) else tool}
-    place = given.get("dir_path") if isinstance(given, dict) else None
-    if found["tool_name"] == "Bash" and isinstance(place, str) and isinstance(here, str):
-        found["cwd"] = path.join(here, place)
+    found = {**said, "tool_name": our_name(tool) if isinstance(tool, str) else tool}
+    if found["tool_name"] == "Bash" and isinstance(here, str):
+        found["cwd"] = place_of(given, here)
 
     def answer(text: str) -> None:
         if shown := as_it_takes(text):
             write(shown)
 
     return found, answer
+
+
+def named_as_ours(call: ClientInput) -> ClientInput:
+    """Return a call of Gemini CLI as rules know it; another client's as it is."""
+    if call.client is not GEMINI_CLI:
+        return call
+    tool = our_name(call.tool)
+    return call.replace(tool=tool, here=place_of(call.given, call.here) if tool == "Bash" else call.here)
+
+
+def our_name(tool: str) -> str:
+    """Return the name by which rules and guards know a tool."""
+    return TOOLS.get(tool, f"mcp__{tool}")
+
+
+def place_of(given: Any, here: str) -> str:
+    """Return where a command runs."""
+    place = given.get("dir_path") if isinstance(given, dict) else None
+    return path.join(here, place) if isinstance(place, str) else here
 
 
 def as_it_takes(text: str) -> str:

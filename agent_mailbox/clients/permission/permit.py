@@ -27,8 +27,8 @@ from ...permissions.policy import ALLOW, ASK, DENY, NO_OPINION, Judgement
 from ...store.files import system
 from ...store.user_state import bindings
 from .. import texts, transcript
-from ..checks import changed_calls, hook_sources
-from . import tool_files
+from ..checks import changed_calls, hook_sources, ran_calls
+from . import gemini_tools, tool_files
 from .cancelling import Cancelled, Cancelling
 
 if TYPE_CHECKING:
@@ -155,6 +155,11 @@ class Permit(Record):
     def tell_changes(self, pauses: Sequence[float] = ()) -> None:
         """Tell the lead of calls that another tool's hook changed. ``pauses``: what the client may be late with."""
         changed_calls.tell_changes(self.call, self.box, self.judge_input, pauses)
+
+    def compare_call(self) -> None:
+        """Tell the lead if the call behind us ran with another input than was let pass."""
+        call = gemini_tools.named_as_ours(self.call)
+        ran_calls.compare_input(call, self.box, self.replace(call=call).judge_input, self.environ)
 
     def judge_input(self, tool: str, given: Mapping[str, Any]) -> Judgement:
         """Return what the session's policy says of another input."""
