@@ -181,7 +181,7 @@ def test_a_shared_role_is_reported(post: Post) -> None:
     for other in ("c", "d"):
         post.register(other, "--role", "builder")
     told = post.call("roster", "register", "--session-id", "e", "--role", "builder", "--json").json["warnings"]
-    assert told == ["role:builder is also held by a, b, c and others; each message goes to one of you"]
+    assert told == ["role:builder is also held by a, b, c and others; each message goes to one holder"]
 
 
 def test_mail_to_a_project_reaches_who_takes_its_bearers_name(post: Post) -> None:
