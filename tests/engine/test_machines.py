@@ -26,7 +26,7 @@ from agent_mailbox.core.records import USER, Message, Read
 from agent_mailbox.mailbox import absence, open_mailbox
 from agent_mailbox.space import joining_space, purging
 from agent_mailbox.space.copy import comparison
-from agent_mailbox.space.order.order import reads_of
+from agent_mailbox.space.order.order import CLAIMS, reads_of
 from agent_mailbox.store.files import system
 from agent_mailbox.upkeep import shared_steward
 
@@ -205,8 +205,13 @@ class Space(RuleBasedStateMachine):
             for record in self.space.records
             if record.log == reads_of(other) and isinstance(read := codec.read(record.line), Read)
         }
-        for message_id, holders in self.by_role.items():
-            if any(HOME[who] == other and (message_id, who) not in shipped for who in holders):
+        claimed = {
+            (read.message_id, read.session_id)
+            for record in self.space.records
+            if record.log == CLAIMS and isinstance(read := codec.read(record.line), Read)
+        }  # also what it has not shown yet: as it comes back, it does
+        for message_id, who in claimed | {(one, who) for one, holders in self.by_role.items() for who in holders}:
+            if HOME.get(who) == other and (message_id, who) not in shipped:
                 self.excused.add(message_id)
         try:
             box, order = self.machines[machine].box, self.machines[machine].order
