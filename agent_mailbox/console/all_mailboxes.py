@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ..core.records import USER, Record
+from ..core.records import Record
 from ..errors import MailboxError
 from ..store.files import paths, system
 from ..store.files.watch import Watch
@@ -22,7 +22,7 @@ from .desk import Looking
 from .survey import REST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 MOST = 40
 """Mailboxes that are looked at; the rest of the list is left out, and the page says so."""
@@ -129,17 +129,12 @@ class AllMailboxes:
                 return one
             if now.is_cold():  # whoever opens it has its index built
                 return one.replace(decisions=None, calls=())
-            calls = tuple(details.list_calls(now, now.unread_letters()))
-            asked = [request for request in now.open_requests() if request.proven]
-            decisions = sum(USER in request.list_deciders(now.roster) for request in asked)
+            with now.look_once():
+                calls = tuple(details.list_calls(now, now.unread_letters()))
+                decisions = len(now.requests_to_decide())
         except (MailboxError, OSError):  # another user's now, or on a disk that fails: its number is not known
             self._looking.pop(one.directory, None)
             self._ends.pop(one.directory, None)
             return one.replace(decisions=None, calls=())
         self._ends[one.directory] = ends
         return one.replace(decisions=decisions, calls=calls)
-
-
-def count_decisions(listed: Sequence[OneMailbox]) -> int:
-    """Return how many requests wait for the person in these mailboxes, as far as that is known."""
-    return sum(one.decisions or 0 for one in listed)

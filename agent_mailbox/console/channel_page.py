@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..control.task_views import TaskViews
-from ..core import frame, reach
+from ..core import reach
 from ..core.address import ALL
 from ..core.records import USER, Message
 from ..core.roster import DEAD
@@ -71,13 +71,11 @@ def tell_reach(now: Looking, address: str) -> str:
     """Return whom a message of the person to this address would reach now: ``reaches 3 sessions: Ada, Bo, Cleo``."""
     roster, sent = now.roster, Message("", USER, (address,), now.mailbox.now(), "")
     found = reach.find_reach(sent, roster, now.gone_agents())
-    waiting = frame.some([presenters.name_address(one, roster) for one in found.waiting_for])
-    waits = f"waits for {waiting}" if waiting else ""
-    if not found.agents:
-        return f"reaches nobody now{f'; {waits}' if waits else ''}"
-    names = frame.some([presenters.party_name(one, roster) for one in found.agents])
+    named = dict(reach.list_reach(found, lambda one: presenters.name_address(one, roster)))
     count = f"{len(found.agents)} {'session' if len(found.agents) == 1 else 'sessions'}"
-    return "; ".join(filter(None, (f"reaches {'one of ' if found.one_of else ''}{count}: {names}", waits)))
+    reaches = f"{'one of ' if found.one_of else ''}{count}: {named['reaches']}" if found.agents else "nobody now"
+    waits = f"; waits for {named['waits for']}" if found.waiting_for else ""
+    return f"reaches {reaches}{waits}"
 
 
 def _list_notes(now: Looking, address: str) -> list[tuple[str, str]]:

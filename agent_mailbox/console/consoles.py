@@ -18,7 +18,7 @@ from starlette.responses import PlainTextResponse
 
 from ..errors import MailboxError
 from . import presenters
-from .all_mailboxes import AllMailboxes, count_decisions
+from .all_mailboxes import AllMailboxes
 from .app import ConsoleApp
 from .guard import ENTRANCE, LOOPBACK, AllowedHosts
 from .live import Event
@@ -125,7 +125,7 @@ class Consoles:
                 for one in others
                 for key, words, page in one.calls
             ],
-            "decisions_elsewhere": count_decisions(others),
+            "decisions_elsewhere": sum(one.decisions or 0 for one in others),
         }
 
     def _link_to(self, one: OneMailbox, here: str, page: str = "/") -> str:

@@ -99,6 +99,11 @@ class Looking:
         messages, reads = self.queries.known(ids)
         return {m.id: presenters.receipt_of(m, reads, self.roster) for m in messages}
 
+    def requests_to_decide(self) -> list[ControlRequest]:
+        """Return those open requests that the person decides, as far as something proves who asks."""
+        roster = self.roster
+        return [one for one in self.open_requests() if one.proven and USER in one.list_deciders(roster)]
+
     def open_requests(self) -> list[ControlRequest]:
         """Return everyone's open requests, so that nobody's stand behind another's many: the oldest of each asker, then
         the second of each. Those that nothing proves come last."""

@@ -151,11 +151,10 @@ def list_calls(now: Looking, letters: Sequence[Item]) -> list[tuple[str, str, st
 
     These are the requests that they decide, and mail to them that asks for an ack."""
     found = []
-    for request in now.open_requests():
-        if request.proven and USER in request.list_deciders(now.roster):
-            asker = presenters.party_name(request.asker, now.roster)
-            words = f"{asker} {cards.describe_request(request, now.roster).text}"
-            found.append((request.asked, request.id, words, presenters.page_link("/", open=request.message_id)))
+    for request in now.requests_to_decide():
+        asker = presenters.party_name(request.asker, now.roster)
+        words = f"{asker} {cards.describe_request(request, now.roster).text}"
+        found.append((request.asked, request.id, words, presenters.page_link("/", open=request.message_id)))
     for message in (item.message for item in letters if item.message.ack):
         words = f"{presenters.sender_name(message, now.roster)} asks you by mail"
         found.append((message.timestamp, message.id, words, presenters.page_link("/", open=message.id)))
@@ -164,12 +163,10 @@ def list_calls(now: Looking, letters: Sequence[Item]) -> list[tuple[str, str, st
 
 def rail_counts(now: Looking, survey: Survey, letters: int) -> dict[str, int | None]:
     """Return the figures of the rail; None if not counted."""
-    requests = [request for request in now.open_requests() if request.proven]
-    mine = sum(USER in request.list_deciders(now.roster) for request in requests)
     gone = now.gone_agents()
     states = [shown_state(line.agent, gone) for line in survey.lines.values()]
     return {
-        "decisions": mine,
+        "decisions": len(now.requests_to_decide()),
         "mail": letters + len(survey.owed),
         "dead": len(survey.dead) if survey.dead is not None else None,
         "agents": states.count(ALIVE),

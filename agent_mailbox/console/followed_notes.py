@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core import codec
 from ..core.keeping import notes
 from ..core.line_forms import may_be_note
-from ..core.records import Message
+from ..mailbox.noting import parse_notes
 from ..store.log.growing_log import GrowingLog
-from ..store.log.proof_view import add_proof
 
 if TYPE_CHECKING:
     from ..core.keeping.notes import Note
+    from ..core.records import Message
     from ..core.roster import Roster
     from ..store.log.logs import Logs
 
@@ -32,9 +31,5 @@ class FollowedNotes:
         with self._log.news() as (begins_again, lines):
             if begins_again:
                 self._found.clear()
-            view = self._log.log.view()
-            for position, line in lines:
-                message = codec.message(line) if may_be_note(line) else None
-                if isinstance(message, Message) and message.type == notes.NOTE:
-                    self._found.append(add_proof(message, view, line, position))
+            self._found += parse_notes((at for at in lines if may_be_note(at[1])), self._log.log.view())
         return [one for one in notes.fold(self._found, roster).values() if one.is_current]

@@ -40,7 +40,7 @@ class BoardNote(Record):
 def view_notes(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, Any]:
     """Return the current notes, of one tag or of all, the newest first."""
     on, roster, clock = params.get("on", ""), now.roster, now.mailbox.now()
-    everything = Noting(now.mailbox).notes()
+    everything = now.notes.list_current(roster)
     found = [one for one in everything if not on or on in one.message.recipients]
     living = [agent for agent in roster.agents.values() if agent.state != DEAD]
     tags = {tag for agent in living for tag in agent.tags} | {t for one in everything for t in one.message.recipients}

@@ -25,13 +25,22 @@ from ..store.user_state import creation, project_paths
 from .sending import Sending
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from ..store.log.proof_view import ProofView
     from .open_mailbox import OpenMailbox
 
 PROJECT = "project:"
 SPAN = 1 << 16
 """Bytes of mail that are passed by together if no note is among them."""
+
+
+def parse_notes(lines: Iterable[tuple[int, bytes]], view: ProofView | None) -> Iterator[Message]:
+    """Yield the notes among lines with their positions; ``view`` tells what is proven of their writers."""
+    for position, line in lines:
+        message = codec.message(line)
+        if isinstance(message, Message) and message.type == notes.NOTE:
+            yield add_proof(message, view, line, position)
 
 
 def _files_named(text: str, directory: str) -> dict[str, Any]:
@@ -54,12 +63,7 @@ class Noting:
 
     def all_notes(self) -> dict[str, Note]:
         """Return the live notes by their messages' ids, ended ones too."""
-        view = self.box.logs.messages.view()
-        found = []
-        for position, line in self._lines(may_be_note):
-            message = codec.message(line)
-            if isinstance(message, Message) and message.type == notes.NOTE:
-                found.append(add_proof(message, view, line, position))
+        found = parse_notes(self._lines(may_be_note), self.box.logs.messages.view())
         return notes.fold(found, self.box.logs.read_roster())
 
     def _lines(self, wanted: Callable[[bytes], bool]) -> Iterator[tuple[int, bytes]]:

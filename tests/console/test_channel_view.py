@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Locator, Page
 
 PLACE = "/channel?to=project:x"
 
@@ -39,6 +39,13 @@ def receipts(page: Page) -> list[Any]:
         " row.querySelector('.receipt').matches('.quiet'), row.matches('.told')])"
     )
     return rows
+
+
+def width_of(place: Locator) -> float:
+    """The pixels that something on the page takes from left to right."""
+    box = place.bounding_box()
+    assert box is not None
+    return box["width"]
 
 
 def test_a_row_says_who_has_not_seen_it_live_as_on_reload(channel: Running, browser: Browser) -> None:
@@ -73,9 +80,9 @@ def test_a_row_says_who_has_not_seen_it_live_as_on_reload(channel: Running, brow
         post.ok("check", "--session", who)
     agree(*["◐ Dan ended without seeing it"] * 2, "✓ seen by Ada, Cleo and Eve")
     last = page.locator(f"#m-{third}")
-    assert last.locator(".receipt .words").bounding_box()["width"] <= 1  # type: ignore[index]
+    assert width_of(last.locator(".receipt .words")) <= 1
     assert "Bo" not in last.locator(".receipt").inner_text()
-    assert page.locator(f"#m-{second} .receipt .words").bounding_box()["width"] > 50  # type: ignore[index]
+    assert width_of(page.locator(f"#m-{second} .receipt .words")) > 50
     assert window.problems == []
 
 

@@ -61,7 +61,7 @@ CASES = {
     "who died after it is": Case(
         "cat-1 ended without seeing it", reads=[read("m1", "bob-1")], events=[event("retire", "cat-1", 1)]
     ),
-    "an heir takes that place": Case(
+    "who continues it takes that place": Case(
         "fay-1 has not seen it",
         reads=[read("m1", "bob-1")],
         events=[event("retire", "cat-1", 1), register("fay-1", "project:p", hours=2, continues="cat-1")],

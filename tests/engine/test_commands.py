@@ -46,6 +46,15 @@ class Pair:
         for machine in MACHINES:
             assert program.run("init", program.scratch / machine).rc == 0
 
+    @classmethod
+    def joined(cls, program: Program, url: str, credential: str) -> Pair:
+        """Two that joined, with an agent on each."""
+        pair = cls(program, url, credential)
+        for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
+            pair.join(machine)
+            pair.ok(machine, "roster", "register", "--session-id", who)
+        return pair
+
     def ok(self, machine: str, *words: object) -> Any:
         """The JSON answer of a command on a machine."""
         result = self.program.run(*words, "--json", "--dir", self.program.scratch / machine)

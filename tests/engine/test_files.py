@@ -23,7 +23,7 @@ from tests.helpers import MESSAGES, PATIENCE, Program, until
 
 from .postgres_server import credential as password_file
 from .postgres_server import made
-from .test_commands import MACHINES, Pair
+from .test_commands import Pair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,11 +87,7 @@ class TestPostgres(TestNats):
 @pytest.fixture
 def pair(program: Program, server: str, credential: str) -> Pair:
     """Two machines that joined; an agent on each."""
-    pair = Pair(program, server, credential)
-    for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
-        pair.join(machine)
-        pair.ok(machine, "roster", "register", "--session-id", who)
-    return pair
+    return Pair.joined(program, server, credential)
 
 
 def stored(pair: Pair, machine: str) -> list[str]:

@@ -18,7 +18,7 @@ from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order.order import MESSAGES
 from tests.helpers import until
 
-from .test_commands import MACHINES, Pair
+from .test_commands import Pair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,11 +31,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def pair(program: Program, server: str, credential: str) -> Pair:
     """Two machines of a space."""
-    found = Pair(program, server, credential)
-    for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
-        found.join(machine)
-        found.ok(machine, "roster", "register", "--session-id", who)
-    return found
+    return Pair.joined(program, server, credential)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from ...core.findings import Problem
 from ...core.records import USER
 from ...core.roster import ALIVE, DEAD
 from ...errors import MailboxError
-from ...known_clients.every_client import CLIENTS, USUAL
+from ...known_clients.every_client import USUAL, find_client
 from ...known_clients.known_client import PERMIT
 from ...mailbox.open_mailbox import OpenMailbox
 from ...store.files import paths
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from ...core.roster import Agent
     from ...known_clients.known_client import KnownClient
-    from ...store.user_state.processes import Whereabouts
 
 _TEAM = "team:"
 _MOST = 5
@@ -41,7 +40,7 @@ def missing(desk: OpenMailbox, agent: Agent, environ: Mapping[str, str]) -> str:
     where = processes.find_whereabouts(me, paths.state_directory(environ))
     if where is None or not where.client:
         return "" if agent.client else "no client's hooks ask us before its tools"
-    client = _client_of(where)
+    client = find_client(where.client)
     if client is None or any(wanted.event == PERMIT for wanted in client.hooks()):
         return ""
     return f"{client.title} asks nobody before its tools"
@@ -68,13 +67,9 @@ def _foreign_hooks(
 ) -> Iterator[tuple[str, str]]:
     """Yield the file and command of each hook of another tool, where the session works; none in one client."""
     where = processes.find_whereabouts(session_id, paths.state_directory(environ))
-    client = _client_of(where)
+    client = None if where is None else find_client(where.client)
     if where is not None and where.directory and client is not None and client is not but:
         yield from foreign_hooks.find_changing(client, where.directory, environ)
-
-
-def _client_of(where: Whereabouts | None) -> KnownClient | None:
-    return next((one for one in CLIENTS if where is not None and where.client and one.word == where.client), None)
 
 
 def unenforced(desk: OpenMailbox, agent: Agent, environ: Mapping[str, str]) -> str:
