@@ -254,6 +254,9 @@ def test_what_was_said_before_anyone_looked_is_there(client: Client) -> None:
 def test_protocol_that_was_fetched_before_anyone_looked_is_there(client: Client) -> None:
     """An import long after: what the lead's model was told of its teammate is observed here, each once, as read."""
     with lead(client) as here:
+        here.terminal.wait(here.terminal.idle)
+        here.terminal.submit(TELL_WORKER)  # a busy lead is now and then not told that its teammate is idle
+        here.terminal.wait(lambda: "FROM_THE_LEAD" in "".join(here.told()))
         here.terminal.wait(lambda: idle(here))
         here.terminal.wait(lambda: here.inbox("team-lead") == [])
 
@@ -261,11 +264,11 @@ def test_protocol_that_was_fetched_before_anyone_looked_is_there(client: Client)
             here.post.ok("teams", "import")
             return [m for m in messages(here) if "idle_notification" in m["content"]]
 
-        found = here.terminal.wait(observed)
-        for _ in range(2):
-            assert [m["metadata"]["protocol"]["timestamp"] for m in found] == idle(here)
-            found = observed()
-        assert {(m["sender"], m["recipient"]) for m in found} == {(f"worker@{here.team}", f"team-lead@{here.team}")}
+        for _ in range(3):
+            here.terminal.wait(lambda: [m["metadata"]["protocol"]["timestamp"] for m in observed()] == idle(here))
+        assert {(m["sender"], m["recipient"]) for m in observed()} == {
+            (f"worker@{here.team}", f"team-lead@{here.team}")
+        }
         here.terminal.wait(lambda: fetched(here))
 
 
