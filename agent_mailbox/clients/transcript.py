@@ -4,7 +4,9 @@ Belongs here: how Claude Code writes a session down (observed with 2.1.329: a JS
 hook's text is in an ``attachment`` of type ``hook_additional_context``. The model's words are in lines of type
 ``assistant``, each with the id of its answer. Other quotes of us (a tool's output, a prompt, the model) count for
 nothing. The client also writes its own errors as such lines. A prompt that is taken back (Escape before the answer
-begins) leaves its lines, but is never sent again: the next prompt follows directly.
+begins) leaves its lines, but is never sent again: the next prompt follows directly. After ``/rewind`` the next prompt
+names an earlier line as the one before it: all between is left, and never sent again. A compaction writes a
+``compact_boundary`` with the lines that it kept in the conversation.
 
 An example, shortened: ``{"type":"attachment","sessionId":"…","attachment":{"type":"hook_additional_context",
 "hookEvent":"Stop","content":["Agent mail 1a2b3c\\n…"]}}`` shows the delivery ``1a2b3c`` to that session.
@@ -37,6 +39,8 @@ _CLIENT = "<synthetic>"
 """The model name of the client's own lines, for errors of the API."""
 _INTERRUPTED = b'"[Request interrupted by user'
 """The client's line for a prompt that stays in the conversation without an answer."""
+_COMPACTS = b'"subtype":"compact_boundary"'
+"""The client's line for a compaction."""
 MAX_LINE = 64 << 20
 _PASSING = (5, 12, 23, 24)
 """Numbers of errors by which a file that is there cannot be read for the moment: EIO, ENOMEM, ENFILE, EMFILE."""
@@ -112,16 +116,25 @@ def _states_in(lines: Iterator[bytes], session_id: str, offers: Sequence[Offer])
     found = dict.fromkeys((offer.nonce for offer in offers), OPEN)
     during: dict[str, object] = {}
     prompted: set[str] = set()  # shown with a prompt that may still be taken back
+    behind: dict[str, _Behind] = {}
     answer: object = None
     marks = {f" mail {offer.nonce}".encode(): offer.nonce for offer in offers}
     for line in lines:
         shown = [nonce for mark, nonce in marks.items() if mark in line]
-        if not shown and b'"type":"assistant"' not in line and not (prompted and b'"type":"user"' in line):
+        for one in behind.values():
+            one.add(line)
+        if not (shown or b'"type":"assistant"' in line or (behind and (b'"type":"user"' in line or _COMPACTS in line))):
             continue
         event = codec.parse(line, MAX_LINE, ours=False)
         if isinstance(event, BadLine) or event.get("isSidechain") is True or event.get("sessionId") != session_id:
             continue
         kind = event.get("type")
+        if _COMPACTS in line:
+            prompted.clear()
+        for nonce in [nonce for nonce, one in behind.items() if one.is_left_by(event, is_open=found[nonce] == SHOWN)]:
+            found[nonce] = ERASED
+            del behind[nonce]
+            prompted.discard(nonce)
         if kind == "user" and prompted and event.get("isMeta") is not True:
             found.update(dict.fromkeys(() if _INTERRUPTED in line else prompted, PASSED))
             prompted.clear()
@@ -139,10 +152,41 @@ def _states_in(lines: Iterator[bytes], session_id: str, offers: Sequence[Offer])
                     found[offer.nonce] = PASSED
         for nonce in shown:
             if found[nonce] in (OPEN, PASSED) and _has_delivery(event, nonce):
-                found[nonce], during[nonce] = SHOWN, answer
+                found[nonce], during[nonce], behind[nonce] = SHOWN, answer, _Behind(line)
                 if kind == "attachment" and event["attachment"].get("hookEvent") == "UserPromptSubmit":
                     prompted.add(nonce)
     return found
+
+
+class _Behind:
+    """The lines of a conversation from one of them on, by their ids."""
+
+    def __init__(self, line: bytes) -> None:
+        self._ids = set[bytes]()
+        self.add(line)
+        self._first = frozenset(self._ids)
+
+    def add(self, line: bytes) -> None:
+        """Add a line, by every id that it has."""
+        self._ids.update(part.partition(b'"')[0] for part in line.split(b'"uuid":"')[1:])
+
+    def is_left_by(self, event: Mapping[str, Any], *, is_open: bool) -> bool:
+        """Return whether the conversation goes on without these lines at this one: a prompt follows an earlier line, or
+        a compaction kept others. ``is_open``: the model has yet to answer; what it answered, the compaction sums up."""
+        if event.get("subtype") == "compact_boundary":
+            return is_open and self._first.isdisjoint(_kept_by(event))
+        if event.get("type") != "user" or event.get("isMeta") is True or "parentUuid" not in event:
+            return False
+        is_result = any(block.get("type") == "tool_result" for block in blocks_of(event))
+        return not is_result and str(event["parentUuid"]).encode() not in self._ids
+
+
+def _kept_by(event: Mapping[str, Any]) -> set[bytes]:
+    """Return the ids of the lines that a compaction left in the conversation as they were."""
+    about = event.get("compactMetadata")
+    kept = about.get("preservedMessages") if isinstance(about, dict) else None
+    lists = [kept.get(key) for key in ("uuids", "allUuids")] if isinstance(kept, dict) else []
+    return {str(one).encode() for found in lists if isinstance(found, list) for one in found}
 
 
 def _has_delivery(event: dict[str, Any], nonce: str) -> bool:

@@ -44,9 +44,9 @@ class Talk(Client):
         with open(self.path, "a") as file:
             file.write(json.dumps({**own, **line}, separators=(",", ":")) + "\n")
 
-    def keep(self, event: str, text: str, kind: str = "hook_additional_context") -> None:
+    def keep(self, event: str, text: str, kind: str = "hook_additional_context", **line: Any) -> None:
         """The client takes what a hook told it into the conversation."""
-        self.write(attachment={"type": kind, "content": [text], "hookEvent": event}, type="attachment")
+        self.write(attachment={"type": kind, "content": [text], "hookEvent": event}, type="attachment", **line)
 
     def speak(self, answer: str | None = None, **line: Any) -> None:
         """The model says something, in the answer of that id."""
@@ -170,8 +170,9 @@ def test_lines_of_another_session_tell_nothing(talk: Talk, whose: Any) -> None:
 def test_a_session_that_comes_back_is_offered_what_its_transcript_lacks_and_nothing_else(
     talk: Talk, source: str, kept: bool
 ) -> None:
-    """A client replays what the transcript holds, so that is not offered again, but after a compaction. What the
-    transcript lacks is. Both hold without the derived files. The model's next word makes it seen."""
+    """A client replays what the transcript holds, so that is not offered again. What the transcript lacks is, but by a
+    compaction's start: its hook comes before the lines. Both hold without the derived files. The model's next word
+    makes it seen."""
     for cached in (True, False):
         talk.speak()
         sent = talk.post.send("x", ME)
@@ -179,10 +180,89 @@ def test_a_session_that_comes_back_is_offered_what_its_transcript_lacks_and_noth
         if not cached:
             talk.post.file(".cache", "offers", ME).unlink()
         again = sent[:8] in talk.told("SessionStart", source=source, env={"CLAUDE_PID": f"2{cached:d}"})
-        assert again == (not kept or source == "compact")
+        assert again == (not kept and source != "compact")
         talk.speak()
+        if not kept and not again:
+            assert sent[:8] in talk.told("Stop")
+            talk.speak()
         assert talk.context("SessionStart", source=source) == ""
         assert talk.events()[-1] == "seen"
+
+
+KEPT = {
+    "all": {"uuids": ["u1"], "allUuids": ["u1", "u2"]},
+    "not its line": {"uuids": ["u1", "u3"], "allUuids": ["u1", "u3"]},
+    "nothing": None,
+    "nonsense": {"uuids": "u2", "allUuids": 5},
+}
+"""What a compaction's line says of the lines that stay in the conversation (2.1.329)."""
+
+
+@pytest.mark.parametrize("kept", KEPT)
+@pytest.mark.parametrize("event", ["UserPromptSubmit", "PostToolBatch", "Stop"])
+def test_a_compaction_takes_along_only_the_mail_that_its_line_does_not_name(talk: Talk, kept: str, event: str) -> None:
+    """The client keeps the end of a conversation, and mail there is not shown twice. Its line comes behind our hook of
+    that start. Mail elsewhere is offered again with the next hook."""
+    talk.speak(uuid="u1")
+    sent = talk.post.send("x", ME)
+    first = "UserPromptSubmit" if event == "UserPromptSubmit" else "PostToolBatch"
+    if first == "UserPromptSubmit":
+        talk.write(type="user", uuid="u0", parentUuid="u1", message={"role": "user", "content": "first"})
+    talk.keep(first, talk.context(first), uuid="u2", parentUuid="u1")
+    assert talk.context("PreCompact") == ""
+    assert sent[:8] not in talk.told("SessionStart", source="compact")
+    about = {"trigger": "auto", "preservedMessages": KEPT[kept]} if KEPT[kept] else {"trigger": "auto"}
+    talk.write(type="system", subtype="compact_boundary", uuid="u4", parentUuid=None, compactMetadata=about)
+    summary = {"role": "user", "content": "This session is being continued from a previous conversation"}
+    talk.write(type="user", uuid="u5", parentUuid="u4", isCompactSummary=True, message=summary)
+    assert (sent[:8] in talk.told(event)) is (kept != "all")
+    talk.speak()
+    assert talk.context("Stop", stop_hook_active=True) == ""
+    assert talk.events() == (["read", "seen"] if kept == "all" else ["read", "release", "read", "seen"])
+
+
+def test_mail_that_was_answered_before_a_compaction_is_seen(talk: Talk) -> None:
+    """Its line kept nothing. It sums up what the model knew."""
+    talk.post.send("x", ME)
+    talk.keep("UserPromptSubmit", talk.context("UserPromptSubmit"), uuid="u2")
+    talk.speak(uuid="u3")
+    talk.write(type="system", subtype="compact_boundary", uuid="u4", parentUuid=None, compactMetadata={})
+    assert talk.context("Stop") == ""
+    assert talk.events() == ["read", "seen"]
+
+
+PROMPT: dict[str, Any] = {"type": "user", "message": {"role": "user", "content": "again"}}
+RESULT: dict[str, Any] = {"type": "user", "message": {"content": [{"type": "tool_result", "content": "x"}]}}
+REWINDS = {
+    "to before it": (PROMPT | {"parentUuid": "u1"}, True),
+    "to the beginning": (PROMPT | {"parentUuid": None}, True),
+    "to behind it": (PROMPT | {"parentUuid": "u3"}, False),
+    "a tool's result": (RESULT | {"parentUuid": "u1"}, False),
+    "what a command expands to": (PROMPT | {"parentUuid": "u1", "isMeta": True}, False),
+    "a subagent's": (PROMPT | {"parentUuid": "u1", "isSidechain": True}, False),
+    "another session's": (PROMPT | {"parentUuid": "u1", "sessionId": "other"}, False),
+    "without a line before": (PROMPT, False),
+}
+"""What follows the mail in the transcript, and whether its turn was rewound."""
+
+
+@pytest.mark.parametrize("how", REWINDS)
+@pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit", "PostToolBatch"])
+def test_mail_of_a_turn_that_was_rewound_is_offered_again_and_not_seen(talk: Talk, how: str, event: str) -> None:
+    """The turn was interrupted before an answer, and ``/rewind`` took it back. The model's next word is none about its
+    mail, which comes as the new turn ends."""
+    line, is_rewound = REWINDS[how]
+    talk.speak(uuid="u1")
+    sent = talk.post.send("x", ME)
+    talk.keep(event, talk.context(event), uuid="u2", parentUuid="u1")
+    interrupted = {"role": "user", "content": [{"type": "text", "text": "[Request interrupted by user]"}]}
+    talk.write(type="user", uuid="u3", parentUuid="u2", message=interrupted)
+    talk.write(uuid="u4", **line)
+    talk.speak(uuid="u5", parentUuid="u4")
+    assert (sent[:8] in talk.told("Stop")) is is_rewound
+    talk.speak()
+    assert talk.context("Stop", stop_hook_active=True) == ""
+    assert talk.events() == (["read", "release", "read", "seen"] if is_rewound else ["read", "seen"])
 
 
 def test_a_session_that_comes_back_takes_back_what_its_transcript_holds_and_nobody_else_took(talk: Talk) -> None:

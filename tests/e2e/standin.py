@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     Script = Callable[[Body], list[Body]]
 
 ANSWER = "DONE"
-USAGE = {"input_tokens": 1, "output_tokens": 1}
 _MESSAGE = {
     "type": "message",
     "role": "assistant",
@@ -26,7 +25,6 @@ _MESSAGE = {
     "content": [],
     "stop_reason": None,
     "stop_sequence": None,
-    "usage": USAGE,
 }
 
 
@@ -166,10 +164,11 @@ def stream(events: Iterable[Body]) -> tuple[str, bytes]:
 
 
 class StandIn(Server):
-    """Claude's: ``/v1/messages``."""
+    """Claude's: ``/v1/messages``. ``used`` are the tokens that it says a request took."""
 
     def __init__(self) -> None:
         super().__init__(in_turn())
+        self.used = 1
 
     def answer(self, path: str, body: Body) -> tuple[str, bytes] | None:
         """A message, streamed where that is asked for."""
@@ -182,7 +181,8 @@ class StandIn(Server):
             for n, block in enumerate(self.script(body))
         ]
         reason = "tool_use" if any(block["type"] == "tool_use" for block in blocks) else "end_turn"
-        message = {**_MESSAGE, "id": f"msg_{uuid.uuid4().hex}"}
+        usage = {"input_tokens": self.used, "output_tokens": 1}
+        message = {**_MESSAGE, "id": f"msg_{uuid.uuid4().hex}", "usage": usage}
         if body.get("stream"):
             return stream(_events(message, blocks, reason))
         whole = {**message, "content": blocks, "stop_reason": reason}
@@ -201,5 +201,5 @@ def _events(message: Body, blocks: list[Body], reason: str) -> Iterator[Body]:
         yield {"type": "content_block_start", "index": index, "content_block": empty}
         yield {"type": "content_block_delta", "index": index, "delta": delta}
         yield {"type": "content_block_stop", "index": index}
-    yield {"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": None}, "usage": USAGE}
+    yield {"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": None}, "usage": message["usage"]}
     yield {"type": "message_stop"}

@@ -3,7 +3,8 @@
 Belongs here: which event may draw which conclusion. Mail is offered again if the model certainly missed it. At a turn's
 end that is mail missing from the transcript though the model spoke since. When a session ends, it is all mail after
 which the model said nothing: another may have it. When the session returns, its client replays what the transcript
-holds. So that counts as shown, and only what is missing there is offered again. A compaction replays nothing.
+holds. So that counts as shown, and only what is missing there is offered again. A compaction replays what it keeps. One
+client says what that is, behind our hook of that start: so the hook after it draws the conclusion.
 """
 
 from __future__ import annotations
@@ -53,13 +54,19 @@ def make_judge(call: ClientInput, client: str) -> Callable[[Sequence[Offer]], Se
             return Settlement()  # a later event may read it
         if states is None:
             return _without_transcript(call.event, call.conversation, frozenset(offer.nonce for offer in offers))
-        losing = _LOST.get("Compaction" if call.source == "compact" else call.event, (ERASED,))
+        losing = _LOST.get(_moment(call), (ERASED,))
         lost = frozenset(nonce for nonce, state in states.items() if state in losing)
         if call.event == "SessionStart" and client:  # another hook of this start just showed it
             lost -= {o.nonce for o in offers if o.client == client and states[o.nonce] == OPEN}
         return Settlement(frozenset(nonce for nonce, state in states.items() if state == SEEN), lost)
 
     return judge_offers
+
+
+def _moment(call: ClientInput) -> str:
+    if call.source != "compact":
+        return call.event
+    return "" if call.transcript else "Compaction"
 
 
 def held(call: ClientInput, offers: Sequence[Offer]) -> frozenset[str]:
