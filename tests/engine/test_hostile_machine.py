@@ -411,7 +411,8 @@ def test_no_bundle_reads_or_retells_a_session_of_another(prey: Prey) -> None:
     mine = [one for _, line in prey.south.box.logs.roster.lines() if b'"x1"' in (one := unsealed(line))]
     lives = [RosterEvent("retire", WORKER, 5), RosterEvent("register", WORKER, 5, name="else", lead="n1")]
     told = [(codec.spell_event(event).rstrip(),) for event in lives]
-    for lines, life, since in itertools.product(((), (*mine,)), ((), *told), (0, 2 * 10**15)):
+    ended = (mine[0], *told[0])
+    for lines, life, since in itertools.product(((), (*mine,), (*mine, *told[0])), ((), *told, ended), (0, 2 * 10**15)):
         prey.north.put("archive", bundles.pack_bundle(bundles.Bundle(bundles.ROSTER, lines, life, since)))
     assert prey.told() == before
 

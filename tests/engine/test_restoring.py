@@ -201,18 +201,19 @@ def test_the_retold_dead_stay_dead_after_the_order_lost_them(
     assert states == [{"ann": "alive", "ben": "alive", "cat": "dead", "dot": "dead"}] * 3
 
 
+@pytest.mark.parametrize("is_ours_first", [True, False])
 def test_a_newcomer_who_believes_the_others_has_the_retold_dead(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_ours_first: bool
 ) -> None:
-    """The end of a dead agent's life is in the bundle alone: what proves the rest of it does not make it a living one,
-    whose lines would stay."""
+    """The end of a dead agent's life is in the bundle alone, or the newcomer ignores it, as another machine brings it
+    back first: what proves the rest of it does not make it a living one, whose lines would stay."""
     space = MemorySpace()
     north, south = (Machine(str(tmp_path), name, space) for name in ("north", "south"))
     with_dead(north.box, monkeypatch)
     south.catch_up()
     shared_steward.move_finished(north.box, north.copy, 0, set())
     space.lose(6)
-    for one in (north, south):
+    for one in (north, south) if is_ours_first else (south, north):
         one.catch_up(closer=True)
     east = Machine(str(tmp_path), "east", space)
     east.trust([north, south])

@@ -12,6 +12,7 @@ from ...core import codec, proofs
 from ...core.keeping.retention import compacted
 from ...core.records import BadLine
 from ...core.roster import DEAD, Roster
+from ...core.space_seals import heeded, is_ignored
 from ..log.logs import parse_roster
 from ..log.replacement import Replaced, clear_leftover, is_misplaced, replace
 from ..log.unordered import digest, unsealed
@@ -74,7 +75,8 @@ def retell_roster(logs: Logs, archive: Archive, told: Bundle, order: SharedOrder
         gone = {*told.lines}
         here: dict[bytes, list[Place]] = {}
         for place in lines:
-            here.setdefault(unsealed(place[1]), []).append(place)
+            if not is_ignored(place[1]):
+                here.setdefault(unsealed(place[1]), []).append(place)
         named = {(at, line) for at, line in lines if unsealed(line) in gone and order.has(logs.roster, at)}
         before = _lives(told, lines, here, roster.view())
         staying = {_agent(line) for _, line in named if _stays(line, before, told.since)}
@@ -105,7 +107,8 @@ def _lives(
 ) -> Roster:
     """Return the agents before they are retold, those ``without`` as they are.
 
-    A line that is not here, as the order has it no more, comes at its place among the others, and proves nothing."""
+    A line that is not here, as the order has it no more, comes at its place among the others, and proves nothing. So
+    does one that is ignored here."""
     if here.keys() >= {*told.lines}:
         return Roster(parse_roster(lines, view))
     left = {line: iter(found) for line, found in here.items()}
@@ -115,7 +118,7 @@ def _lives(
 
 
 def _agent(line: bytes) -> str | None:
-    event = codec.roster_event(line)
+    event = codec.roster_event(heeded(line))
     return None if isinstance(event, BadLine) else event.session_id
 
 
