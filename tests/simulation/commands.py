@@ -46,7 +46,8 @@ ROOMS = (
     *(meetings, policies, durability, tables, coordination, watches, tasks, side_files, rich),
 )
 """The modules of commands."""
-_ROOM_OF = {name: room for room in ROOMS for name in room.COMMANDS}
+ROOM_OF = {name: room for room in ROOMS for name in room.COMMANDS}
+"""The module of each command."""
 WEIGHTS: tuple[tuple[str, float], ...] = (
     ("send", 10), ("send_many", 2), ("resend", 1), ("check", 9), ("peek", 1), ("ack", 3), ("release", 2), ("reply", 2),
     ("freeze", 0.7), ("retire", 0.3), ("register", 1.5), ("run_steward", 4.0), ("foreign", 1),
@@ -57,7 +58,7 @@ WEIGHTS: tuple[tuple[str, float], ...] = (
 
 def named(name: str) -> Callable[[Stage, Process, Session], object]:
     """The command of that name."""
-    command: Callable[[Stage, Process, Session], object] = getattr(_ROOM_OF[name], name)
+    command: Callable[[Stage, Process, Session], object] = getattr(ROOM_OF[name], name)
     return command
 
 

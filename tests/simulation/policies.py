@@ -10,9 +10,10 @@ lead. The guard before a tool is the shell's (``guard``), and Python behind it. 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_mailbox.clients import client_input
+from agent_mailbox.clients.permission.cancelling import Cancelling
 from agent_mailbox.clients.permission.permit import Permit
 from agent_mailbox.control.orders import Orders
 from agent_mailbox.control.requests import Requests
@@ -27,9 +28,13 @@ from tests.simulation.places import BOX, STATE
 from tests.simulation.scene import Sweep
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.simulation.letters import Session
     from tests.simulation.process import Process
     from tests.simulation.stage import Stage
+
+T = TypeVar("T")
 
 COMMANDS = ("forbid", "relent", "deploy", "wish")
 TOOL = "mcp__ops__deploy"
@@ -189,7 +194,7 @@ def _answer(stage: Stage, me: Session, event: str) -> str:
     return str(said.get("permissionDecision") or said.get("decision", {}).get("behavior", ""))
 
 
-class Unended:
+class Unended(Cancelling):
     """The wait for an answer without a signal, of which the simulation has none."""
 
     def __enter__(self) -> Unended:
@@ -198,6 +203,6 @@ class Unended:
     def __exit__(self, *_: object) -> None:
         return None
 
-    def run_until_end(self, do: Any) -> Any:
+    def run_until_cancelled(self, do: Callable[[], T]) -> T:
         """Return the result."""
         return do()
