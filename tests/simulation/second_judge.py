@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.core import dead_letters, inbox, obligations
 from agent_mailbox.mailbox.queries import LATELY, MailQueries
-from tests.judge.lines import Facts
+from tests.judge.lines import Facts, read_time
 from tests.judge.mail import Judge
 from tests.judge.people import FROZEN, fold_roster
 from tests.simulation.places import ARCHIVE, BOX, LIVE
@@ -51,9 +51,10 @@ def _objects(data: bytes) -> list[dict[str, Any]]:
     for line in data.split(b"\n"):
         try:
             said = json.loads(line)
-        except ValueError:
-            continue
-        found += [said] if isinstance(said, dict) else []
+            read_time(said["timestamp"])
+        except (ValueError, KeyError, TypeError):
+            continue  # no record: it is no JSON object, or has no instant
+        found.append(said)
     return found
 
 
