@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -52,8 +53,14 @@ class Mail:
 
     @property
     def waits_elsewhere(self) -> bool:
-        """Return whether it is no mail to be read: a note, or a task on the list."""
-        return self.kind == "note" or str(self.line.get("control")) in {"task_assignment", "task_claim"}
+        """Return whether it is no mail to be read: a note, or a task on the list. A task for one agent is read."""
+        if self.kind != "control" or "direct" in map(mode_of, self.to):
+            return self.kind == "note"
+        try:
+            said = json.loads(str(self.line.get("content")))
+        except ValueError:
+            return False
+        return isinstance(said, dict) and said.get("type") == "task_assignment"
 
 
 @dataclass

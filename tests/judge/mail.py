@@ -175,8 +175,7 @@ class Judge:
 
     def was_read(self, mail: Mail) -> bool:
         """Return whether anyone it was for has read it. A title settles nothing that asks for an ack."""
-        readers = self.standing(mail).keys() - {mail.sender}
-        return any(not (mail.asks and self.has_seen_title(mail, who)) for who in readers)
+        return any(not (mail.asks and self.has_seen_title(mail, who)) for who in self.standing(mail))
 
     def is_dead_letter(self, mail: Mail) -> bool:
         """Return whether it expired, or all it was for died, before anyone read it."""

@@ -80,6 +80,9 @@ class Told:
         self.losses = 0
         """How often the notes were lost, or began to be."""
 
+        self.turned: dict[str, int] = {}
+        """The call at which the last turn's end of each session was over."""
+
     def forget(self) -> None:
         """The notes of leases and edits are lost."""
         self.is_blind, self.losses = True, self.losses + 1
@@ -88,6 +91,7 @@ class Told:
 
 def ends_turn(stage: Stage, me: Session) -> None:
     """The hook of a turn's end ended somehow: it may have told who watches the session, which ends the watch."""
+    stage.told.turned[me.id] = stage.world.calls
     for one in stage.told.watches:
         if one.agent is me:
             one.begun = True

@@ -46,13 +46,16 @@ def watch(stage: Stage, process: Process, me: Session) -> None:
         return
     agent = others[int(process.chance.random() * len(others))]
     until = ((IDLE,), (DEAD,), (IDLE, DEAD))[int(process.chance.random() * 3)]
+    begun = stage.world.calls
     try:
         made = Watching(stage.desk(me.id)).watch(me.id, agent.id, until)
     except (Refused, NotFound):
         return
     stage.judge.acknowledge(("message", made.message_id))
     if made.proven and not process.hurt:
-        stage.told.watches.append(AgentWatch(stage.world, me, agent, until, made))
+        told = AgentWatch(stage.world, me, agent, until, made)
+        told.begun = stage.told.turned.get(agent.id, -1) >= begun  # that turn's end may have been told already
+        stage.told.watches.append(told)
 
 
 def unwatch(stage: Stage, process: Process, me: Session) -> None:
