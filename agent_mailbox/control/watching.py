@@ -59,11 +59,11 @@ class Watching:
         sent = post_message(self.box, me, payload, (me,))
         read_own(self.box, me, sent)
         refuse_unapplied(self.box, sent)
+        watch_reports.settle(self.box)  # whoever settled before this watch was in the log removed its note
         self.box.logs.trail.try_to_disturb(agent.session_id)  # its next stamp lets the hook at its turn's end through
         made = control_log.of_watches(self.box).watches.get(payload.request_id)
         if made is None:
             raise Refused(f"{payload.request_id}: it vanished", "watch the agent again")
-        watch_reports.settle(self.box)
         return made
 
     def _refuse_past(self, me: str, agent: Agent) -> None:
