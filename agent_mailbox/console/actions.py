@@ -23,6 +23,7 @@ from . import (
     mentions,
     note_board,
     presenters,
+    rail,
     task_board,
     topics,
 )
@@ -162,6 +163,7 @@ ACTS: dict[str, Act] = {
     "/reply": send_reply,
     "/read": mark_read,
     "/seen": mark_seen,
+    "/place": rail.set_place,
     "/ack": acknowledge_message,
     "/release": release_message,
     "/resend": forwarding.resend_message,

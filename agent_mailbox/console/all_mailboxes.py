@@ -17,7 +17,7 @@ from ..core.records import Record
 from ..errors import MailboxError
 from ..store.files import paths, system
 from ..store.files.watch import Watch
-from . import details, presenters
+from . import presenters, rail
 from .desk import Looking
 from .survey import REST
 
@@ -32,7 +32,7 @@ MINUTE = 60.0
 
 class OneMailbox(Record):
     """A mailbox of the person's. ``key``: its name in addresses; ``name``: its project's. ``decisions``: requests that
-    wait for the person, None if that is unknown. ``calls``: each one's id, words and page, as ``details.list_calls``
+    wait for the person, None if that is unknown. ``calls``: each one's id, words and page, as ``rail.list_calls``
     has them."""
 
     directory: str
@@ -130,7 +130,7 @@ class AllMailboxes:
             if now.is_cold():  # whoever opens it has its index built
                 return one.replace(decisions=None, calls=())
             with now.look_once():
-                calls = tuple(details.list_calls(now, now.unread_letters()))
+                calls = tuple(rail.list_calls(now, now.unread_letters()))
                 decisions = len(now.requests_to_decide())
         except (MailboxError, OSError):  # another user's now, or on a disk that fails: its number is not known
             self._looking.pop(one.directory, None)

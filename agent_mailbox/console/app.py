@@ -37,7 +37,18 @@ from ..mailbox.mailbox import Mailbox
 from ..mailbox.open_mailbox import random_id
 from ..space import space as spaces
 from ..store.files import system
-from . import actions, beside, channel_page, details, presenters, sessions_page, views
+from . import (
+    actions,
+    beside,
+    channel_page,
+    details,
+    list_routes,
+    mail_lists,
+    presenters,
+    rail,
+    sessions_page,
+    views,
+)
 from .all_mailboxes import name_mailbox
 from .desk import Desk
 from .entrance import Entrance, local_path, read_form
@@ -146,7 +157,7 @@ class ConsoleApp:
         env.trim_blocks = env.lstrip_blocks = True
         env.globals.update(link=presenters.page_link, static=_static_addresses(), offset=presenters.utc_offset)
         env.globals.update(
-            mailbox=name_mailbox(self.desk.directory), icons=("/icon.svg", "/icon.svg?waits=1"), later=None
+            mailbox=name_mailbox(self.desk.directory), icons=("/icon.svg", "/icon.svg?waits=1"), later=None, newer=None
         )
         env.filters.update(visible=visible, hint=self.hint)
         return env
@@ -166,10 +177,11 @@ class ConsoleApp:
             Route("/receipts", self._answer_receipts),
             Route("/icon.svg", self._answer_icon),
             Route(beside.PATH, self._answer_attachment),
-            Route("/rail", partial(self._answer_part, "rail_alone.html", details.rail_content)),
+            Route("/rail", partial(self._answer_part, "rail_alone.html", rail.rail_content)),
             Route("/columns", partial(self._answer_part, "columns_alone.html", channel_page.describe_columns)),
             Route("/details", self._answer_details),
             Route("/events", self._answer_events),
+            *list_routes.make_routes(self.desk),
             Mount(f"{STATIC}{_static_version()}", Static(directory=HERE / "static")),
         ]
         guard = Middleware(Guard, gate=self.gate, hosts=self.hosts, sign_in=self.entrance.sign_in)
@@ -208,7 +220,7 @@ class ConsoleApp:
             shown = params.get("open") or context.get("chosen")
             if shown:
                 context["details"] = self._view_details(now, survey, shown)
-            context |= details.rail_content(now, survey, params) | self._neighbours.describe_others(self.place)
+            context |= rail.rail_content(now, survey, params) | self._neighbours.describe_others(self.place)
             context["broken"] = neutral(now.mailbox.logs.broken() or "")
             context["late"] = spaces.standing_troubles(now.mailbox.logs) if now.mailbox.logs.is_shared else []
             context["covered"] = now.queries.covered() if self.desk.prepares else None
@@ -266,7 +278,7 @@ class ConsoleApp:
         return HTMLResponse(await run_in_threadpool(render_part))
 
     async def _answer_receipts(self, request: Request) -> Response:
-        ids = request.query_params.get("ids", "").split(",")[: views.PAGE * 4]
+        ids = request.query_params.get("ids", "").split(",")[: mail_lists.PAGE * 4]
 
         def look_up_receipts() -> dict[str, tuple[str, str, bool]]:
             with self.desk.lock_for_reading() as now:
@@ -315,7 +327,7 @@ class ConsoleApp:
         kind, status = "done", 200
         try:
             said = await run_in_threadpool(run_action)
-            if path == "/seen":
+            if path in ("/seen", "/place"):
                 self.hub.publish_events([Event("seen")])
         except Exception as error:
             problem, status = describe_error(error, self.hint)

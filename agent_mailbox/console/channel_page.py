@@ -14,7 +14,7 @@ from ..core.records import USER, Message
 from ..core.roster import DEAD
 from ..core.text import visible
 from ..mailbox.channels import LOOK
-from . import fleet_page, mentions, presenters, task_board, topics
+from . import fleet_page, mentions, presenters, rail, task_board, topics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,6 +63,7 @@ def describe_columns(now: Looking, survey: Survey, params: Mapping[str, str]) ->
         "tasks": tasks[:MOST_LISTED],
         "task_count": len(tasks),
         "reach": tell_reach(now, address),
+        **rail.marks_of(now, address),
         "names": [(visible(mentions.mention_word(a)), presenters.party_name(a.session_id, roster)) for a in named],
     }
 

@@ -1,34 +1,25 @@
-"""The two panes beside every page: the rail with its figures, and the opened message.
+"""The pane beside every page: the opened message, its thread, its receipts.
 
-Belongs here: their content. ``views`` has the pages.
+Belongs here: its content. ``views`` has the pages, ``rail`` the pane at the left.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ..core import conversations, message_reads, replies
 from ..core.address import ALL
 from ..core.dead_letters import RECIPIENT_DEAD
-from ..core.frame import shown_state
 from ..core.records import USER
-from ..core.roster import ALIVE, DEAD
 from ..errors import Refused
-from . import cards, forwarding, presenters, request_context, topics, unread_mail
-from .agent_rows import SIGNS, state_of
+from . import cards, forwarding, presenters, request_context, topics
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..core.inbox import Item
     from ..core.records import Message
     from ..core.roster import Roster
     from .desk import Looking
     from .survey import Survey
 
-MOST_CALLS = 20
-"""The newest things that call the person: of these the page tells which ones are new."""
 MOST_BEFORE, MOST_AFTER = 12, 24
 """Messages of a thread that stand whole beside the opened one: some screens."""
 
@@ -115,59 +106,3 @@ def _releasing_readers(message: Message, reads: message_reads.Reads, roster: Ros
         (who, presenters.party_name(who, roster), message_reads.is_holder(who, message, reads, roster))
         for who in (read.session_id for read in reads.of(message.id))
     ]
-
-
-def rail_content(now: Looking, survey: Survey, *_: object) -> dict[str, Any]:
-    """Return the content of the rail."""
-    roster = now.roster
-    living = [a for a in roster.agents.values() if a.state != DEAD]
-    gone = now.gone_agents()
-    states = {a.session_id: state_of(a, survey, gone, now.mailbox.now()) for a in living}
-    living.sort(key=lambda a: (states[a.session_id] != ALIVE, presenters.party_name(a.session_id, roster).casefold()))
-    listed = presenters.list_channels(roster)[:60]
-    fresh = now.unread.count_new(channel.address for channel in listed)
-    letters = now.unread_letters()
-    by_agent = Counter(heir for one in unread_mail.direct_letters(letters) for heir in roster.heirs(one.sender))
-    return {
-        "counts": rail_counts(now, survey, len(letters)),
-        "calls": list_calls(now, letters),
-        "joined": [(channel, fresh.get(channel.address, 0)) for channel in listed],
-        "direct": [
-            (
-                a.session_id,
-                presenters.party_name(a.session_id, roster),
-                states[a.session_id],
-                SIGNS[states[a.session_id]],
-                by_agent[a.session_id],
-            )
-            for a in living[:60]
-        ],
-        "directory": presenters.one_line(now.mailbox.directory),
-    }
-
-
-def list_calls(now: Looking, letters: Sequence[Item]) -> list[tuple[str, str, str]]:
-    """Return what calls the person, newest first: each one's id, words and page.
-
-    These are the requests that they decide, and mail to them that asks for an ack."""
-    found = []
-    for request in now.requests_to_decide():
-        asker = presenters.party_name(request.asker, now.roster)
-        words = f"{asker} {cards.describe_request(request, now.roster).text}"
-        found.append((request.asked, request.id, words, presenters.page_link("/", open=request.message_id)))
-    for message in (item.message for item in letters if item.message.ack):
-        words = f"{presenters.sender_name(message, now.roster)} asks you by mail"
-        found.append((message.timestamp, message.id, words, presenters.page_link("/", open=message.id)))
-    return [(key, words, href) for _, key, words, href in sorted(found, reverse=True)[:MOST_CALLS]]
-
-
-def rail_counts(now: Looking, survey: Survey, letters: int) -> dict[str, int | None]:
-    """Return the figures of the rail; None if not counted."""
-    gone = now.gone_agents()
-    states = [shown_state(line.agent, gone) for line in survey.lines.values()]
-    return {
-        "decisions": len(now.requests_to_decide()),
-        "mail": letters + len(survey.owed),
-        "dead": len(survey.dead) if survey.dead is not None else None,
-        "agents": states.count(ALIVE),
-    }

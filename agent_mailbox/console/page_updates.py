@@ -15,7 +15,7 @@ from ..core.message_reads import Reads
 from ..core.records import USER
 from ..errors import MailboxError
 from ..mailbox.selection import chooses
-from . import inbox_page, presenters, topics, views
+from . import inbox_page, mail_lists, presenters, topics
 from .desk import Looking
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ STALE = {
     "/": ("owed", "elsewhere"),
     "/decided": ("control",),
     "/tasks": ("control", "roster"),
-    "/notes": ("mail", "roster"),
+    "/notes": ("message", "roster"),
+    "/conversations": ("message", "seen", "roster"),
     "/dead": ("survey",),
     "/fleet": ("roster", "control", "survey"),
     "/agents": ("roster", "control", "survey"),
@@ -54,7 +55,7 @@ class PageUpdater:
     def updates_for(self, path: str, params: Mapping[str, str]) -> Callable[[Event], Iterator[tuple[str, str]]]:
         """Return the function that turns an event into updates of this page. Search results and older pages get no new
         rows."""
-        chosen = None if path == "/search" or params.get("before") else views.selection_of_page(path, params)
+        chosen = None if path == "/search" or params.get("before") else mail_lists.selection_of_page(path, params)
         here = {key: value for key, value in params.items() if key not in ("page", "last", "open")}
 
         def write_updates(event: Event) -> Iterator[tuple[str, str]]:
@@ -106,7 +107,7 @@ class PageUpdater:
     def _belongs_to_page(
         self, message: Message, chosen: Selection, roster: Roster, path: str, params: Mapping[str, str]
     ) -> bool:
-        if message.timestamp >= views.dated_later(self._looking):
+        if message.timestamp >= mail_lists.dated_later(self._looking):
             return False
         try:
             if path == "/channel":

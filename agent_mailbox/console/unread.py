@@ -55,6 +55,10 @@ class Unread:
         """Note that the person has seen a channel, or its topic (folded), up to an instant (ms) that is over."""
         self._keep_marks(self.load_marks().moved(address, topic, min(at, self._mailbox.now())))
 
+    def set_place(self, kind: str, place: str, is_on: bool) -> None:
+        """Pin or mute a place, or end that; ``kind`` is one of the lists of ``core.marks``."""
+        self._keep_marks(self.load_marks().placed(kind, place, is_on))
+
     def count_new(self, addresses: Iterable[str]) -> dict[str, int]:
         """Return how many messages of each channel are new; at most ``MOST_COUNTED``."""
         if self._queries.newest_alone:

@@ -1,7 +1,7 @@
-"""The instants up to which the person has seen the channels.
+"""The person's own marks of places: how far they have seen each channel, and which places are pinned or muted.
 
-Belongs here: an instant for a channel, and for a topic of it where that is further. They are the person's own notes: no
-agent is told, nothing counts as read by them.
+Belongs here: an instant for a channel, and for a topic of it where that is further. No agent is told of a mark, and
+nothing counts as read by one. A place is a channel's address, or ``@id`` for the talk with an agent.
 """
 
 from __future__ import annotations
@@ -20,11 +20,19 @@ LONGEST = 80
 """Characters by which a mark knows a topic."""
 
 
+PINNED, MUTED = "pinned", "muted"
+"""The lists of places."""
+
+
 class Marks(Record):
-    """Everything up to ``since`` (ms) is seen, and each channel or topic up to its own instant."""
+    """Everything up to ``since`` (ms) is seen, and each channel or topic up to its own instant.
+
+    ``pinned``: the places that come first. ``muted``: those whose new mail is not counted."""
 
     since: int
     until: Mapping[str, int] = {}
+    pinned: tuple[str, ...] = ()
+    muted: tuple[str, ...] = ()
 
     def reached(self, address: str, topic: str | None = None) -> int:
         """Return the instant up to which a channel, or its topic (folded), is seen."""
@@ -40,7 +48,12 @@ class Marks(Record):
             for other, instant in self.until.items()
             if other != key and not (topic is None and instant <= at and other.startswith(f"{address}\n"))
         }
-        return Marks(self.since, dict([*rest.items(), (key, at)][-MOST:]))
+        return self.replace(until=dict([*rest.items(), (key, at)][-MOST:]))
+
+    def placed(self, kind: str, place: str, is_on: bool) -> Marks:
+        """Return the marks with a place in the list of a kind, or out of it."""
+        rest = tuple(other for other in getattr(self, kind) if other != place)
+        return self.replace(**{kind: (*rest, place)[-MOST:] if is_on else rest})
 
 
 def _key(address: str, topic: str) -> str:
@@ -49,7 +62,8 @@ def _key(address: str, topic: str) -> str:
 
 def written(marks: Marks) -> bytes:
     """Return the marks as a file's content."""
-    return codec.dumps({"since": marks.since, "until": dict(marks.until)}).encode("utf-8", "replace") + b"\n"
+    lists = {kind: list(getattr(marks, kind)) for kind in (PINNED, MUTED)}
+    return codec.dumps({"since": marks.since, "until": dict(marks.until), **lists}).encode("utf-8", "replace") + b"\n"
 
 
 def read(content: bytes) -> Marks | None:
@@ -59,4 +73,10 @@ def read(content: bytes) -> Marks | None:
         return None
     until = found.get("until")
     known = until.items() if isinstance(until, dict) else ()
-    return Marks(found["since"], {key: at for key, at in known if isinstance(at, int)})
+    lists = (found.get(kind) for kind in (PINNED, MUTED))
+    pinned, muted = (tuple(filter(_is_text, given)) if isinstance(given, list) else () for given in lists)
+    return Marks(found["since"], {key: at for key, at in known if isinstance(at, int)}, pinned, muted)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)

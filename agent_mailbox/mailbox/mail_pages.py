@@ -6,10 +6,10 @@ gives the candidates, or a scan if there is none.
 
 from __future__ import annotations
 
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from ..core import message_reads, threads
+from ..core import codec, message_reads, threads
 from ..core.inbox import InboxState
 from ..core.instant import HOUR
 from ..core.records import Record
@@ -99,6 +99,32 @@ class MailPages(MailQueries):
         replies = self._ask(lambda view: {m.id: view.replies(m.id) for m in shown}) or {}
         return Page(shown, reads, {i: count for i, count in replies.items() if count}, first)
 
+    def end_after(self, selection: Selection, since: int, most: int) -> int | None:
+        """Return the instant (ms) up to which some ``most`` messages of a selection follow one; None: no more follow.
+
+        The index finds it by halving the time, so that a jump far back reads little."""
+        roster, now = self._mailbox.logs.read_roster(), self._mailbox.now()
+
+        def answer(view: IndexLookup) -> tuple[int | None]:
+            def count(until: int) -> int:
+                rows = candidates(view, selection.replace(since=since + 1), roster, until)
+                return sum(1 for _ in islice(rows, most + 1))
+
+            if count(now) <= most:
+                return (None,)
+            few, many = since, now
+            while many - few > 1:
+                middle = (few + many) // 2
+                few, many = (few, middle) if count(middle) > most else (middle, many)
+            return (few if count(few) else many,)
+
+        answered = self._ask(answer)
+        if answered is not None:
+            return answered[0]
+        chosen = chooses(selection.replace(since=since + 1), roster)
+        times = [m.timestamp for m in self.everything().messages.values() if m.timestamp <= now and chosen(m)]
+        return times[most - 1] if len(times) > most else None
+
     def stretch(self, since: int, limit: int) -> Recent:
         """Return the newest ``limit`` messages since an instant (ms)."""
 
@@ -168,6 +194,17 @@ class MailPages(MailQueries):
             return answered
         everything = self.everything()
         return [everything.messages[i] for i in wanted if i in everything.messages], everything.reads
+
+    def stored_line(self, message_id: str) -> bytes:
+        """Return the line of a message as it is in its log; raise ``NotFound``."""
+        found = self._ask(lambda view: view.stored_line(message_id) or b"")
+        if found is None:
+            logs, archive = self._mailbox.logs, self._mailbox.archive
+            lines = chain((line for _, line in logs.messages.lines(0)), archive.lines())
+            found = next((line for line in lines if getattr(codec.message(line), "id", None) == message_id), b"")
+        if not found:
+            raise NotFound(f"no message {message_id!r}", "use the whole id")
+        return found
 
     def prepare(self) -> bool:
         """Bring the index up to date, which may take a minute in a large mailbox; False if no index is possible."""

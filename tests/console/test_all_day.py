@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import uvicorn
 
-from agent_mailbox.console import presenters, tallies, unread_mail, views
+from agent_mailbox.console import mail_lists, presenters, tallies, unread_mail, views
 from agent_mailbox.console.connections import TimelyConnection
 from agent_mailbox.console.console_server import _Inert
 from agent_mailbox.console.desk import Looking
@@ -218,14 +218,14 @@ def test_a_link_to_an_old_message_shows_it_in_its_place(running: Running) -> Non
     post.register("ada")
     first = post.send("ada", "all", "long ago")
     other = post.send("ada", "user", "elsewhere")
-    lines = "".join(f'{{"recipient": "all", "content": "bulk {n}"}}\n' for n in range(views.PAGE + 5))
+    lines = "".join(f'{{"recipient": "all", "content": "bulk {n}"}}\n' for n in range(mail_lists.PAGE + 5))
     post.ok("send", "--from", "ada", "--jsonl", "-", stdin=lines)
     page = running.ask(f"/channel?to=all&open={first}").text
     assert f'id="m-{first}"' in page
     assert "The newest messages" in page
     newest = running.ask(f"/channel?to=all&open={other}").text
     assert "The newest messages" not in newest
-    assert f"bulk {views.PAGE + 4}" in newest
+    assert f"bulk {mail_lists.PAGE + 4}" in newest
 
 
 def test_a_time_of_another_day_names_its_day() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.console import views
+from agent_mailbox.console import mail_lists, views
 from agent_mailbox.core.control.messages import PermissionRequest
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from tests.console import scene
@@ -44,6 +44,8 @@ class Day:
             "/agents": "Dmitri",
             f"/agent?id={ines}": "Decides for it",
             f"/transcript?id={ines}": "git log --oneline",
+            "/conversations": "wrote last",
+            f"/raw?id={self.dead}": "Plate 9",
             "/channels": "#reproducibility",
             "/new": "Agents, roles, tags or all",
             "/channel?to=project:inscription": "indexes are free to come and go",
@@ -100,7 +102,7 @@ def test_axe_finds_nothing_on_any_page(day: Day, browser: Browser, axe: Path, lo
     for path in (
         day.pages
         if look == "light"
-        else [p for p in day.pages if p.startswith(("/?", "/fleet", "/agents", "/time", "/tra", "/tasks"))]
+        else [p for p in day.pages if p.startswith(("/?", "/fleet", "/agents", "/time", "/tra", "/tasks", "/conv"))]
     ):
         page = window.go(path)
         found[path] = window.axe(axe)
@@ -231,7 +233,7 @@ def test_a_large_batch_and_a_steward_s_run_bring_the_page_up_to_date(quiet: Runn
     lines = "".join(json.dumps({"recipient": "all", "content": f"bulk {n}"}) + "\n" for n in range(500))
     quiet.post.ok("send", "--from", "ada", "--jsonl", "-", stdin=lines)
     page.locator(".message", has_text="bulk 499").wait_for()
-    assert page.locator(".message").count() == views.PAGE
+    assert page.locator(".message").count() == mail_lists.PAGE
     quiet.post.ok("steward", "run", "--max-live", "0")
     quiet.post.send("ada", "all", "afterwards")
     page.locator(".message", has_text="afterwards").wait_for()
@@ -254,8 +256,8 @@ def test_a_long_list_scrolls_by_pages_and_the_document_stays_small(quiet: Runnin
         page.evaluate("window.scrollTo(0, 30)")
         page.evaluate("document.querySelector('[data-older]')?.click()")
         page.wait_for_function("first => document.querySelector('.message .body').innerText !== first", arg=texts[0])
-    assert seen[0] == 10_000 - views.PAGE
-    assert seen[-1] < 10_000 - 10 * views.PAGE
+    assert seen[0] == 10_000 - mail_lists.PAGE
+    assert seen[-1] < 10_000 - 10 * mail_lists.PAGE
     page.get_by_text("The newest messages").click()
     page.locator(".message", has_text="number 9999").wait_for()
 
@@ -276,7 +278,7 @@ def test_rows_that_come_anew_while_older_ones_load_are_shown_once(quiet: Running
         }"""
     )
     held[0].continue_()
-    page.locator(".message", has_text=f"number {300 - 2 * views.PAGE}").wait_for()
+    page.locator(".message", has_text=f"number {300 - 2 * mail_lists.PAGE}").wait_for()
     numbers = [int(text.split()[1]) for text in page.locator(".message .body").all_inner_texts()]
     assert numbers == list(range(numbers[0], 300))
     assert page.locator("[data-older]").count() == 1

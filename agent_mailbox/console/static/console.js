@@ -1,7 +1,7 @@
 // Keeps a page live and adds keyboard commands. Every page and form works without it, too.
 //
 // The modules, each of which imports only those above it: zone, dom, notices, sound, requests, undo, drafts, list, receipts,
-// refresh, seen, stream, copy, panel, inbox, forms, keys, completion, switcher, found.
+// rail, refresh, seen, stream, copy, panel, inbox, forms, keys, completion, switcher, found.
 import "./completion.js";
 import { $, $$ } from "./dom.js";
 import { restore } from "./drafts.js";
@@ -10,6 +10,7 @@ import { markFound } from "./found.js";
 import "./keys.js";
 import { days, older, toEnd, watch } from "./list.js";
 import { marked, open, shut } from "./panel.js";
+import "./rail.js";
 import { tick } from "./requests.js";
 import { look } from "./seen.js";
 import { listen } from "./stream.js";

@@ -84,10 +84,11 @@ const partOfPage = (path) => {
 };
 const renew = (old, fresh) => {
   if (!old || !fresh || same(fresh, old)) return;
-  const shut = $$("details", old).map((d) => d.open);
+  const folds = (part) => $$("details", part).map((d, i) => [d.dataset.fold ?? i, d]);
+  const opened = new Map(folds(old).map(([key, d]) => [key, d.open]));
   const at = old.contains(document.activeElement) && document.activeElement.getAttribute("href");
   old.replaceChildren(...fresh.childNodes);
-  $$("details", old).forEach((d, i) => { d.open = shut[i] ?? true; });
+  folds(old).forEach(([key, d]) => { d.open = opened.get(key) ?? d.open; });
   if (at) $(`a[href="${CSS.escape(at)}"]`, old)?.focus({ preventScroll: true });
 };
 // What is beside a channel changes with its mail, its members and their work.
@@ -97,7 +98,8 @@ const renewColumns = async () => {
 };
 // Counts a message that came in, until the server's own count is there.
 export const countNew = (keys) => {
-  for (const a of $$("#rail a[data-channel]").filter((link) => keys.includes(link.dataset.channel))) {
+  const counted = (link) => keys.includes(link.dataset.channel) && link.dataset.muted === undefined;
+  for (const a of $$("#rail a[data-channel]").filter(counted)) {
     a.dataset.new = Number(a.dataset.new) + 1;
     a.classList.add("fresh");
     $(".number", a).textContent = a.dataset.new < 100 ? a.dataset.new : "99+";
@@ -128,6 +130,7 @@ const refresh = async () => {
     const page = await load(alone ? partOfPage("/rail") : here());
     const calls = $("#calls", page)?.parentNode.cloneNode(true);
     renew($("#rail"), $("#rail", page));
+    if (!$("#place-menu[open]")) renew($("#place-menu"), $("#place-menu", page));
     await renewColumns();
     const decisions = Number(page.body.dataset.decisions || 0);
     document.title = `${decisions ? `(${decisions}) ` : ""}${document.title.replace(/^\(\d+\) /, "")}`;

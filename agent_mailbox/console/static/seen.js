@@ -1,24 +1,42 @@
-// Tells the server how far the person has seen a channel: up to its last message, once that is in sight.
+// Tells the server how far the person has seen a channel: up to the last message that was in sight, as one scrolls.
 import { $, $$ } from "./dom.js";
 import { atEnd } from "./list.js";
 import { say } from "./notices.js";
 
 const form = $("#seen");
+const REST = 400; // ms for which a place stays in sight before it counts
 let told = form?.hidden ? Number(form.elements.until.value) : 0; // it is shown if anything is new
+let waiting = 0;
+let sending = false;
 
-export const look = async () => {
-  const last = $$("[data-live] .message").at(-1);
-  if (!form || !last || document.hidden || !document.hasFocus() || !atEnd()) return;
-  if (Number(last.dataset.at) <= told) return;
-  told = Number(last.dataset.at);
-  form.elements.until.value = told;
+// How far it is: the last row whose end is above the composer. What is new and further up was skipped, and stays new.
+const reached = () => {
+  const rows = $$("[data-live] .message");
+  if (atEnd()) return rows.at(-1);
+  const first = $("#news");
+  if (!first || first.getBoundingClientRect().top > window.innerHeight) return null;
+  const edge = $(".talk > .compose")?.getBoundingClientRect().top ?? window.innerHeight;
+  return rows.findLast((row) => row.getBoundingClientRect().bottom <= edge);
+};
+const tell = async () => {
+  waiting = 0;
+  const last = !document.hidden && document.hasFocus() && reached();
+  if (!last || sending || Number(last.dataset.at) <= told) return;
+  const until = Number(last.dataset.at);
+  const fields = new URLSearchParams(new FormData(form));
+  fields.set("until", until);
+  sending = true;
   const answer = await fetch(form.action, {
-    method: "POST",
-    body: new URLSearchParams(new FormData(form)),
-    headers: { accept: "application/json" },
+    method: "POST", body: fields, headers: { accept: "application/json" },
   }).catch(() => null);
-  if (answer?.ok) form.hidden = true;
-  else told = 0; // the next look says it again
+  sending = false;
+  if (!answer?.ok) return; // the next look says it again
+  told = until;
+  form.hidden = last === $$("[data-live] .message").at(-1);
+  look();
+};
+export const look = () => {
+  if (form && !waiting) waiting = setTimeout(tell, REST);
 };
 for (const name of ["scroll", "focus"]) window.addEventListener(name, look);
 document.addEventListener("visibilitychange", look);

@@ -258,6 +258,11 @@ class IndexLookup:
         known = self._standing(message_id)
         return known[1] if known else None
 
+    def stored_line(self, message_id: str) -> bytes | None:
+        """Return the line of the message of an id as it is in its log; None if there is none."""
+        known = self._standing(message_id)
+        return self._line(known[0][1], False) if known else None
+
     def archived_lines(self, message_ids: Iterable[str]) -> list[bytes]:
         """Return the archived lines of the messages that may have one of the ids."""
         rows = [row for message_id in message_ids for row in self._with_id(message_id) if row[1] < LIVE]

@@ -1,0 +1,124 @@
+"""The mail that a page lists: which, its rows, and the ways to older and newer ones.
+
+Belongs here: what every page with a list of mail shares. ``views`` has the pages.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from ..core import instant, words
+from ..errors import Malformed
+from ..mailbox.mail_pages import Page, Position
+from ..mailbox.selection import Selection, chooses
+from . import presenters, search_query, topics, unread_mail
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from .desk import Looking
+
+    Params = Mapping[str, str]
+
+PAGE = 50
+"""Messages per page: two screens."""
+ALL_TIME = 10**15 - 1
+
+
+def selection_of_page(path: str, params: Params) -> Selection | None:
+    """Return the mail that a page lists, or None; raises ``Malformed``."""
+    if path == "/channel":
+        return Selection(address=params.get("to", ""))
+    if path == "/direct":
+        return Selection(address=params.get("with", ""), person=True)
+    if path == "/agent":
+        return Selection(reader=params.get("id", ""))
+    if path == "/archive":
+        return Selection(kind="mail" if params.get("control") == "off" else "")
+    if path == "/search":
+        since, until = (parse_date(params.get(name, "")) for name in ("since", "until"))
+        asked = search_query.parse_query(params.get("q", ""))
+        return asked.replace(address=params.get("with", "").strip(), since=since, until=until)
+    return None
+
+
+def parse_date(given: str) -> int | None:
+    """Return a date field's local day or minute in ms; None if empty."""
+    if not given:
+        return None
+    for form in ("%Y-%m-%dT%H:%M", "%Y-%m-%d"):
+        try:
+            return int(time.mktime(time.strptime(given, form)) * 1000)
+        except (ValueError, OverflowError):
+            continue
+    raise Malformed(f"not a date: {given!r}", "write 2026-03-16 or 2026-03-16T14:30")
+
+
+def list_mail(now: Looking, path: str, params: Params) -> dict[str, Any]:
+    """Return the rows of a page that lists mail, and the link to older ones."""
+    chosen = selection_of_page(path, params)
+    assert chosen is not None
+    topic, roster, later = topics.topic_of_param(params.get("topic")), now.roster, None
+    if path == "/search":
+        named = {name: getattr(chosen, name) for name in ("address", "sender", "recipient")}
+        chosen = chosen.replace(**{name: search_query.in_any_case(word, roster) for name, word in named.items()})
+
+    def look_up_page(before: Position | None) -> Page:
+        if path == "/channel":
+            return now.queries.channel(chosen.address, before, PAGE, topic)
+        return now.queries.page(chosen, before, PAGE)
+
+    before = _parse_place(params.get("before", ""))
+    if before is None and now.queries.page(Selection(since=dated_later(now)), None, 1).messages:
+        # A line of another year would stand below all news, for years.
+        if any(m.timestamp >= dated_later(now) for m in look_up_page(None).messages):
+            rest = {key: value for key, value in params.items() if key != "open"}
+            later = presenters.page_link(path, **rest, before=f"{ALL_TIME}.z")
+        page = look_up_page(Position(dated_later(now), ""))
+    else:
+        page = look_up_page(before)
+    if before is None and params.get("open"):
+        before = _just_after(now, chosen, params["open"], {m.id for m in page.messages})
+        page = look_up_page(before) if before is not None else page
+    older = None
+    if page.before is not None:
+        rest = {key: value for key, value in params.items() if key not in ("before", "open")}
+        older = presenters.page_link(path, **rest, before=f"{page.before.timestamp}.{page.before.id}")
+    said = unread_mail.describe_parents(now, page.messages)
+    sought = words.phrases(chosen.query)
+    rows: list[presenters.Row] = []
+    for m in page.messages:
+        rows.append(
+            presenters.message_row(m, page.reads, roster, page.replies.get(m.id, 0), home=chosen.address, said=said,
+                      after=rows[-1] if rows else None, sought=sought)
+        )  # fmt: skip
+    newer = None
+    if before is not None and rows and path != "/search":
+        rest = {key: value for key, value in params.items() if key not in ("before", "open")}
+        newer = presenters.page_link("/jump", page=path, **rest, after=rows[-1].at)
+    return {
+        "rows": rows,
+        "older": older,
+        "newer": newer,
+        "is_newest": before is None,
+        "first_new": None,
+        "later": later,
+    }
+
+
+def dated_later(now: Looking) -> int:
+    """Return the instant (ms) from which a message is dated in the future: clocks differ by minutes."""
+    return now.mailbox.now() + 10 * instant.MINUTE
+
+
+def _just_after(now: Looking, chosen: Selection, message_id: str, listed: Collection[str]) -> Position | None:
+    """Return the position behind an opened message that the list has but its newest page has not."""
+    found, _ = now.queries.known([message_id] if message_id not in listed else [])
+    belongs = chooses(chosen, now.roster)
+    return next((Position(m.timestamp + 1, "") for m in found if belongs(m)), None)
+
+
+def _parse_place(given: str) -> Position | None:
+    stamp, _, message_id = given.partition(".")
+    return Position(int(stamp), message_id) if stamp.isdecimal() and len(stamp) < 16 and message_id else None

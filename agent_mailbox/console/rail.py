@@ -1,0 +1,173 @@
+"""The rail at the left of every page: what waits, the pages, and every place where one writes.
+
+Belongs here: its content and its order. Places with new mail come first, then those that the person pinned. The others
+are folded by their kind.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from ..core.address import ALL
+from ..core.frame import shown_state
+from ..core.marks import MUTED, PINNED
+from ..core.records import Record
+from ..core.roster import ALIVE, DEAD
+from ..errors import NotFound
+from . import cards, presenters, unread_mail
+from .agent_rows import SIGNS, state_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ..core.inbox import Item
+    from .desk import Looking
+    from .survey import Survey
+
+MOST_CALLS = 20
+"""The newest things that call the person: of these the page tells which ones are new."""
+MOST_PLACES = 60
+"""Channels, and agents, that the rail has; the rest is a link away."""
+FEW = 14
+"""Places of a mailbox that are shown without a fold."""
+AGENTS = "agent"
+KINDS = {"everyone": "Everyone", "project": "Projects", "role": "Roles", "concern": "Concerns", "domain": "Domains"}
+
+
+class RailPlace(Record):
+    """A channel, or the talk with an agent (``state`` and its ``sign``): its key, its page, how much there is new.
+
+    ``is_current``: the page shows it."""
+
+    key: str
+    kind: str
+    name: str
+    href: str
+    new: int
+    is_pinned: bool
+    is_muted: bool
+    is_current: bool = False
+    state: str = ""
+    sign: str = ""
+
+
+class RailGroup(Record):
+    """The places of one kind, which are folded unless ``is_open``."""
+
+    kind: str
+    title: str
+    places: tuple[RailPlace, ...]
+    is_open: bool
+
+
+def rail_content(now: Looking, survey: Survey, params: Mapping[str, str]) -> dict[str, Any]:
+    """Return the content of the rail. ``params``: those of the page beside it."""
+    letters = now.unread_letters()
+    places = [*_list_channels(now, params), *_list_talks(now, survey, letters, params)]
+    return {
+        "counts": rail_counts(now, survey, len(letters)),
+        "calls": list_calls(now, letters),
+        "rail_fresh": [one for one in places if one.new and not one.is_pinned],
+        "rail_pinned": [one for one in places if one.is_pinned],  # these stay where one looks for them
+        "rail_groups": group_places([one for one in places if not one.new and not one.is_pinned], len(places) <= FEW),
+        "has_agents": any(one.kind == AGENTS for one in places),
+        "directory": presenters.one_line(now.mailbox.directory),
+    }
+
+
+def group_places(places: Iterable[RailPlace], are_few: bool) -> list[RailGroup]:
+    """Return places by their kind; a group is open if the places are few, or the page shows one of it."""
+    found: dict[str, list[RailPlace]] = {}
+    for one in places:
+        found.setdefault(one.kind, []).append(one)
+    order = [*KINDS, *sorted(found.keys() - {*KINDS, AGENTS}), AGENTS]
+    return [
+        RailGroup(kind, KINDS.get(kind, "Agents" if kind == AGENTS else kind.capitalize()), tuple(found[kind]),
+                  are_few or kind == "everyone" or any(one.is_current for one in found[kind]))
+        for kind in order if kind in found
+    ]  # fmt: skip
+
+
+def _list_channels(now: Looking, params: Mapping[str, str]) -> list[RailPlace]:
+    marks = now.unread.load_marks()
+    listed = presenters.list_channels(now.roster)
+    listed.sort(key=lambda channel: channel.address not in marks.pinned)  # beyond the most, these stay
+    listed = listed[:MOST_PLACES]
+    new = now.unread.count_new(channel.address for channel in listed if channel.address not in marks.muted)
+    return [
+        RailPlace(
+            key=channel.address,
+            kind="everyone" if channel.address == ALL else channel.kind,
+            name=channel.label,
+            href=channel.href,
+            new=new.get(channel.address, 0),
+            is_pinned=channel.address in marks.pinned,
+            is_muted=channel.address in marks.muted,
+            is_current=params.get("to") == channel.address,
+        )
+        for channel in listed
+    ]
+
+
+def _list_talks(now: Looking, survey: Survey, letters: Sequence[Item], params: Mapping[str, str]) -> list[RailPlace]:
+    roster, marks, gone = now.roster, now.unread.load_marks(), now.gone_agents()
+    new = Counter(heir for one in unread_mail.direct_letters(letters) for heir in roster.heirs(one.sender))
+    found = []
+    for agent in (one for one in roster.agents.values() if one.state != DEAD):
+        me, key = agent.session_id, f"@{agent.session_id}"
+        state, is_muted = state_of(agent, survey, gone, now.mailbox.now()), key in marks.muted
+        found.append(RailPlace(
+            key, AGENTS, presenters.party_name(me, roster), presenters.page_link("/direct", **{"with": me}),
+            0 if is_muted else new[me], key in marks.pinned, is_muted, params.get("with") == me, state, SIGNS[state],
+        ))  # fmt: skip
+    found.sort(key=lambda one: (not one.new and not one.is_pinned, one.state != ALIVE, one.name.casefold()))
+    return found[:MOST_PLACES]
+
+
+def set_place(now: Looking, fields: Mapping[str, str]) -> str:
+    """Pin a place to the rail, mute it, or end that."""
+    key, kind, is_on = fields.get("place", ""), fields.get("kind", ""), fields.get("on") == "1"
+    agent = now.roster.get(key.removeprefix("@")) if key.startswith("@") else None
+    if agent is None and key not in {channel.address for channel in presenters.list_channels(now.roster)}:
+        raise NotFound(f"no channel and no agent {key!r}", "reload the page")
+    if kind not in (PINNED, MUTED):
+        raise NotFound(f"unknown list {kind!r}", "use the buttons of a page")
+    now.unread.set_place(kind, key, is_on)
+    name = presenters.channel_label(key) if agent is None else presenters.party_name(agent.session_id, now.roster)
+    if kind == PINNED:
+        return f"{name} is {'pinned to' if is_on else 'no longer pinned to'} the rail."
+    return f"{name} is muted: its new mail is not counted." if is_on else f"{name} is muted no more."
+
+
+def marks_of(now: Looking, key: str) -> dict[str, Any]:
+    """Return the person's marks of a place, for the menu of its page."""
+    marks = now.unread.load_marks()
+    return {"place": key, "is_pinned": key in marks.pinned, "is_muted": key in marks.muted}
+
+
+def list_calls(now: Looking, letters: Sequence[Item]) -> list[tuple[str, str, str]]:
+    """Return what calls the person, newest first: each one's id, words and page.
+
+    These are the requests that they decide, and mail to them that asks for an ack."""
+    found = []
+    for request in now.requests_to_decide():
+        asker = presenters.party_name(request.asker, now.roster)
+        words = f"{asker} {cards.describe_request(request, now.roster).text}"
+        found.append((request.asked, request.id, words, presenters.page_link("/", open=request.message_id)))
+    for message in (item.message for item in letters if item.message.ack):
+        words = f"{presenters.sender_name(message, now.roster)} asks you by mail"
+        found.append((message.timestamp, message.id, words, presenters.page_link("/", open=message.id)))
+    return [(key, words, href) for _, key, words, href in sorted(found, reverse=True)[:MOST_CALLS]]
+
+
+def rail_counts(now: Looking, survey: Survey, letters: int) -> dict[str, int | None]:
+    """Return the figures of the rail; None if not counted."""
+    gone = now.gone_agents()
+    states = [shown_state(line.agent, gone) for line in survey.lines.values()]
+    return {
+        "decisions": len(now.requests_to_decide()),
+        "mail": letters + len(survey.owed),
+        "dead": len(survey.dead) if survey.dead is not None else None,
+        "agents": states.count(ALIVE),
+    }

@@ -1,0 +1,119 @@
+"""Conversations across all channels: every topic and every direct talk, the one with the newest message first.
+
+Belongs here: the list and its lines. ``topics`` has those of one channel.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from ..core import conversations
+from ..core.address import ALL
+from ..core.records import USER, Record
+from ..mailbox.selection import Selection
+from . import presenters, rail, topics, unread_mail
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from ..core.records import Message
+    from ..mailbox.channels import Digest
+    from .desk import Looking
+    from .presenters import Face
+    from .survey import Survey
+
+MOST = 100
+"""Conversations that the page lists."""
+EACH = 40
+"""The newest messages of a channel that are looked at."""
+MOST_DIRECT = 200
+"""The newest messages from or to the person that are looked at."""
+MOST_FACES = 4
+
+
+class RecentTalk(Record):
+    """A conversation: its place and its topic, who speaks in it, its messages (``count``), how many are ``new``."""
+
+    key: str
+    href: str
+    place: str
+    title: str
+    faces: tuple[Face, ...]
+    names: str
+    last: str
+    count: str
+    new: int
+    at: int
+    iso: str
+    moment: str
+
+
+def view_talks(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, Any]:
+    """Return the conversations, the newest first; ``only``: those with new mail, or those that the person is in."""
+    only = params.get("only", "")
+    found = sorted([*_list_topics(now), *_list_direct(now)], key=lambda one: -one.at)
+    chosen = [one for one in found if (not only or one.new)]
+    return {"title": "Conversations", "talks": chosen[:MOST], "only": only, "new": sum(bool(one.new) for one in found)}
+
+
+def _list_topics(now: Looking) -> Iterator[RecentTalk]:
+    clock, marks = now.mailbox.now(), now.unread.load_marks()
+    places = {c.address: c.label for c in presenters.list_channels(now.roster) if c.address not in marks.muted}
+    newest = now.queries.newer(dict.fromkeys([*places][: rail.MOST_PLACES], -1), clock, EACH)
+    for address, digests in newest.items():
+        new = now.unread.new_ids(address, digests)
+        by_topic: dict[str, list[Digest]] = {}
+        for digest in digests:
+            by_topic.setdefault(conversations.folded(digest.topic), []).append(digest)
+        for topic, said in by_topic.items():
+            title = presenters.one_line(said[-1].topic) or topics.PLAIN
+            count = f"{len(said)}{'+' if len(digests) == EACH else ''}"
+            href, fresh = topics.topic_href(address, topic), sum(one.id in new for one in said)
+            yield _talk(now, f"{address} {topic}", href, places[address], title, said, count, fresh)
+
+
+def _list_direct(now: Looking) -> Iterator[RecentTalk]:
+    roster = now.roster
+    new = Counter(heir for one in unread_mail.direct_letters(now.unread_letters()) for heir in roster.heirs(one.sender))
+    page = now.queries.page(Selection(person=True, kind="mail"), None, MOST_DIRECT)
+    by_agent: dict[str, list[Message]] = {}
+    for message in reversed(page.messages):
+        for who in _others(message, roster.heirs):
+            by_agent.setdefault(who, []).append(message)
+    for who, said in by_agent.items():
+        if f"@{who}" in now.unread.load_marks().muted or roster.get(who) is None:
+            continue
+        name, title = presenters.party_name(who, roster), presenters.title_of(said[0])
+        href = presenters.page_link("/direct", **{"with": who})
+        yield _talk(now, f"@{who}", href, name, title, said, str(len(said)), new[who])
+
+
+def _others(message: Message, heirs: Any) -> set[str]:
+    """Return the agents with whom the person talks by a message alone."""
+    if USER in message.recipients:
+        return {*(heirs(message.sender) or [message.sender])} - {USER}
+    return {one for one in message.recipients if ":" not in one and one != ALL}
+
+
+def _talk(
+    now: Looking, key: str, href: str, place: str, title: str, said: Iterable[Digest | Message], count: str, new: int
+) -> RecentTalk:  # fmt: skip
+    said, roster = list(said), now.roster
+    speakers = [*dict.fromkeys(one.sender for one in said)]
+    names = [presenters.party_name(one, roster) for one in speakers]
+    at = said[0].timestamp
+    return RecentTalk(
+        key=key,
+        href=href,
+        place=place,
+        title=title,
+        faces=tuple(presenters.face_of(who, name) for who, name in zip(speakers, names, strict=True))[:MOST_FACES],
+        names=", ".join(names[:8]),
+        last=names[0],
+        count=count,
+        new=new,
+        at=at,
+        iso=presenters.iso_instant(at),
+        moment=presenters.local_moment(at, now.mailbox.now()),
+    )

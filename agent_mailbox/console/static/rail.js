@@ -1,0 +1,19 @@
+// The rail keeps which of its kinds are unfolded, in this browser.
+import { $, $$, attempt } from "./dom.js";
+
+const KEY = "rail-folds";
+const load = () => attempt(() => JSON.parse(localStorage.getItem(KEY))) ?? {};
+$$("#rail details[data-fold]").forEach((fold) => {
+  const isOpen = load()[fold.dataset.fold];
+  if (isOpen !== undefined && !$("[aria-current]", fold)) fold.open = isOpen;
+});
+// Only a person's press is kept: a page opens the kind of its own place by itself.
+document.addEventListener("click", (event) => {
+  const fold = event.target.closest?.("#rail details[data-fold] > summary")?.parentNode;
+  if (fold) attempt(() => localStorage.setItem(KEY, JSON.stringify({ ...load(), [fold.dataset.fold]: !fold.open })));
+});
+
+// A menu closes by a press elsewhere, and once something in it was chosen.
+document.addEventListener("click", ({ target }) => {
+  for (const menu of $$("details.menu[open]")) if (!menu.contains(target) || target.closest("a, button")) menu.open = false;
+});
