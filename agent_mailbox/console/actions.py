@@ -17,6 +17,7 @@ from ..core.records import USER
 from ..errors import Malformed, NotFound
 from . import (
     agent_orders,
+    cards,
     decided_requests,
     forwarding,
     json_text,
@@ -72,8 +73,15 @@ def _draft_from(fields: Fields, to: tuple[str, ...]) -> Draft:
         thread=fields.get("thread") or None,
         ack=bool(fields.get("ack")),
         priority=fields.get("priority") or "normal",
+        attachments=_attached_entries(fields.get("attached", "")),
         id=fields.get("message_id") or None,
     )
+
+
+def _attached_entries(given: str) -> Any:
+    """Return the entries of the files that ``uploads`` kept; None without any."""
+    found = codec.parse(given.encode()) if given else None
+    return found.get("files") if isinstance(found, dict) else None
 
 
 def mark_read(now: Looking, fields: Fields) -> str:
@@ -129,7 +137,8 @@ def decide_request(now: Looking, fields: Fields) -> str:
     now.mailbox.deliver(USER, lambda items: _shown_items(items, {request.message_id}))  # else it is never archived
     changed = " with your changed input" if said.get("updated_input") is not None else ""
     asker = presenters.party_name(request.asker, now.roster)
-    return f"{request.id}: {request.state.replace('_', ' ')}{changed}. {asker} was told."
+    what = cards.tell_request(request, now.roster)
+    return f"{what}: {request.state.replace('_', ' ')}{changed}. {asker} was told."
 
 
 def _granted_input(flow: str, given: Any, fields: Fields) -> dict[str, Any]:

@@ -47,11 +47,12 @@ from . import (
     presenters,
     rail,
     sessions_page,
+    uploads,
     views,
 )
 from .all_mailboxes import name_mailbox
 from .desk import Desk
-from .entrance import Entrance, local_path, read_form
+from .entrance import Entrance, local_path, read_parts
 from .error_pages import describe_error
 from .gate import Gate
 from .guard import STATIC, AllowedHosts, Guard, TooMuch
@@ -318,10 +319,11 @@ class ConsoleApp:
     # -- acting -------------------------------------------------------------------------------------------------------
 
     async def _answer_action(self, path: str, request: Request) -> Response:
-        fields = await read_form(request)
+        fields, files = await read_parts(request)
 
         def run_action() -> str:
             with self.desk.lock_for_acting() as now:
+                fields["attached"] = uploads.keep_files(now, files) if files else ""
                 return self.hint(actions.action_at(path)(now, fields))
 
         kind, status = "done", 200

@@ -90,6 +90,11 @@ def describe_request(request: ControlRequest, roster: Roster) -> CallWords:
     return call_words.describe_payload(request.payload, answerer)
 
 
+def tell_request(request: ControlRequest, roster: Roster) -> str:
+    """Return who asks what, in a few words: ``Cleo edits limits.py +3 −3``."""
+    return f"{presenters.party_name(request.asker, roster)} {describe_request(request, roster).text}"
+
+
 def _payload_fields(payload: m.Payload) -> Mapping[str, Markup | str]:
     """Return a request's other fields by their labels, without the tool's input."""
     if isinstance(payload, m.PlanRequest):

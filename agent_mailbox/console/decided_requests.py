@@ -169,13 +169,22 @@ def decide_several(now: Looking, fields: Mapping[str, str]) -> str:
         try:
             done.append(_decide_one(now, request_id, word == "approve", notes))
         except MailboxError as error:
-            failed.append(f"{presenters.one_line(request_id)} is not decided: {error.what}.")
-    counted = f"{len(done)} {'approved' if word == 'approve' else 'denied'}: {', '.join(done)}." if done else ""
+            failed.append(f"{_name_request(now, request_id)} is not decided: {error.what}.")
+    named = "; ".join(_name_request(now, request_id) for request_id in done)
+    counted = f"{len(done)} {'approved' if word == 'approve' else 'denied'}: {named}." if done else ""
     if not done:
         raise Malformed(" ".join(failed).removesuffix("."), "reload the page: it shows what still waits")
     read = {find_request(now.mailbox, request_id).message_id for request_id in done}
     now.mailbox.deliver(USER, lambda items: [item for item in items if item.message.id in read])
     return " ".join([counted, *failed])
+
+
+def _name_request(now: Looking, request_id: str) -> str:
+    """Return who asks what, or the id of no request."""
+    try:
+        return cards.tell_request(find_request(now.mailbox, request_id), now.roster)
+    except MailboxError:
+        return presenters.one_line(request_id)
 
 
 def _decide_one(now: Looking, request_id: str, approved: bool, notes: str) -> str:

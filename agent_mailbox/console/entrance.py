@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 from .guard import ENTRANCE
+from .uploads import PARTED, split_form
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from .gate import Gate, Session
     from .guard import AllowedHosts
+    from .uploads import UploadedFile
 
 MAX_FIELDS = 512
 """Fields of a form: a page of boxes that are chosen, and the others."""
@@ -110,7 +112,17 @@ class Entrance:
 
 async def read_form(request: Request) -> dict[str, str]:
     """Return the fields of a URL-encoded form; of a repeated field the last."""
+    return _parse_fields(await request.body())
+
+
+async def read_parts(request: Request) -> tuple[dict[str, str], list[UploadedFile]]:
+    """Return the fields of a form in either form of a body, and its files."""
+    kind = request.headers.get("content-type", "")
     body = await request.body()
+    return split_form(body, kind) if kind.startswith(PARTED) else (_parse_fields(body), [])
+
+
+def _parse_fields(body: bytes) -> dict[str, str]:
     try:
         pairs = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict")
     except ValueError:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from .uploads import PARTED
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 MAX_BODY = 512 << 10
 """Bytes of a request's body: twice the longest message with each byte percent-encoded."""
+MAX_UPLOAD = 17 << 20
+"""Bytes of a body that brings files: those of one message."""
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]+))(?::(\d+))?")
 _NAME = re.compile(r"[a-z0-9._:-]+")
 HTTP, HTTPS = "80", "443"
@@ -32,6 +36,8 @@ HTTP, HTTPS = "80", "443"
 SECURE = "https://"
 ENTRANCE, STATIC = "/session", "/static/"
 """The paths that need no session: signing in, and the files of the sign-in page."""
+WITH_FILES = ("/send", "/reply")
+"""The paths whose forms bring files."""
 LOADED = ("/columns", "/details", "/events", "/rail", "/receipts")
 """The paths that our pages load, and nobody visits."""
 _HEADERS = {
@@ -128,7 +134,7 @@ class Guard:
             return
         request = Request(scope, receive)
         answer = self._refusal_of(request)
-        await (answer or self._app)(scope, _limit_body(receive), _with_headers(send))
+        await (answer or self._app)(scope, _limit_body(receive, _most_bytes(request)), _with_headers(send))
 
     def _refusal_of(self, request: Request) -> Response | None:
         headers = request.headers
@@ -140,7 +146,7 @@ class Guard:
             return _refusal_response("method not allowed", 405)
         if not (self._is_own(request, host) if changes else _may_look(request)):
             return _refusal_response("the request came from another page", 403)
-        if _content_length(headers.get("content-length", "0")) > MAX_BODY:
+        if _content_length(headers.get("content-length", "0")) > _most_bytes(request):
             return _refusal_response("the request is too large", 413)
         session = self._gate.session_of(request.cookies.get(self._hosts.cookie))
         request.state.session = session
@@ -160,7 +166,12 @@ class Guard:
 
 def _content_length(given: str) -> int:
     """Return a Content-Length header as a number; a malformed one counts as too large."""
-    return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else MAX_BODY + 1
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else MAX_UPLOAD + 1
+
+
+def _most_bytes(request: Request) -> int:
+    brings_files = request.headers.get("content-type", "").startswith(PARTED)
+    return MAX_UPLOAD if brings_files and request.url.path in WITH_FILES else MAX_BODY
 
 
 def _may_look(request: Request) -> bool:
@@ -178,17 +189,17 @@ def _refusal_response(why: str, status: int) -> Response:
 
 
 class TooMuch(Exception):
-    """The body is longer than ``MAX_BODY``."""
+    """The body is longer than a request's may be."""
 
 
-def _limit_body(receive: Receive) -> Receive:
+def _limit_body(receive: Receive, most: int) -> Receive:
     taken = 0
 
     async def receive_limited() -> Message:
         nonlocal taken
         message = await receive()
         taken += len(message.get("body", b""))
-        if taken > MAX_BODY:
+        if taken > most:
             raise TooMuch
         return message
 

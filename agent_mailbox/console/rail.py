@@ -152,8 +152,7 @@ def list_calls(now: Looking, letters: Sequence[Item]) -> list[tuple[str, str, st
     These are the requests that they decide, and mail to them that asks for an ack."""
     found = []
     for request in now.requests_to_decide():
-        asker = presenters.party_name(request.asker, now.roster)
-        words = f"{asker} {cards.describe_request(request, now.roster).text}"
+        words = cards.tell_request(request, now.roster)
         found.append((request.asked, request.id, words, presenters.page_link("/", open=request.message_id)))
     for message in (item.message for item in letters if item.message.ack):
         words = f"{presenters.sender_name(message, now.roster)} asks you by mail"

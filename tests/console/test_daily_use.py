@@ -132,7 +132,7 @@ def test_what_became_of_a_decision_sent_by_leaving_is_told_on_the_next_page(offi
     window.choose(second).locator(".deny").press("Enter")
     page.get_by_text("Sent in").wait_for()
     page = window.go("/channels")
-    page.locator("#said .done, #told .done").filter(has_text=f"{second}: denied").wait_for()
+    page.locator("#said .done, #told .done").filter(has_text=f"{who} runs make: denied").wait_for()
     assert office.state_of(second) == "denied"
 
 

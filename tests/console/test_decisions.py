@@ -35,7 +35,7 @@ def test_the_chosen_are_decided_and_each_is_told(running: Running) -> None:
     chosen = {f"chosen:{one}": "1" for one in (*ids[:3], "perm-none")}
     told = running.does("/decide-chosen", decision="approve", reason="go on", **chosen)
     assert told["kind"] == "done"
-    assert told["said"].startswith(f"2 approved: {ids[1]}, {ids[2]}. {ids[0]} is not decided: ")
+    assert told["said"].startswith("2 approved: ada uses Tool1; ada uses Tool2. ada uses Tool0 is not decided: ")
     assert "perm-none is not decided" in told["said"]
     page = running.ask("/decided").text
     assert [page.count(f"<code>{one}</code>") for one in ids] == [1, 1, 1, 0]

@@ -34,10 +34,10 @@ def test_on_a_phone_the_mail_has_the_screen(shared: Running, browser: Browser) -
     shared.post.send("ada", "project:inscription", "PHONE_WORD")
     page = Window(browser, shared, viewport={"width": 390, "height": 844}).go("/channel?to=project:inscription")
     assert not page.locator("#rail").is_visible()
-    assert not page.get_by_label("ask for an ack").is_visible()
+    assert not page.get_by_label("needs an answer").is_visible()
     assert page.locator(".compose").bounding_box()["height"] < 844 / 6  # type: ignore[index]
     page.locator("#body").fill("x")
-    assert page.get_by_label("ask for an ack").is_visible()
+    assert page.get_by_label("needs an answer").is_visible()
     page.get_by_role("link", name="Menu").click()
     assert page.locator("#rail").get_by_role("link", name="Fleet").is_visible()
     page.get_by_role("link", name="Close").click()

@@ -75,16 +75,28 @@ const told = (form, fields) => {
   return `${word}: ${title(form.closest(".card")) ?? `${count}: ${named.join(", ")}`}.`;
 };
 
+// A form with files goes in parts, any other as one line.
+const withFiles = (form, fields) => {
+  const files = $$("input[type=file]", form).flatMap((field) => [...field.files].map((file) => [field.name, file]));
+  $$("input[type=file]", form).forEach((field) => fields.delete(field.name));
+  if (!files.length) return fields;
+  const parts = new FormData();
+  for (const [name, value] of [...fields, ...files]) parts.append(name, value);
+  return parts;
+};
+
 // ``leaves``: the page is being left, so a later one tells what became of it.
 const send = async (form, fields, leaves = false) => {
   if (leaves) fields.set("leaves", "1");
+  const body = withFiles(form, fields);
   const draft = form.dataset.draft;
   const around = form.closest("#details"); // before the answer, which may replace the form
   const item = around && chosenItem();
   const next = item && beside(item) !== item ? beside(item) : null;
   try {
     const answer = await fetch(form.action, {
-      method: "POST", body: fields, headers: { accept: "application/json" }, keepalive: String(fields).length < 60000,
+      method: "POST", body, headers: { accept: "application/json" },
+      keepalive: body === fields && String(fields).length < 60000,
     });
     if (answer.status === 401) {
       unsay();
