@@ -48,6 +48,7 @@ class HandingOver:
         """Add the handover of ``me`` (to its role, else its lead), with the agent's words and lines about its tree.
 
         Raises as ``add_task``, and ``Refused`` as a task's claim does."""
+        self.tasking.note_life(me)
         held = [one for one in self.tasking.views.tasks(me) if one.is_mine]
         words = list(to) or [self._usual_taker(me)]
         roster = self.box.logs.read_roster()

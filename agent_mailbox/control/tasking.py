@@ -16,8 +16,10 @@ from ..core.control import authority, messages, transitions
 from ..core.control.task import BLOCKED, Task
 from ..core.control.watches import TASK
 from ..core.records import USER, Read
+from ..core.roster import DEAD
 from ..core.text import typed
 from ..errors import Malformed, NotFound, Refused
+from ..mailbox.delivery import Delivery
 from ..mailbox.open_mailbox import random_id
 from ..store.files import system
 from ..store.files.board import TASKS, Board
@@ -85,8 +87,9 @@ class Tasking:
         """Claim a task, or give it to ``holder``; the same again is no error.
 
         Raises ``NotFound``; ``Refused`` if another holds it, it waits for others, or it is not for ``me``."""
+        self.note_life(me)
         task = self.views.find_task(word)
-        holder = self.box.logs.read_roster().find(holder).session_id if holder else me
+        holder = self._living(holder) if holder else me
         before = self.views.task(task.id, me)
         if not (before.holder == holder and task.state == transitions.CLAIMED) or task.hands:
             self.decide_claims(lambda log: self._claim(log, me, holder, task.id))
@@ -100,6 +103,7 @@ class Tasking:
     def claim_next_task(self, me: str, to: str = "") -> TaskView:
         """Claim the oldest task that is open to ``me``; ``to``: that is for this address. Raises ``NotFound`` if none
         is."""
+        self.note_life(me)
         stored = self.stored_address(to) if to else ""
         found: list[str] = []
 
@@ -121,6 +125,18 @@ class Tasking:
                 code="nothing_open",
             )
         return self.views.task(found[0], me)
+
+    def note_life(self, me: str) -> None:
+        """Take a step as its holder's sign of life. Raises ``Refused`` for the dead: they hold nothing."""
+        if me != USER and self.box.logs.read_roster().get(me) is not None:
+            Delivery(self.box).check_in(me)
+
+    def _living(self, holder: str) -> str:
+        """Return the id of an agent that may be given a task."""
+        agent = self.box.logs.read_roster().find(holder)
+        if agent.state == DEAD:
+            raise Refused(f"{holder} is dead", "`agent-mailbox roster list` lists the living", code="dead")
+        return agent.session_id
 
     def stored_address(self, word: str) -> str:
         """Return an address as it is in the log: an agent's id, a role or a tag."""
@@ -218,12 +234,11 @@ class Tasking:
         not the caller's. It also raises that if the caller's proof is another's, as the person's is."""
         if (artifacts or errors) and phase != "done":
             raise Malformed(f"artifacts and errors do not go with {phase}", "report them with --phase done")
+        self.note_life(me)
         view = self.views.task(word, me)
         task = view.task
-        if task.answerer and not authority.is_same(me, task.answerer, self.box.now(), self.box.logs.read_roster()):
-            raise Refused(
-                f"{task.id} is {task.answerer}'s task", f"only {task.answerer} reports on it", code="not_yours"
-            )
+        if view.holder and not authority.is_same(me, view.holder, self.box.now(), self.box.logs.read_roster()):
+            raise Refused(f"{task.id} is {view.holder}'s task", f"only {view.holder} reports on it", code="not_yours")
         if task.state == transitions.DONE and phase == "done":
             return view.replace(already=True)
         self._refuse_step(view)
@@ -241,7 +256,7 @@ class Tasking:
             payload = messages.TaskProgress(request_id=task.id, phase=phase, message=text)
         is_news = phase == "done" or (phase == BLOCKED and task.phase != BLOCKED)
         to = task_reports.hearer(task, me, self.box.logs.read_roster()) if is_news else me
-        self.say_step(me, payload, to, task, f"have {task.answerer} itself report: another's word does not count")
+        self.say_step(me, payload, to, task, f"have {view.holder} itself report: another's word does not count")
         if phase == "done":
             end_lease(self.box, me, task.id)
             if Watched(self.box.logs.trail).is_watched(me):
@@ -254,19 +269,20 @@ class Tasking:
         """Give a task back: it is open again. Its adder, its holder's lead and the person may take it back so.
 
         Raises as ``report``."""
+        self.note_life(me)
         view = self.views.task(word, me)
         task = view.task
-        if not task.is_over and not task.answerer:
+        if not task.is_over and not view.holder:
             return view.replace(already=True)
         self._refuse_step(view, even_blocked=True)
-        is_mine = authority.is_same(me, task.answerer, self.box.now(), self.box.logs.read_roster())
-        if not is_mine and not self._may_give(me, task, task.answerer):
+        is_mine = authority.is_same(me, view.holder, self.box.now(), self.box.logs.read_roster())
+        if not is_mine and not self._may_give(me, task, view.holder):
             raise Refused(
-                f"{task.id} is {task.answerer}'s task",
-                f"{task.answerer}, its lead, {task.asker} or the person gives it back",
+                f"{task.id} is {view.holder}'s task",
+                f"{view.holder}, its lead, {task.asker} or the person gives it back",
                 code="not_yours",
             )
-        to = task_reports.hearer(task, task.answerer, self.box.logs.read_roster()) if is_mine else task.answerer
+        to = task_reports.hearer(task, view.holder, self.box.logs.read_roster()) if is_mine else view.holder
         for one in task.hands if is_mine else ():  # what came with a handover goes back with it
             along = self.views.task(one, me)
             if along.is_mine:
@@ -285,7 +301,7 @@ class Tasking:
             return view.replace(already=True), []
         if task.is_over:
             self._refuse_step(view)
-        if not any(self._may_give(me, task, who) for who in (task.asker, task.answerer) if who):
+        if not any(self._may_give(me, task, who) for who in (task.asker, view.holder) if who):
             raise Refused(
                 f"{task.id} is not {me}'s to cancel",
                 f"{task.asker}, its lead or the person cancels it; its holder gives it back by "
@@ -304,7 +320,7 @@ class Tasking:
             raise Refused(f"{task.id} is {task.state}", "ask for a new task", code="decided")
         if not even_blocked and view.waits_for:
             raise _held(view, self)
-        if not task.answerer:
+        if not view.holder:
             claim = f"`agent-mailbox task claim {typed(task.id)}`"
             raise Refused(f"{task.id} is open: nobody holds it", f"claim it first: {claim}", code="not_yours")
 

@@ -74,8 +74,9 @@ class Watching:
             raise Refused(f"{name} has ended already", "`agent-mailbox roster list` lists the living", code="ended")
 
     def _task(self, word: str, agent: str) -> str:
-        task = TaskViews(self.box).find_task(word)
-        if task.answerer != agent:
+        view = TaskViews(self.box).task(word)
+        task = view.task
+        if view.holder != agent:
             name = frame.name_of(agent, self.box.logs.read_roster())
             raise Refused(f"{neutral(task.id)} is no task of {name}", "`agent-mailbox control log` shows whose it is")
         if task.decided is not None:

@@ -117,6 +117,30 @@ def test_a_task_that_is_given_back_is_open_again(team: Post) -> None:
     assert "ann's task" in refused(team, "ben", "done", "task-a", "--summary", "s")
 
 
+def test_a_holder_that_ended_reports_on_its_task_no_more(team: Post) -> None:
+    """The dead are refused each step. Who came back claims the task again, and reports then."""
+    steps = (
+        ("claim", "task-a"), ("claim", "--next"), ("progress", "task-a", "--phase", "verifying"),
+        ("done", "task-a", "--summary", "s"), ("done", "task-a", "--summary", "s", "--error", "e"),
+        ("drop", "task-a", "--reason", "r"),
+    )  # fmt: skip
+    added(team, "task-a")
+    does(team, "ann", "claim", "task-a")
+    team.ok("roster", "retire", "ann")
+    before = team.file(MESSAGES).read_bytes()
+    for step in steps:
+        assert "ann is dead" in refused(team, "ann", *step)
+    assert "ann is dead" in refused(team, "lee", "claim", "task-a", "--for", "ann")
+    assert "ann is dead" in team.call("handover", "--to", "ben", "--session", "ann").stderr
+    team.ok("roster", "register", "--session-id", "ann")
+    for step in steps[2:5]:
+        assert "claim it first" in refused(team, "ann", *step)
+    assert does(team, "ann", "drop", "task-a", "--reason", "r")["state"] == "open"
+    assert team.file(MESSAGES).read_bytes() == before
+    assert does(team, "ann", "claim", "task-a")["holder"] == "ann"
+    assert does(team, "ann", "done", "task-a", "--summary", "s")["state"] == "done"
+
+
 def test_who_may_give_take_back_and_cancel_a_task(team: Post) -> None:
     """Its adder, the holder's lead and the person; nobody claims what is not for it."""
     added(team, "task-a")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import transitions
+from ..roster import DEAD
+from . import authority, transitions
 from .control_requests import ControlRequest
 from .messages import TaskAssignment
 
@@ -66,9 +67,19 @@ class Task(ControlRequest):
         A holder that is dead, or whose client is recorded as ended, holds nothing; nor does one that came back from
         the dead.
         """
-        agent = roster.get(self.answerer)
-        if agent is None or self.is_over:
+        if roster.get(self.answerer) is None or self.is_over:
             return self.answerer
         heirs = [heir for heir in roster.heirs(self.answerer) if self.answerer in roster.estate(heir)]
         now = roster.get(heirs[-1]) if heirs else None
-        return "" if now is None or now.has_ended or agent.returned > self.moved else now.session_id
+        return "" if now is None or now.has_ended or now.returned > self.moved else now.session_id
+
+    def is_held_by(self, who: str, when: int, roster: Roster) -> bool:
+        """Return whether an agent held it at an instant (ms), and so may report on it.
+
+        It claimed it, or has the place of who did. One that died or came back from the dead since holds nothing."""
+        if not self.answerer or not authority.is_same(who, self.answerer, when, roster):
+            return False
+        agent = roster.get(who)
+        if agent is None:
+            return True
+        return not ((agent.state == DEAD and agent.changed < when) or self.moved < agent.returned <= when)

@@ -48,6 +48,10 @@ class TaskStep:
         """Return whether an agent wrote it, or one that has its place."""
         return authority.is_same(self.speaker, who, self.message.timestamp, self._roster)
 
+    def is_by_holder(self, task: Task) -> bool:
+        """Return whether who held the task then wrote it."""
+        return task.is_held_by(self.speaker, self.message.timestamp, self._roster)
+
     def commands(self, who: str) -> bool:
         """Return whether its proven speaker may command an agent."""
         return self.is_proven and authority.commands(self.speaker, who, self.message.timestamp, self._roster)
@@ -152,7 +156,7 @@ class Tasks(dict[str, Task]):
     def _is_holder_s(self, step: TaskStep, task: Task) -> bool:
         """Return whether a step is its holder's own, as far as that one's steps are proven."""
         is_kept = (task.state == transitions.CLAIMED and task.held_proven) or self.roster.has_client(task.answerer)
-        return (step.is_proven or not is_kept) and bool(task.answerer) and step.is_by(task.answerer)
+        return (step.is_proven or not is_kept) and step.is_by_holder(task)
 
     def take(self, step: TaskStep, payload: Payload) -> Verdict:
         """Fold a step of a task in."""
@@ -198,12 +202,12 @@ class Tasks(dict[str, Task]):
             return step.refused(holder, f"{word(step.speaker)} cannot claim for {word(holder)}")
         names = bool(payload.over) and payload.over == task.claim
         by = self.get(self._handed.get(task.id, ""))
-        comes_along = by is not None and bool(by.answerer) and step.is_by(by.answerer)
+        comes_along = by is not None and step.is_by_holder(by)
         if (waits := self._undone(task)) and not (step.is_proven and (names or comes_along)):
             return Verdict(REFUSED, "", f"it waits for {', '.join(map(word, waits))}", about=holder)
         if not task.answerer:
             return None
-        if authority.is_same(holder, task.answerer, step.message.timestamp, self.roster):
+        if task.is_held_by(holder, step.message.timestamp, self.roster):
             is_begun = task.state == transitions.CLAIMED
             return Verdict(REPEATED, "", "it is the holder's already", about=holder) if is_begun else None
         if task.held_proven and not (names and step.is_proven):
@@ -221,7 +225,7 @@ class Tasks(dict[str, Task]):
     def _may_give(self, step: TaskStep, task: Task, holder: str) -> bool:
         """Return whether the speaker may give the task to another agent: the person, its adder or holder, the agent's
         lead."""
-        own = step.is_by(task.asker) or (bool(task.answerer) and step.is_by(task.answerer))
+        own = step.is_by(task.asker) or step.is_by_holder(task)
         return step.is_proven and (step.speaker == USER or own or step.commands(holder))
 
     def _cancelled(self, step: TaskStep, task: Task) -> Verdict | None:
@@ -245,8 +249,10 @@ class Tasks(dict[str, Task]):
         is_end = transitions.event(payload) == transitions.COMPLETE
         if not step.is_proven and (is_end or (is_kept and not self._is_elsewhere(step, task.answerer))):
             return step.refused(task.answerer, UNPROVEN)
-        if not step.is_by(task.answerer):
-            return step.refused(task.answerer, f"the task is {word(task.answerer)}'s")
+        if not step.is_by_holder(task):
+            is_late = step.is_by(task.answerer)
+            why = "its holder ended: claim it again" if is_late else f"the task is {word(task.answerer)}'s"
+            return step.refused(task.answerer, why)
         if not isinstance(payload, TaskDropped) and (waits := self._undone(task)):
             return Verdict(REFUSED, "", f"it waits for {', '.join(map(word, waits))}", about=task.answerer)
         return None

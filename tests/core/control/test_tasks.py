@@ -160,3 +160,30 @@ def test_the_end_of_a_holder_opens_its_task() -> None:
         assert fold.tasks.state(fold.tasks["t1"]) == ("claimed" if holder else "open")
     away = [RosterEvent("freeze", "ann", later, reason="session ended")]
     assert ControlState(Roster([*PEOPLE, *away]), history).tasks["t1"].holder(Roster([*PEOPLE, *away])) == "ann"
+
+
+def test_a_holder_that_ended_reports_no_more() -> None:
+    """Its word counts until it dies, and again once it claims the task again. A successor with its place reports for
+    it. What was done before its end stays done."""
+    begun = [
+        said(0, "lee", m.TaskAssignment(request_id="t1", title="T"), "role:worker"),
+        said(1, "ann", m.TaskClaim(request_id="t1")),
+    ]
+    dead = [RosterEvent("retire", "ann", 5 * MINUTE)]
+    back = [*dead, RosterEvent("register", "ann", 6 * MINUTE, proof=of_session("ann"))]
+    heir = [RosterEvent("register", "dan", 4 * MINUTE, continues="ann", proof=of_session("ann")), *dead]
+    reports = (
+        m.TaskProgress(request_id="t1", phase="verifying"), m.TaskCompleted(request_id="t1", errors=("e",)),
+        m.TaskDropped(request_id="t1"), m.TaskCompleted(request_id="t1"),
+    )  # fmt: skip
+    for report in reports:
+        for events, who, minute, outcome in (
+            ([], "ann", 7, "applied"), (dead, "ann", 4, "applied"), (back, "ann", 4, "applied"),
+            (dead, "ann", 7, "refused"), (back, "ann", 7, "refused"), (heir, "ann", 7, "refused"),
+            (heir, "dan", 7, "applied"), (back, "dan", 7, "refused"),
+        ):  # fmt: skip
+            fold = ControlState(Roster([*PEOPLE, *events]), [*begun, said(minute, who, report)])
+            assert fold.verdicts[f"m{minute}"].outcome == outcome, (report, events, who, minute)
+    again = [*begun, said(7, "ann", m.TaskClaim(request_id="t1", over="m1")), said(8, "ann", reports[-1])]
+    fold = ControlState(Roster([*PEOPLE, *back]), again)
+    assert fold.tasks["t1"].state == "done"
