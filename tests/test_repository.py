@@ -41,8 +41,10 @@ def test_the_workflow_runs_what_readme_says_on_each_system_and_python() -> None:
     said = {name: "\n".join(step.get("run", "") for step in job["steps"]) for name, job in jobs.items()}
     shell = next(iter(blocks(ROOT / "README.md")))
     commands = [line.partition("#")[0].strip() for line in (*shell.installs, *shell.text.splitlines())]
-    assert commands == ["pipx install .", "cd ~/project", "agent-mailbox setup"]
-    assert all(words in said["readme"] for words in ("pipx install .", "agent-mailbox setup --yes", "scripts/demo"))
+    assert commands == ["pipx install '.[console]'", "cd ~/project", "agent-mailbox setup"]
+    assert all(
+        words in said["readme"] for words in ("pipx install '.[console]'", "agent-mailbox setup --yes", "scripts/demo")
+    )
     assert jobs["suite"]["strategy"]["matrix"]["programs"] == ["with", "without"]
     assert ".ci/run" in said["suite"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..core import frame, instant
 from ..core.address import is_remote
 from ..core.frame import shown_reason, shown_state
-from ..core.message_reads import OFFERED, READ, TITLE_SEEN, by_title
+from ..core.message_reads import ACKED, OFFERED, READ, SEEN, TITLE_SEEN, by_title
 from ..core.reach import list_reach
 from ..core.records import USER
 from ..core.text import clipped, neutral
@@ -68,14 +68,7 @@ def messages_text(
     """Return messages, one line each; titles take the rest of ``columns`` characters."""
     rows: list[tuple[str, ...]] = []
     for m in messages:
-        stages = dict.fromkeys(m.read_by, READ) | reads.stages(m.id)
-        ways = {
-            stage: _words_between(stage) if stage in (OFFERED, TITLE_SEEN) else _words_between(READ)
-            for stage in stages.values()
-        }
-        furthest = min(ways.values(), key=_WAYS.index, default="unread")
-        by = frame.some([frame.name_of(who, roster) for who, stage in stages.items() if ways[stage] == furthest], 3)
-        read = f"{furthest} {by}".rstrip()
+        read = _furthest_text(dict.fromkeys(m.read_by, READ) | reads.stages(m.id), roster)
         way = f"{frame.named(m, roster)} → {frame.target_of(m, roster)}"
         rows.append((frame.short(m.id), frame.when(m.timestamp), clipped(way, 44), _title_of(m), read))
     room = TITLE
@@ -97,7 +90,14 @@ def message_line(message: Message, roster: Roster, style: Style, columns: int | 
     return "  ".join(style(cell, colour) for cell, colour in painted) + "\n"
 
 
-_WAYS = ("read by", "title seen by", "offered to")
+def _furthest_text(stages: Mapping[str, str], roster: Roster) -> str:
+    """Return how far a message came, and with whom: what is true of all who were shown its text, else of the others."""
+    for group in ((READ, SEEN, ACKED), (TITLE_SEEN,), (OFFERED,)):
+        least = min((stage for stage in stages.values() if stage in group), key=group.index, default=None)
+        if least is not None:
+            names = [frame.name_of(who, roster) for who, stage in stages.items() if stage in group]
+            return f"{_words_between(least)} {frame.some(names, 3)}"
+    return "unread"
 
 
 def _words_between(stage: str) -> str:
@@ -159,7 +159,7 @@ def owing_text(owed: Sequence[Owing], roster: Roster) -> str:
     """Return who owes an ack, and which of them have read the mail; a swarm tells neither."""
 
     def describe_known(one: Owing) -> str:
-        return "no swarm tells of reading or acks" if is_remote(one.who) else "read" if one.has_read else "unread"
+        return "no swarm tells of reading or acks" if is_remote(one.who) else one.stage or "unread"
 
     return frame.some([f"{frame.party(one.who, roster)} ({describe_known(one)})" for one in owed])
 
@@ -167,7 +167,7 @@ def owing_text(owed: Sequence[Owing], roster: Roster) -> str:
 def owing_json(owed: Sequence[Owing]) -> list[dict[str, Any]]:
     """Return who owes an ack, for JSON: an agent, or the address of mail that nobody took. ``read`` is None if nobody
     here can know."""
-    return [{"who": one.who, "read": None if is_remote(one.who) else one.has_read} for one in owed]
+    return [{"who": one.who, "read": None if is_remote(one.who) else bool(one.stage)} for one in owed]
 
 
 def _title_of(message: Message) -> str:

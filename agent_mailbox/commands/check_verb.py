@@ -173,7 +173,7 @@ class CheckPage:
         app = self._app
 
         def frame_lines(message: Message) -> list[str]:
-            options = app.options_of("control approve") if message.type == "control" else ""
+            options = app.options_of("approve") if message.type == "control" else ""
             shown = item if message is item.message else item.replace(message=message)
             return message_frame.item(shown, self.roster, self._painter, self._desk.directory, options)
 

@@ -157,7 +157,7 @@ def _decide_request(app: App, /, request: str, session: str | None, approved: bo
 
 @control.command(cls=CommandWithOptions, widens=widened_output.of_answer("approve"))
 @_approval_options
-@click.option("--always", is_flag=True, help="Also add the rules that `control pending` shows, for this agent.")
+@click.option("--always", is_flag=True, help="Also add the rules that `pending` shows, for this agent.")
 @pass_app
 def approve(
     app: App,
@@ -177,7 +177,7 @@ def approve(
     `--clear` removes them.
 
     \b
-    Example: agent-mailbox control approve perm-b70d --reason "staging only"
+    Example: agent-mailbox approve perm-b70d --reason "staging only"
     """
     _decide_request(app, request, session, True, _Said(reason, mode, scope, hosts, tool_input, always))
 

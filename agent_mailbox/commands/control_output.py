@@ -108,7 +108,7 @@ def pending_text(
     now, roster, options = (
         box.now(),
         box.logs.read_roster(),
-        command("control approve").removeprefix("agent-mailbox control approve"),
+        command("approve").removeprefix("agent-mailbox approve"),
     )
     lines = [style(mail_output.count_noun(len(requests), "request") + " to decide", "dim")]
     for request in requests:
@@ -178,7 +178,7 @@ def show_standing(app: App, box: OpenMailbox, me: str, agents: Sequence[str], *,
 
 
 def _standing_lines(found: Standing, roster: Roster, style: Style) -> list[str]:
-    said = [f"mode {found.mode}", f"lead {_join_names(roster, [found.lead])}"]
+    said = [f"mode {found.mode}", f"{_join_names(roster, [found.lead])} decides for it"]
     said += ["waits for a plan's approval"] if found.waits_for_plan else []
     said += ["agreed to shut down"] if found.is_shut_down else []
     lines = [f"{style(_join_names(roster, [found.session_id]), 'sender')}: {', '.join(said)}"]

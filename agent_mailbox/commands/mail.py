@@ -13,7 +13,7 @@ from ..cli.group import cli
 from ..cli.options import App, CommandWithOptions, everyones_option, pass_app, session_option, with_option
 from ..core import frame
 from ..core.message_reads import Reads
-from ..core.records import Message
+from ..core.records import USER, Message
 from ..errors import Malformed
 from . import check_verb, standing_verbs
 
@@ -94,9 +94,9 @@ def thread(app: App, /, message_id: str, full: bool) -> None:
     show_verbs.print_and_note(app, app.mailbox, "\n\n".join(map("\n".join, blocks)) + "\n", value, messages, reads)
 
 
-def _list_messages(app: App, /, messages: Sequence[Message], reads: Reads) -> None:
+def _list_messages(app: App, /, messages: Sequence[Message], reads: Reads, nothing: str = "no mail") -> None:
     if not messages and not app.json:
-        app.write_answer("no mail\n")
+        app.write_answer(f"{nothing}\n")
         return
     roster, box = app.mailbox.logs.read_roster(), app.mailbox.directory
     app.print_answer(
@@ -128,7 +128,8 @@ def history(
     """
     me = None if everyones else standing_verbs.who_or_all(app, app.mailbox, session)
     start = values.parse_since(since, app.mailbox.now())
-    _list_messages(app, *app.queries.history(me, with_address=with_address, since=start, limit=limit))
+    nothing = "no mail of yours (`agent-mailbox history --all` lists everyone's)" if me == USER else "no mail"
+    _list_messages(app, *app.queries.history(me, with_address=with_address, since=start, limit=limit), nothing)
 
 
 @cli.command(cls=CommandWithOptions)

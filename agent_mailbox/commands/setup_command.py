@@ -28,8 +28,8 @@ from ..known_clients import abilities
 from ..known_clients.every_client import INSTALLED
 from ..store.files import paths
 from ..store.user_state import creation
-from ..upkeep import crontab
-from . import unused_mailbox
+from ..upkeep import crontab, extras
+from . import console_command, unused_mailbox
 from . import up_command as up_command  # the commands of a first day
 from .install_command import find_program
 from .uninstall_all import uninstall_all
@@ -205,6 +205,8 @@ def _try(client: KnownClient) -> Iterator[str]:
         else "The other one is shown the message with its next prompt, and answers."
     )
     yield "See both: `agent-mailbox history --all`. Your page: `agent-mailbox console`."
+    if extras.find_missing(console_command.NEEDED):
+        yield f"Your page needs more packages: `{extras.command_to_add('console')}`."
     if shutil.which("crontab"):
         yield "Archive old mail each hour: `agent-mailbox steward crontab --install`."
 

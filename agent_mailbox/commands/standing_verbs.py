@@ -88,7 +88,9 @@ def _status_text(app: Context, found: Status, roster: Roster, asked: int) -> lis
         next_step = f"it is dead and reads none; {app.complete_command(again)}"
     me = frame.short_session(found.session_id)
     lines = [
-        (f"{frame.bare_name(agent)} ({me})" if agent and agent.name else me)
+        f"{me}: you, the person"
+        if found.session_id == USER
+        else (f"{frame.bare_name(agent)} ({me})" if agent and agent.name else me)
         + f": {shown_state(agent, found.gone) if agent else 'not registered'}"
         + (f", {' '.join(map(word, agent.tags))}" if agent and agent.tags else ""),
         f"{mail_output.count_noun(found.unread, 'unread message')}" + (f" ({next_step})" if found.unread else ""),

@@ -142,7 +142,7 @@ class Requests:
             if approved and not request.proven:
                 raise Refused(
                     f"{request.id} is {UNPROVEN}",
-                    f"deny it with `agent-mailbox control deny {typed(request.id)}`, or have it asked again",
+                    f"deny it with `agent-mailbox deny {typed(request.id)}`, or have it asked again",
                     code="unverified",
                 )
             return

@@ -97,7 +97,7 @@ def find_request(box: OpenMailbox, word: str) -> ControlRequest:
                 f"{found.id} was archived undecided: {found.worker} is gone", "send a new request to its successor"
             )
     if found is None:
-        raise NotFound(f"no request {word!r}", "`agent-mailbox control pending` lists the open ones")
+        raise NotFound(f"no request {word!r}", "`agent-mailbox pending` lists the open ones")
     return found
 
 

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class Owing(Record):
-    """One who still owes an ack: an agent, or the address of mail that nobody took. ``has_read``: it was given the
-    mail."""
+    """One who still owes an ack: an agent, or the address of mail that nobody took. ``stage``: how far it is with the
+    mail; empty if it is unread."""
 
     who: str
-    has_read: bool
+    stage: str
 
 
 def missing_acks(session_id: str, state: InboxState, now: int) -> list[tuple[Message, list[Owing]]]:
@@ -45,7 +45,7 @@ def owing(message: Message, state: InboxState, repliers: Collection[str], now: i
 
     That are all readers that neither acked nor answered, and until it expires everyone who has yet to read it.
     """
-    roster, found = state.roster, dict[str, bool]()
+    roster, found = state.roster, dict[str, str]()
 
     def owes(who: str) -> bool:
         lineage = roster.lineage(who)
@@ -55,8 +55,9 @@ def owing(message: Message, state: InboxState, repliers: Collection[str], now: i
             and not any(one in repliers for one in lineage)
         )
 
+    stages = state.reads.stages(message.id)
     for reader in message_reads.readers(message, state.reads):
-        found.update(dict.fromkeys(filter(owes, roster.heirs(reader)), True))
+        found.update(dict.fromkeys(filter(owes, roster.heirs(reader)), stages.get(reader, message_reads.READ)))
     if not state.expired(message, now):
         for who in _unread(message, state):
             if (
@@ -64,8 +65,8 @@ def owing(message: Message, state: InboxState, repliers: Collection[str], now: i
                 and owes(who)
                 and not message_reads.read_by(message, state.reads, roster.lineage(who), roster)
             ):
-                found[who] = False
-    return [Owing(who, has_read) for who, has_read in found.items()]
+                found[who] = ""
+    return [Owing(who, stage) for who, stage in found.items()]
 
 
 def _unread(message: Message, state: InboxState) -> Iterator[str]:

@@ -610,7 +610,7 @@ def test_receipts_tell_what_was_seen_from_what_was_seen_by_title(talk: Talk, tit
     by_title = [i for i in titles if stages[i] == "seen by title"]
     assert {*stages.values()} == {"seen", "seen by title"}
     assert len(by_title) > 4
-    full, title = ("", "seen by", "read by"), (" by title", "title seen by", "title seen by")
+    full, title = ("", "seen by", "seen by"), (" by title", "title seen by", "title seen by")
     for i, words in ((titles[0], full), (by_title[0], title)):
         receipts = talk.post.ok("show", i)["receipts"]
         assert [(r["event"], r["by_title"]) for r in receipts] == [(e, i in by_title) for e in ("read", "seen")]

@@ -118,7 +118,7 @@ def test_a_request_is_seen_decided_and_told(team: Team) -> None:
     input."""
     request = team.asks("make", WORKER, "--reason", "to build")
     queue = team.call("control", "pending", "--session", LEAD)
-    for word in (request, "Wu", '{"command":"make"}', "to build", f"control approve {request}"):
+    for word in (request, "Wu", '{"command":"make"}', "to build", f"agent-mailbox approve {request}"):
         assert word in queue.stdout, queue
     assert [r["id"] for r in team.control("pending", me=LEAD)["requests"]] == [request]
     for other in (WORKER, PEER):
@@ -144,7 +144,7 @@ def test_a_lead_sees_a_request_as_such_with_the_command_that_decides_it(team: Te
     first, second = team.asks(), team.asks()
     team.control("deny", second, "--reason", "no", me=LEAD)
     shown = team.call("check", "--session", LEAD).stdout
-    assert f"Decide: agent-mailbox control approve {first} --session {LEAD} (or deny {first} --session" in shown
+    assert f"Decide: agent-mailbox approve {first} --session {LEAD} (or deny {first} --session" in shown
     assert f"approve {second}" not in shown
     assert "control, denied, by Lee" in shown
     assert "agent-mailbox reply" not in shown
@@ -264,7 +264,7 @@ def test_without_a_lead_the_person_decides(team: Team) -> None:
     ("rc", "words", "said"),
     [
         (1, ("control", "approve", "nothing", "--session", LEAD), "no request 'nothing'"),
-        (1, ("control", "wait", "nothing", "--session", LEAD), "control pending"),
+        (1, ("control", "wait", "nothing", "--session", LEAD), "agent-mailbox pending"),
         (1, ("control", "mode", WORKER, "plan", "--session", PEER), "ask lead-1 or user to do it"),
         (1, ("control", "mode", WORKER, "plan", "--session", WORKER), "no agent commands itself"),
         (1, ("control", "policy", WORKER, "--allow", "Bash", "--session", WORKER), "no agent commands itself"),

@@ -376,13 +376,13 @@ def test_a_request_s_id_is_quoted_for_the_shell(post: Post, tmp_path: Path) -> N
     asked = {"type": "permission_request", "request_id": evil, "tool": "Bash", "input": {"command": "ls"}}
     post.append(MESSAGES, record("alice", "user", json.dumps(asked), type="control"))
     pending = post.call("control", "pending", "--session", "user").stdout
-    (command,) = [line.strip() for line in pending.splitlines() if "control deny" in line]
+    (command,) = [line.strip() for line in pending.splitlines() if "agent-mailbox deny" in line]
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/agent-mailbox").symlink_to("/bin/echo")
     said = subprocess.run(
         ["/bin/sh", "-c", command], cwd=tmp_path, env={"PATH": f"{tmp_path}/bin:/bin"}, capture_output=True, check=True
     )
-    assert said.stdout.decode() == f"control deny {evil} --session user --reason …\n"
+    assert said.stdout.decode() == f"deny {evil} --session user --reason …\n"
     assert not (tmp_path / "pwned").exists()
 
 

@@ -139,7 +139,7 @@ def test_a_request_that_its_lead_cannot_answer_is_told_to_the_person(post: Post)
     pending = said(post, "control", "pending").stdout
     assert "nothing waits" not in pending
     assert "Sam, waits for Lee, who cannot answer: no client proves who that is; you can" in pending
-    assert "agent-mailbox control approve perm-1" in pending
+    assert "agent-mailbox approve perm-1" in pending
     assert said(post, "control", "deny", "perm-1").rc == 0
     assert said(post, "control", "request", "shutdown", "sam", "--request-id", "shutdown-1").rc == 0
     pending = said(post, "control", "pending").stdout
@@ -153,7 +153,7 @@ def test_a_request_that_nothing_proves_can_only_be_denied(post: Post) -> None:
     text = '{"type":"permission_request","requestId":"perm-x","tool":{"name":"Bash","input":{"command":"ls"}}}'
     asked = record("sam", ["lee", "user"], text, type="control")
     post.append(MESSAGES, asked)
-    offered = 'agent-mailbox control deny perm-x --reason "…"'
+    offered = 'agent-mailbox deny perm-x --reason "…"'
     for words in (("control", "pending"), ("show", asked["id"])):
         shown = said(post, *words).stdout
         assert offered in shown, words

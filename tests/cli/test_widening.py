@@ -83,7 +83,7 @@ def test_what_the_person_s_terminal_runs_for_an_agent_asks_the_person(led: Post,
     before = rules(led)
     done = at_terminal(led, PLANTED[what](led, line(*ALLOW)), answer=NO)
     assert "This widens what agents may do: allow Bash for w; no longer deny Bash(curl:*) for w." in done.stdout, done
-    assert "Started by bash (" in done.stdout
+    assert "This command was started by bash (process " in done.stdout
     assert "error: nothing changed: you did not confirm it" in done.stdout
     assert rules(led) == before
 

@@ -112,10 +112,10 @@ def question(payload: m.Payload | m.Unknown, program: str = PROGRAM, options: st
     which = typed(payload.request_id)
     those = which + options
     if not proven:
-        return f'{program} control deny {those} --reason "…"'
+        return f'{program} deny {those} --reason "…"'
     if isinstance(payload, m.ShutdownRequest):
         return f'{program} control answer {which} approve{options} (or deny{options} --reason "…")'
-    return f'{program} control approve {those} (or deny {those} --reason "…")'
+    return f'{program} approve {those} (or deny {those} --reason "…")'
 
 
 def unshown(payload: m.Payload | m.Unknown, show: str) -> list[str]:
