@@ -25,6 +25,13 @@ COMMANDS = {
     **dict.fromkeys(("find", "grep"), "search"),
     **dict.fromkeys(("view", "cat", "open"), "show"),
     **dict.fromkeys(("fix", "repair"), "doctor --repair"),
+    **dict.fromkeys(("remove", "delete", "rm"), "setup --remove"),
+    **dict.fromkeys(("start", "run", "launch"), "up"),
+    **dict.fromkeys(("stop", "end", "kill"), "down"),
+    **dict.fromkeys(("requests", "approvals"), "pending"),
+    **dict.fromkeys(("todo", "todos", "tasks"), "task list"),
+    **dict.fromkeys(("config", "configure"), "setup"),
+    **dict.fromkeys(("ui", "web", "dashboard"), "console"),
 }
 """Words that are no command, and the command that each means."""
 OPTIONS = {

@@ -72,7 +72,7 @@ def ask_person(lines: Sequence[str], question: str, brief: str = "") -> None:
     finally:
         os.close(fd)
     if said.strip().lower() not in (b"y", b"yes"):
-        raise _refused_error("you did not confirm it")
+        raise Refused("nothing changed: you did not confirm it", "run it again, and answer y", code=CODE)
 
 
 def _refused_error(why: str) -> Refused:

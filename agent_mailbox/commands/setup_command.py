@@ -106,7 +106,9 @@ def setup(
     found = [_look(app, client, word, project=project, line=not without_line) for client in _found(app)]
     lines = [*_told(place, found, is_new=is_new)]
     if not (dry_run or diff):
-        _ask(app, lines, yes=yes)
+        changes = is_new or place not in paths.trusted(app.environ) or any(one.changed for one in found)
+        if changes or not app.caller.is_person:
+            _ask(app, lines, yes=yes)
         place = creation.create(place, app.environ)
         changed = [path for one in found if one.plan for path in _install(app, one, word)]
         _finish(app, place, found, changed, is_new=is_new)

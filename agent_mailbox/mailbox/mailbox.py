@@ -218,7 +218,7 @@ class Mailbox(OpenMailbox):
             matches.setdefault(message.id, (message, position))
         found = address.only_match(message_id, address.meant_ids(message_id, matches), "messages")
         if found is None:
-            least = f"write at least {MIN_MESSAGE_PREFIX} characters of an id such as {address.EXAMPLE_ID}; "
+            least = f"write at least {MIN_MESSAGE_PREFIX} characters of an id, such as {address.EXAMPLE_ID[:8]}; "
             hint = f"{'' if _may_be_prefix(message_id) else least}`agent-mailbox history --all` lists ids"
             raise NotFound(f"no message {message_id!r}", hint)
         message, position = matches[found]

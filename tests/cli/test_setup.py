@@ -159,7 +159,8 @@ def test_without_a_client_the_mailbox_is_made_and_the_way_on_is_said(program: Pr
 
 
 def test_the_question_is_asked_once_and_no_changes_nothing(found: Program) -> None:
-    """A person at a terminal is shown the files and asked; where nobody can be asked, the error names `--yes`."""
+    """A person at a terminal is shown the files and asked, and not again where nothing is
+    left to do; where nobody can be asked, the error names `--yes`."""
     found.env.pop("AGENT_MAILBOX_TEST_CALLER")
     before = files(found.scratch)
     assert "hint: pass --yes" in found.run("setup").stderr
@@ -168,3 +169,5 @@ def test_the_question_is_asked_once_and_no_changes_nothing(found: Program) -> No
         done = at_terminal(found, line("setup"), answer=answer)
         assert done.stdout.count("Set it up?") == 1, done
         assert (found.cwd / "data").exists() == makes, done
+    again = at_terminal(found, line("setup"), answer="")
+    assert (again.rc, again.stdout.count("Set it up?"), again.stdout.count("set up already")) == (0, 0, 3), again
