@@ -17,6 +17,9 @@ FENCE = re.compile(r"^( *)```(\w+)\n(.*?)^\1```\n(.*?)(?=^\n[^*\n]|\Z)", re.DOTA
 """A block: its indentation, language and text, and the line below it if that says why it is not run."""
 REASON = re.compile(r"\A\n\*Not run by the test of these pages[,:] [^*]{20,}\*")
 PROMPT = re.compile(r"^(\w*)\$ (.+)$", re.MULTILINE)
+ANY_FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r" *(?:[A-Z_]+=\S+ )*(?:agent-mailbox|scripts/\w+|pipx|uvx?|pip|git|claude|codex|opencode)( |$)")
+"""A line that a reader would paste into a shell."""
 SERVES = ("agent-mailbox console",)
 """Commands that serve until somebody ends them."""
 SAME = (
@@ -52,6 +55,15 @@ def blocks(page: Path) -> Iterator[Block]:
         text = "\n".join(line.removeprefix(indent) for line in text.splitlines()) + "\n"
         if language in ("sh", "bash", "console") or (language == "text" and PROMPT.search(text)):
             yield Block(language, text, below)
+
+
+def list_hidden_commands(page: Path) -> list[str]:
+    """Return the commands in blocks that are neither shell nor a transcript, so that nothing runs them."""
+    text = page.read_text(encoding="utf-8")
+    others = [
+        found[2] for found in ANY_FENCE.finditer(text) if found[1] in ("", "text") and not PROMPT.search(found[2])
+    ]
+    return [line for block in others for line in block.splitlines() if COMMAND.match(line)]
 
 
 def alike(text: str) -> str:

@@ -13,7 +13,7 @@ import pytest
 from scripts.prose import written_pages
 
 from .helpers import PATIENCE, ROOT, TOOLS, Program
-from .shell_blocks import Block, alike, blocks, script
+from .shell_blocks import Block, alike, blocks, list_hidden_commands, script
 from .surroundings import at_terminal
 
 MARK = "===answer==="
@@ -35,7 +35,8 @@ PREPARED = {
             agent-mailbox roster register --session-id $words > /dev/null
         done""",
     "operations.md": "cd ~/project; agent-mailbox init > /dev/null",
-    "console.md": "export BROWSER=true; cd ~/project; agent-mailbox init > /dev/null",
+    "console.md": """export BROWSER=true; cd ~/project; agent-mailbox init > /dev/null
+        agent-mailbox roster register --session-id otter --name Otter > /dev/null""",
 }
 """What a page takes for granted: a project with a mailbox, and agents there."""
 SERVERS = ("console.md", "engine.md", "swarm.md")
@@ -95,3 +96,9 @@ def test_the_shell_of_a_page_runs_as_it_is_written(page: Path, tmp_path: Path) -
                 shown = next(parts)
                 assert not wanted.strip() or alike(shown) == alike(wanted), command
             next(parts)  # what the blocks behind it said
+
+
+def test_no_command_hides_from_the_run_in_a_block_of_another_language() -> None:
+    """A block whose lines are commands is shell or a transcript; the reference alone has usages."""
+    pages = [page for page in written_pages(ROOT) if page.name != "commands.md"]
+    assert {page.name: found for page in pages if (found := list_hidden_commands(page))} == {}
