@@ -62,7 +62,11 @@ def ask_person(lines: Sequence[str], question: str, brief: str = "") -> None:
     try:
         if os.tcgetpgrp(fd) != os.getpgrp():  # also fails for a terminal that is not this process's own
             raise _refused_error("this runs in the background, where nobody can be asked")
-        by = frame.some([f"{neutral(one.name)} (process {one.pid})" for one in prompts.starting_programs()], 5)
+        by = (
+            ""
+            if prompts.is_typed(os.environ)
+            else frame.some([f"{neutral(one.name)} (process {one.pid})" for one in prompts.starting_programs()], 5)
+        )
         told = [*lines, f"This command was started by {by}."] if by else lines
         termios.tcflush(fd, termios.TCIFLUSH)  # what was typed before does not answer
         os.write(fd, "".join(f"{neutral(line)}\n" for line in told).encode() + f"{question} [y/N] ".encode())

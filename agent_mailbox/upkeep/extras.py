@@ -7,6 +7,7 @@ distribution's name.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from importlib import metadata
 from importlib.util import find_spec
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 DISTRIBUTION = "agent-mailbox-protocol"
+_OF_EXTRA = re.compile(r"([\w.-]+).*;.*\bextra == ['\"](\w+)['\"]")
+"""A requirement of an extra, as the installed metadata spell it: the package, and the extra."""
 ROOT = Path(__file__).absolute().parents[2]
 """The directory of the package: a checkout, or ``site-packages``."""
 
@@ -31,12 +34,13 @@ def find_missing(libraries: Iterable[str]) -> list[str]:
 
 def command_to_add(extra: str) -> str:
     """Return the command that adds an extra to this installation, by the installer that made its environment."""
-    wanted = quoted_requirement(extra, _read_origin(), _installed_version())
     parts = Path(sys.prefix).parts
+    if "uv" in parts and "tools" in parts:  # it makes the environment again, of what is named alone
+        extra = ",".join(sorted({extra, *_list_present()}))
+        return f"uv tool install --force {quoted_requirement(extra, _read_origin(), _installed_version())}"
+    wanted = quoted_requirement(extra, _read_origin(), _installed_version())
     if "pipx" in parts:
         return f"pipx install --force {wanted}"
-    if "uv" in parts and "tools" in parts:
-        return f"uv tool install --force {wanted}"
     return f"{shell_quoted(sys.executable)} -m pip install {wanted}"
 
 
@@ -68,6 +72,27 @@ def _read_origin() -> Mapping[str, Any] | None:
     except (metadata.PackageNotFoundError, ValueError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def _list_present() -> list[str]:
+    """Return the extras of which every package is installed."""
+    try:
+        found = metadata.requires(DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        return []
+    packages: dict[str, list[str]] = {}
+    for line in found:
+        if part := _OF_EXTRA.match(line):
+            packages.setdefault(part[2], []).append(part[1])
+    return [extra for extra, names in packages.items() if all(map(_is_installed, names))]
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
 
 
 def _installed_version() -> str | None:

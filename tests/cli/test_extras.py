@@ -59,3 +59,12 @@ def test_an_installer_of_programs_is_asked_itself(monkeypatch: pytest.MonkeyPatc
     """Their environments have no pip of their own."""
     monkeypatch.setattr("sys.prefix", prefix)
     assert extras.command_to_add("swarm").startswith(begins)
+
+
+def test_uv_is_told_all_extras_that_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``uv tool`` makes the environment again, of what is named alone: an extra that lacks a package is not there."""
+    said = ["click>=8", "click>=8; extra == 'console'", "click; extra == 'mcp'", "no-such-one>=1; extra == 'mcp'"]
+    monkeypatch.setattr("agent_mailbox.upkeep.extras.metadata.requires", lambda _name: said)
+    for prefix, wanted in (("uv/tools", "console,swarm"), ("pipx/venvs", "swarm")):
+        monkeypatch.setattr("sys.prefix", f"/home/me/.local/share/{prefix}/agent-mailbox-protocol")
+        assert extras.command_to_add("swarm").endswith(f"[{wanted}]'"), prefix

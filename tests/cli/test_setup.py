@@ -168,6 +168,7 @@ def test_the_question_is_asked_once_and_no_changes_nothing(found: Program) -> No
     for answer, makes in (("n\n", False), ("y\n", True)):
         done = at_terminal(found, line("setup"), answer=answer)
         assert done.stdout.count("Set it up?") == 1, done
+        assert "was started by" not in done.stdout, done
         assert (found.cwd / "data").exists() == makes, done
     again = at_terminal(found, line("setup"), answer="")
     assert (again.rc, again.stdout.count("Set it up?"), again.stdout.count("set up already")) == (0, 0, 3), again
