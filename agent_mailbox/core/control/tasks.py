@@ -196,7 +196,8 @@ class Tasks(dict[str, Task]):
     def _claimed(self, step: TaskStep, task: Task, payload: TaskClaim) -> Verdict | None:
         """Return why a claim does not count; None if it does."""
         holder = payload.holder or step.speaker
-        if not step.is_proven and self.roster.has_client(holder) and not self._is_elsewhere(step, holder):
+        is_known = holder == USER or self.roster.has_client(holder)
+        if not step.is_proven and is_known and not self._is_elsewhere(step, holder):
             return step.refused(holder, UNPROVEN)
         if not step.is_by(holder) and not self._may_give(step, task, holder):
             return step.refused(holder, f"{word(step.speaker)} cannot claim for {word(holder)}")

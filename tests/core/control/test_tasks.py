@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agent_mailbox.core.control import message_text, transitions
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.control.state import ControlState
-from agent_mailbox.core.proofs import of_session
+from agent_mailbox.core.proofs import TERMINAL, of_session
 from agent_mailbox.core.records import Message, RosterEvent
 from agent_mailbox.core.roster import CLIENT_ENDED, Roster
 
@@ -187,3 +187,11 @@ def test_a_holder_that_ended_reports_no_more() -> None:
     again = [*begun, said(7, "ann", m.TaskClaim(request_id="t1", over="m1")), said(8, "ann", reports[-1])]
     fold = ControlState(Roster([*PEOPLE, *back]), again)
     assert fold.tasks["t1"].state == "done"
+
+
+def test_a_claim_in_the_person_s_name_counts_only_if_the_person_is_proven_to_write_it() -> None:
+    """Another program cannot keep the others from a task so."""
+    fold = ControlState(ROSTER, [said(0, "lee", m.TaskAssignment(request_id="t1", title="T"), to="role:worker")])
+    for number, proof, holder in ((1, None, ""), (2, TERMINAL, "user")):
+        fold.apply(said(number, "user", m.TaskClaim(request_id="t1")).replace(proof=proof))
+        assert fold.tasks.holder(fold.tasks["t1"]) == holder
