@@ -1,123 +1,255 @@
-"""Who may decide: requests, their answers, and tasks, by what is proven of each line's writer."""
+"""Who may decide: requests, their answers, orders, and tasks, by what is proven of each line's writer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from tests.judge.lines import USER, Line, mode_of, read_time
-from tests.judge.people import DEAD, Person
+from tests.judge.lines import USER, Facts, Line, mode_of, read_time
+from tests.judge.people import DEAD, Person, fold_roster, selves
+
+STRICTER = ("acceptEdits", "default", "safe", "plan", "locked-down")
+"""Each lets through less than the one before."""
+People = dict[str, Person]
 
 
 @dataclass(frozen=True)
 class Word:
-    """One control message: who claims to speak, what is proven of that, and what is said."""
+    """One control message: whom it names as its sender, who is proven to be that, and what is said to whom."""
 
-    sender: str
-    to: str
+    id: str
     at: datetime
+    named: str
+    by: str | None
+    to: str
     said: Line = field(compare=False)
-    proof: str | None = None
 
     @property
-    def writer(self) -> str | None:
-        """Return who certainly wrote it, if anybody."""
-        if self.proof in {"user@terminal", "user@console"}:
-            return USER
-        return self.proof.removeprefix("session:") if self.proof and self.proof.startswith("session:") else None
+    def speaker(self) -> str:
+        """Return who speaks, as far as is known."""
+        return self.by or self.named
 
 
-def may_command(word: Word, worker: str, people: dict[str, Person], *, proven: bool) -> bool:
-    """Return whether the writer is the person or the worker's lead at that time; else whether it claims to be."""
-    who = word.writer if proven else word.sender
-    lead = people[worker].lead_at(word.at) if worker in people else USER
-    return who == USER or (who == lead and who != worker)
+@dataclass(frozen=True)
+class Order:
+    """What an agent, or all whom the speaker led at that time, are told: a mode, rules, a plan to be made or made."""
 
-
-def decide(request: Word, answers: Iterable[Word], people: dict[str, Person]) -> tuple[bool, str] | None:
-    """Return the first decision that counts, and whose it is: in the order of the log."""
-    worker = request.sender
-    for word in answers:
-        if word.said.get("requestId") != request.said["requestId"] or word.to != worker:
-            continue
-        approved = bool(word.said.get("approved"))
-        late = word.said.get("cause") == "timeout" and worker in (word.writer, word.sender)
-        if late and not approved:
-            return False, worker
-        if approved and request.writer == worker and may_command(word, worker, people, proven=True):
-            return True, str(word.writer)
-        if not approved and may_command(word, worker, people, proven=word.proof is not None):
-            return False, word.writer or word.sender
-    return None
+    word: Word
+    to: str
+    what: str
+    value: object
+    place: int
+    loosens: bool
+    people: People = field(compare=False)
+    asked: int = 0
 
 
 @dataclass
 class Task:
-    """One task, as the log has it so far."""
+    """One task, as the log has it so far. ``claim`` is the line by which its holder has it."""
 
-    id: str
-    to: str
-    adder: str
-    after: tuple[str, ...] = ()
-    holder: str | None = None
+    word: Word
+    holder: str | None
+    claim: str | None
+    moved: datetime
+    begun: bool = False
     state: str = "open"
-    """open, held, done or cancelled; *blocked* follows from what it waits for."""
+    """open (held, if it has a holder), done or cancelled; *blocked* follows from what it waits for."""
+
+    @property
+    def after(self) -> tuple[str, ...]:
+        """Return what must be done before."""
+        return tuple(self.word.said["task"].get("blockedBy", ()))
 
 
-def fold_tasks(words: Iterable[Word], people: dict[str, Person]) -> dict[str, Task]:
-    """Return all tasks after these words, in the order of the log."""
-    tasks: dict[str, Task] = {}
-    for word in words:
-        kind, name = word.said["type"], word.said["requestId"]
-        if kind == "task_assignment" and name not in tasks:
-            after = tuple(word.said["task"].get("after", ()))
-            tasks[name] = Task(name, word.to, word.sender, after)
-            if mode_of(word.to) == "direct":
-                tasks[name].holder, tasks[name].state = word.to, "held"
-        elif name in tasks:
-            _apply(tasks, tasks[name], word, people)
-    for task in tasks.values():
-        if task.holder is not None and task.state == "held" and mode_of(task.to) != "direct":
-            person = people.get(task.holder)
-            if person is None or person.state == DEAD:
-                task.holder, task.state = None, "open"
-    return tasks
+def may_command(people: People, who: str, worker: str, *, proven: bool = True) -> bool:
+    """Return whether this is the person or the worker's lead, never itself; unproven: one that may forbid."""
+    if worker == USER or who in selves(people, worker) or worker in selves(people, who):
+        return False
+    person = people.get(worker, Person(worker))
+    leads = {person.lead} if proven else {person.lead, person.bound}
+    return who == USER or bool(leads & selves(people, who, by_place=proven))
 
 
-def is_blocked(task: Task, tasks: dict[str, Task]) -> bool:
-    """Return whether another must be done first."""
-    return any(name in tasks and tasks[name].state != "done" for name in task.after)
+class Decisions:
+    """All that follows from the control messages, in the order of their log."""
+
+    def __init__(self, facts: Facts, words: Iterable[Word]) -> None:
+        """Ask of each word who was who when it was written."""
+        self.asked: dict[str, tuple[Word, int]] = {}
+        self.decided: dict[str, tuple[str, str]] = {}
+        """Each decided request: approved, denied or timed out, and by whom."""
+        self.tasks: dict[str, Task] = {}
+        self.orders: list[Order] = []
+        self.people, known = People(), -1
+        times = [read_time(line["timestamp"]) for line in facts.roster]
+        for self.place, word in enumerate(words):
+            if known != (known := sum(at <= word.at for at in times)):
+                self.people = fold_roster(facts, word.at)
+            self._take(word)
+        self.people = fold_roster(facts)
+
+    def _take(self, word: Word) -> None:
+        kind = word.said["type"]
+        if kind == "task_assignment":
+            self._add(word)
+        elif kind.startswith("task_"):
+            self._step(word, kind)
+        elif kind in {"mode_set_request", "team_permission_update"}:
+            if word.to == "all" or may_command(self.people, word.speaker, word.to, proven=False):
+                what = "mode" if kind == "mode_set_request" else "rules"
+                self._order(word, word.to, what, word.said["mode"] if what == "mode" else word.said["rules"])
+        elif kind.endswith("_request"):
+            self._ask(word, kind)
+        elif word.said["requestId"] in self.asked.keys() - self.decided.keys():
+            self._answer(word, kind, *self.asked[word.said["requestId"]])
+
+    def _ask(self, word: Word, kind: str) -> None:
+        is_end = kind == "shutdown_request"
+        if is_end and not (word.by and may_command(self.people, word.by, word.to)):
+            return
+        if word.said["requestId"] not in self.tasks and (is_end or word.named != USER):
+            self.asked.setdefault(word.said["requestId"], (word, self.place))
+
+    def _answer(self, word: Word, kind: str, ask: Word, place: int) -> None:
+        if kind.split("_")[0] != ask.said["type"].split("_")[0]:
+            return
+        worker, is_end = (ask.to, True) if kind.startswith("shutdown") else (ask.speaker, False)
+        approved = kind == "shutdown_approved" or bool(word.said.get("approved"))
+        own = worker in selves(self.people, word.speaker, by_place=True)
+        is_late = word.said.get("cause") == "timeout"
+        if is_late:
+            counts = ask.speaker in selves(self.people, word.speaker, by_place=True)
+        else:
+            counts = own if is_end else may_command(self.people, word.speaker, worker, proven=approved)
+        if not counts or (approved and not (word.by and ask.by)):
+            return
+        state = "timed_out" if is_late else "approved" if approved else "denied"
+        self.decided[ask.said["requestId"]] = state, word.speaker
+        if approved and kind.startswith("plan"):
+            self._order(word, worker, "made", word.said.get("permissionMode"), place)
+        if word.said.get("permissionMode") and not is_late:
+            self._order(word, worker, "mode", word.said["permissionMode"])
+
+    # orders
+
+    def _order(self, word: Word, to: str, what: str, value: object, asked: int = 0) -> None:
+        loosens = word.by is not None and (to == "all" or may_command(self.people, word.by, to))
+        self.orders.append(Order(word, to, what, value, self.place, loosens, self.people, asked))
+
+    def _orders_of(self, who: str) -> Iterator[Order]:
+        """Yield what an agent is under, and those that it continues. Only whose place it has loosens anything."""
+        every, own = selves(self.people, who), selves(self.people, who, by_place=True)
+        for order in self.orders:
+            if order.to in every:
+                yield replace(order, loosens=order.loosens and order.to in own)
+            elif order.to == "all" and _leads(order, every, proven=False):
+                yield replace(order, loosens=order.loosens and _leads(order, own, proven=True))
+
+    def mode(self, who: str) -> str:
+        """Return the mode that it works in: the last that its lead set, or a stricter one that others asked since."""
+        mode, since, others = "default", -1, list[Order]()
+        for order in self._orders_of(who):
+            if order.what == "mode" and order.loosens:
+                mode, since, others = str(order.value), order.place, []
+            elif order.what == "mode":
+                others.append(order)
+            elif order.what == "made":
+                if order.loosens and mode == "plan" and order.asked > since:
+                    mode = str(order.value or "default")
+                others = [one for one in others if one.value != "plan" or not _ends(order, one)]
+        return max((mode, *(str(one.value) for one in others)), key=STRICTER.index)
+
+    def rules(self, who: str) -> tuple[set[str], set[str]]:
+        """Return what it is allowed and forbidden by rule."""
+        allow, deny = set[str](), set[str]()
+        for order in self._orders_of(who):
+            if order.what == "rules":
+                said: Line = dict(order.value)  # type: ignore[call-overload]
+                if order.loosens and not said.get("adds"):
+                    allow, deny = set(), set()
+                allow |= set(said.get("allowedTools", ())) if order.loosens else set()
+                deny |= set(said.get("disallowedTools", ()))
+        return allow, deny
+
+    def waits_for_plan(self, who: str) -> bool:
+        """Return whether it must make a plan, and none that it asked for since was approved."""
+        held = list[Order]()
+        for order in self._orders_of(who):
+            held += [order] if order.what == "plan" else []
+            held = [one for one in held if not _ends(order, one)]
+        return bool(held)
+
+    # tasks
+
+    def _add(self, word: Word) -> None:
+        name, after = word.said["requestId"], word.said["task"].get("blockedBy", ())
+        if name in self.tasks or name in self.asked or self._leads_to(name, after):
+            return
+        own = mode_of(word.to) == "direct"
+        self.tasks[name] = Task(word, word.to if own else None, word.id if own else None, word.at)
+        self._require_plan(word, self.tasks[name])
+
+    def _leads_to(self, name: str, after: Iterable[str]) -> bool:
+        return any(one == name or (one in self.tasks and self._leads_to(name, self.tasks[one].after)) for one in after)
+
+    def _require_plan(self, word: Word, task: Task) -> None:
+        adder = task.word
+        who = task.holder if adder.said["task"].get("planModeRequired") else None
+        if who is not None and may_command(self.people, adder.speaker, who, proven=False):
+            self._order(replace(adder, at=word.at), who, "plan", None)
+
+    def holder(self, task: Task) -> str | None:
+        """Return who holds it: who claimed it, or has that one's place; nobody if that one ended, or died since."""
+        who, people = task.holder, self.people
+        if who not in people or task.state != "open":
+            return who
+        heirs = [p for p in people.values() if p.state != DEAD and who in selves(people, p.id, by_place=True)]
+        return heirs[-1].id if heirs and not heirs[-1].ended and people[who].back <= task.moved else None
+
+    def is_blocked(self, task: Task) -> bool:
+        """Return whether another must be done first."""
+        return any(name in self.tasks and self.tasks[name].state != "done" for name in task.after)
+
+    def _step(self, word: Word, kind: str) -> None:
+        task, who = self.tasks.get(word.said["requestId"]), word.by
+        if task is None or task.state != "open":
+            return
+        holder = self.holder(task)
+        own = selves(self.people, word.speaker, by_place=True)
+        adds = task.word.speaker in own and (who is not None or task.word.by is None)
+        last = task.holder  # or who held it last
+        takes_back = who is not None and (adds or who == USER or (last and may_command(self.people, who, last)))
+        if kind == "task_claim":
+            self._claim(word, task, holder)
+        elif kind in {"task_completed", "task_progress"}:
+            if who is not None and who == holder and not self.is_blocked(task):
+                task.moved, task.begun = word.at, True
+                task.state = "done" if kind == "task_completed" else "open"
+        elif kind == "task_dropped" and last and (takes_back or who == holder):
+            task.holder, task.claim, task.begun = None, None, False
+        elif kind == "task_cancelled" and (
+            adds or takes_back or (who and may_command(self.people, who, task.word.speaker))
+        ):
+            task.state = "cancelled"
+
+    def _claim(self, word: Word, task: Task, holder: str | None) -> None:
+        """Give it to the first that claims it, and to a later one that names the claim before."""
+        taker, who, names = word.said.get("holder") or word.speaker, word.by, word.said.get("takesOver")
+        gives = who in (USER, task.word.speaker, holder) or (who is not None and may_command(self.people, who, taker))
+        is_named = names is not None and names == task.claim
+        if who is None or not (taker == who or gives) or (self.is_blocked(task) and not is_named):
+            return
+        if (task.holder is None or is_named or taker == task.holder) and not (taker == holder and task.begun):
+            task.holder, task.claim, task.moved, task.begun = taker, word.id, word.at, True
+            self._require_plan(word, task)
 
 
-def _apply(tasks: dict[str, Task], task: Task, word: Word, people: dict[str, Person]) -> None:
-    who, kind = word.writer, word.said["type"]
-    if who is None or task.state in {"done", "cancelled"}:
-        return
-    if kind == "task_claim":
-        person = people.get(who)
-        free = task.holder is None or people.get(task.holder, Person("", DEAD)).state == DEAD
-        if free and person is not None and task.to in person.tags and not is_blocked(task, tasks):
-            task.holder, task.state = who, "held"
-    elif kind == "task_completed" and who == task.holder:
-        task.state = "done"
-    elif kind == "task_dropped" and task.holder is not None and _may_take_back(task, word, people):
-        task.holder, task.state = None, "open"
-    elif kind == "task_cancelled" and _may_take_back(task, word, people) and who != task.holder:
-        task.state = "cancelled"
+def _ends(made: Order, held: Order) -> bool:
+    """Return whether an approved plan ends an order: it was asked for since, by the same one unless it may loosen."""
+    return made.what == "made" and held.place <= made.asked and (made.loosens or held.to == made.to)
 
 
-def _may_take_back(task: Task, word: Word, people: dict[str, Person]) -> bool:
-    """Return whether its holder says so, its adder, its holder's lead or the person."""
-    if word.writer in (task.holder, task.adder, USER):
-        return True
-    return task.holder is not None and may_command(word, task.holder, people, proven=True)
-
-
-def current_notes(lines: Iterable[Line]) -> list[str]:
-    """Return the ids of the notes that nobody replaced, oldest first."""
-    notes = sorted(
-        (line for line in lines if line.get("type") == "note"), key=lambda line: read_time(line["timestamp"])
-    )
-    replaced = {line.get("replaces") for line in notes}
-    return [line["id"] for line in notes if line["id"] not in replaced]
+def _leads(order: Order, ones: Iterable[str], *, proven: bool) -> bool:
+    return any(may_command(order.people, order.word.speaker, one, proven=proven) for one in ones)

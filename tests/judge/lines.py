@@ -14,7 +14,6 @@ MODES = ("direct", "role", "tag", "broadcast")
 HOURS: dict[str, int | None] = {"direct": 24, "role": None, "tag": 72, "broadcast": 4}
 ANSWER = timedelta(minutes=10)
 """A claim without a read ends after this time without a check."""
-TASK_LINES = ("assignment", "claim", "progress", "completed", "dropped", "cancelled")
 
 
 def read_time(text: str) -> datetime:

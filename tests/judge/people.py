@@ -1,13 +1,14 @@
-"""Who lives, under which name and tags, and whom each continues: the fold of the roster."""
+"""Who lives, under which name and tags, whom each obeys and continues: the fold of the roster."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from tests.judge.lines import USER, Facts, Line, read_time
 
 ALIVE, FROZEN, DEAD = "alive", "frozen", "dead"
+NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass
@@ -20,30 +21,44 @@ class Person:
     tags: set[str] = field(default_factory=set)
     before: list[str] = field(default_factory=list)
     """Whom it continues."""
-    leads: list[tuple[datetime, str]] = field(default_factory=list)
+    places: list[str] = field(default_factory=list)
+    """Those of them whose place it has: the person said so, or that session's own client."""
+    lead: str | None = None
+    bound: str | None = None
+    """Whom it obeys, if not the person; and who may forbid it things, too: whom an unproven line names."""
+    has_client: bool = False
+    ended: bool = False
+    """Frozen, since its client ended."""
+    back: datetime = NEVER
+    """When it last came back from the dead."""
     rests: list[tuple[datetime, datetime | None]] = field(default_factory=list)
     """From when until when it was frozen."""
 
-    def lead_at(self, when: datetime) -> str:
-        """Return whom it obeyed at that time: by default the person."""
-        return next((lead for since, lead in reversed(self.leads) if since <= when), USER)
-
     def rested(self, since: datetime, until: datetime) -> timedelta:
         """Return how long it was frozen between two instants."""
-        total = timedelta()
-        for start, end in self.rests:
-            total += max(timedelta(), min(end or until, until) - max(start, since))
-        return total
+        spans = ((max(start, since), min(end or until, until)) for start, end in self.rests)
+        return sum((max(timedelta(), end - start) for start, end in spans), timedelta())
 
 
-def fold_roster(facts: Facts) -> dict[str, Person]:
-    """Return everyone who ever registered."""
+def fold_roster(facts: Facts, until: datetime | None = None) -> dict[str, Person]:
+    """Return everyone who ever registered. A line is proven to be its session's own, unless ``by`` says whose."""
     people = {USER: Person(USER)}
     for line in facts.roster:
-        if line["session_id"] != USER:
-            _apply(people, line)
-            _free(people, line)
+        if line["session_id"] != USER and (until is None or read_time(line["timestamp"]) <= until):
+            counts = line if line.get("by", USER) else _narrow(people.get(line["session_id"]), line)
+            _apply(people, counts)
+            _free(people, counts)
     return people
+
+
+def _narrow(person: Person | None, line: Line) -> Line:
+    """Return what counts of a line that nobody is proven to have written."""
+    has_lead = person is not None and (person.lead or person.bound) is not None
+    kept = {key: value for key, value in line.items() if key != "client" and not (key == "lead" and has_lead)}
+    if person is None or not person.has_client:
+        return kept
+    lead = kept.get("lead") if line["event"] in {"register", "update"} else None
+    return {"event": "update", "session_id": person.id, "timestamp": line["timestamp"], "lead": lead, "by": None}
 
 
 def _apply(people: dict[str, Person], line: Line) -> None:
@@ -51,14 +66,15 @@ def _apply(people: dict[str, Person], line: Line) -> None:
     person = people.get(who)
     if event == "register":
         person = people.setdefault(who, Person(who))
+        person.back = at if person.state == DEAD else person.back
         _wake(person, at)
-        _change(person, line, at)
+        _change(person, line)
     elif person is None or person.state == DEAD:
         return
     elif event == "update":
-        _change(person, line, at)
+        _change(person, line)
     elif event == "freeze" and person.state == ALIVE:
-        person.state = FROZEN
+        person.state, person.ended = FROZEN, line.get("reason") == "its client's process ended"
         person.rests.append((at, None))
     elif event == "thaw":
         _wake(person, at)
@@ -79,27 +95,30 @@ def _free(people: dict[str, Person], line: Line) -> None:
 def _wake(person: Person, at: datetime) -> None:
     if person.state == FROZEN:
         person.rests[-1] = (person.rests[-1][0], at)
-    person.state = ALIVE
+    person.state, person.ended = ALIVE, False
 
 
-def _change(person: Person, line: Line, at: datetime) -> None:
-    if line.get("name") is not None:
-        person.name = line["name"]
-    if line.get("tags") is not None:
-        person.tags = set(line["tags"])
-    person.before += [line["continues"]] if line.get("continues") not in (None, USER) else []
-    if line.get("lead") is not None:
-        person.leads.append((at, line["lead"]))
+def _change(person: Person, line: Line) -> None:
+    person.name = line.get("name") or person.name
+    person.tags = set(line["tags"]) if line.get("tags") is not None else person.tags
+    person.has_client |= line.get("client") is not None
+    by, lead, old = line.get("by", person.id), line.get("lead"), line.get("continues")
+    person.bound = lead or person.bound
+    person.lead = lead if lead and by else person.lead
+    if old not in (None, USER, person.id, *person.before):
+        person.before += [old]
+        person.places += [old] if by in (USER, old) else []
 
 
-def selves(people: dict[str, Person], who: str) -> set[str]:
-    """Return a session and all that it continues, the oldest too."""
+def selves(people: dict[str, Person], who: str, *, by_place: bool = False) -> set[str]:
+    """Return a session and all that it continues, the oldest too; ``by_place``: those whose place it has."""
     found, ahead = set[str](), [who]
     while ahead:
         here = ahead.pop()
         if here not in found:
             found.add(here)
-            ahead += people[here].before if here in people else []
+            person = people.get(here, Person(here))
+            ahead += person.places if by_place else person.before
     return found
 
 
