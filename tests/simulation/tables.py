@@ -69,6 +69,16 @@ SWEEPS = {
         outages=0.0,
         small=0.9,
     ),
+    "a database put back": Sweep(
+        2,
+        "mortal demand loses|owes keep_cache mortal? demand? everyone check? give_back? run_steward? later? loses|owes "
+        "later put_back",
+        "loses|owes",
+        "loses owes keep_cache? later put_back? owes loses",
+        (*PEACE, *READING),
+        outages=0.0,
+        small=0.9,
+    ),
     "debts beside a table": Sweep(
         2,
         "demand demand? check? forget",
