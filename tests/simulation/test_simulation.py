@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.core import address
+from agent_mailbox.store.files import system
+from agent_mailbox.upkeep import backup
 from tests.helpers import ROOT
 from tests.simulation import kept, kinds, mutation, real, rich, runs, shorten, succession
 from tests.simulation.choices import Choices
@@ -19,6 +21,9 @@ from tests.simulation.sites import BESIDE, Site, Sites
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from agent_mailbox import Mailbox
+    from agent_mailbox.store.locks.lock import FileLock
 
 WORLDS = 15
 FOUND = mutation.found_worlds()
@@ -74,6 +79,22 @@ def test_a_wrong_rule_of_the_core_breaks_a_world_and_the_story_begins_with_what_
 def _by_beginning(recipients: tuple[str, ...], reader: address.Reader, bare: object = ()) -> str | None:
     roles = [one for one in recipients if one.startswith("role:")]
     return next((one for one in roles if any(tag.startswith(one) for tag in reader.tags)), None)
+
+
+def test_a_backup_that_was_told_survives_a_power_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The judge asks the platter for the file, and for what was restored from it. It notices one without a sync."""
+    kind = "drill backups of everything"
+    assert runs.run(2, kind=kind).breaches == []
+
+    def careless(mailbox: Mailbox, aside: FileLock) -> backup.Backup:
+        system.ftruncate(aside.fd, 0)
+        backup._fill_archive(backup._Unbuffered(aside.fd), mailbox)
+        return backup.verify_backup(aside.path)
+
+    monkeypatch.setattr(backup, "_write_verified", careless)
+    (breach, *_) = runs.run(2, kind=kind).breaches
+    assert breach.startswith("/backup-")
+    assert breach.endswith(".tar was acknowledged and is not durable")
 
 
 def test_a_line_that_a_failed_sync_damaged_continues_nobody_and_ends_no_judge() -> None:

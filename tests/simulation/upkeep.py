@@ -46,19 +46,34 @@ def run_steward(stage: Stage, process: Process, me: Session) -> None:
 
 
 def back_up(stage: Stage, process: Process, me: Session) -> None:
-    """Make a backup and restore it elsewhere: everything acknowledged before is there."""
+    """Make a backup and restore it elsewhere: everything acknowledged before is there, and survives a power failure."""
     stage.count += 1
     facts = set(stage.judge.facts)
     brought = [letter for letter in stage.judge.letters.values() if letter.stored and letter.acked is not None]
     file, place = f"/backup-{stage.count}.tar", f"/restored-{stage.count}"
     backup.write_backup(stage.desk(me.id), file)
+    _ask_platter(stage, file)
     restoring.restore_backup(file, place, {})
+    _ask_platter(stage, place)
     lost = facts - stage.judge.found(place)
     if lost:
         stage.judge.breach(f"a backup lacks {min(lost)}")
     for letter in brought:
         if not stage.judge.has_file(letter, place + letter.stored.removeprefix(BOX)):
             stage.judge.breach(f"a backup lacks the file that {letter.id} brings")
+
+
+def _ask_platter(stage: Stage, place: str) -> None:
+    """Nothing of what is acknowledged there is lost if the power fails now: a file, or the logs of a directory."""
+    disk = stage.world.disk
+    solid = dict(disk.files(solid=True))
+    made = {path: inode for path, inode in disk.files(solid=False) if path == place or path.startswith(f"{place}/")}
+    for path, inode in made.items():
+        is_told = path == place or path.endswith(".jsonl")
+        if is_told and (solid.get(path) is not inode or bytes(inode.solid) != bytes(inode.data)):
+            stage.judge.breach(f"{path} was acknowledged and is not durable")
+    if not made:
+        stage.judge.breach(f"{place} was acknowledged and is not there")
 
 
 def repair(stage: Stage, process: Process, me: Session) -> None:
