@@ -6,7 +6,7 @@ has the rule, ``store.locks.doorbell_lock`` the waiting process's side.
 
 from __future__ import annotations
 
-from ..core import reach
+from ..core import proofs, reach
 from ..core.records import USER, Message
 from ..store.files import system
 from ..store.files.paths import DOORBELL
@@ -66,7 +66,7 @@ def find_arrival(
 def foresee_arrival(box: OpenMailbox, session_id: str) -> tuple[str, str]:
     """Return when a session would see mail that the person sent it now (a field of ``Arrival``), and why."""
     roster = box.logs.read_roster()
-    mail = Message("", USER, (session_id,), box.now(), "")
+    mail = Message("", USER, (session_id,), box.now(), "", proof=proofs.TERMINAL)
     found = find_arrival(box, mail, judge_reach(box, mail, roster), roster)
     words = ("now", "at_next_turn", "when_it_looks")
     word = next((word for word in words if session_id in getattr(found, word)), words[-1])
@@ -82,7 +82,7 @@ def _find_brake(box: OpenMailbox, session_id: str, message: Message) -> tuple[st
     from .session_brake import SessionBrake  # beside a doorbell that rang before, or for an answer
 
     box.weigh_mail()
-    return SessionBrake(box, session_id).find_hold(message)
+    return SessionBrake(box, session_id).find_hold(box.weigh_own(message))
 
 
 def _find_silent(box: OpenMailbox, sessions: Collection[str]) -> set[str]:

@@ -105,6 +105,13 @@ class OpenMailbox:
         if self.logs.custody is not None:
             self.logs.custody.weighs_mail = True
 
+    def weigh_own(self, message: Message) -> Message:
+        """Return a message that this process writes with what its seal will prove of its writer (``weigh_mail``)."""
+        record = self.logs.custody
+        if record is None or not record.key or record.broken() is not None:
+            return message
+        return message.replace(written_by=self.prove(message.sender))
+
     def once(self, make: Callable[[], T]) -> T:
         """Return what ``make`` makes, the same each time: a reader's memory lives as long as the mailbox is open."""
         if make not in self._made:

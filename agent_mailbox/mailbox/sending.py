@@ -116,7 +116,7 @@ class Sending:
         weighs = sealed and self.box.logs.custody is not None and self.box.logs.custody.weighs_mail
         sent = [
             Sent(
-                known.get(made.message.id) or (self._weighed(made.message) if weighs else made.message),
+                known.get(made.message.id) or (self.box.weigh_own(made.message) if weighs else made.message),
                 judge_reach(self.box, made.message, roster),
                 made.warnings,
                 roster,
@@ -127,13 +127,6 @@ class Sending:
         if gone := {who for one in sent for who in one.delivery.gone if roster.state(who) == ALIVE}:
             self._note_gone(gone, prepared[0].message.sender)
         return sent
-
-    def _weighed(self, message: Message) -> Message:
-        """Return a message that was just written with what is proven of its writer, for programs."""
-        record = self.box.logs.custody
-        if record is None or not record.key or record.broken() is not None:
-            return message
-        return message.replace(written_by=self.box.prove(message.sender))
 
     def _waiting(self, prepared: Sequence[_Prepared], sealed: bool) -> tuple[list[bytes], list[Proof | None]]:
         """Return the lines that wait for an engine, with what is proven of the writer of each."""

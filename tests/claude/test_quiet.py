@@ -178,7 +178,7 @@ def test_the_last_word_after_a_question_waits_for_a_turn(client: Client) -> None
 
     asked = post.send("ann", ME, "Which branch?", "--ack")
     post.ok("check", "--session", ME)
-    said = answer(asked, ME)
+    said = first = answer(asked, ME)
     with DoorbellLock(str(post.file(".cache")), ME, os.getpid()) as bell:
         assert bell.take()
         told = post.call("reply", said, "--from", "ann", "--body", "fine").stdout
@@ -202,14 +202,30 @@ def test_the_last_word_after_a_question_waits_for_a_turn(client: Client) -> None
     with post.file(MESSAGES).open("a") as log:
         log.write(json.dumps(forged) + "\n")
     post.ok("check", "--session", ME)
-    answer(answer(forged["id"], ME), "ann")
+    said = answer(forged["id"], ME)
+    with DoorbellLock(str(post.file(".cache")), ME, os.getpid()) as bell:
+        assert bell.take()
+        told = post.call("reply", said, "--from", "ann", "--body", "so it is").stdout
+    assert "will see it now:" in told
     assert rings(post)  # nothing proves that she had asked
     post.ok("check", "--session", ME)
-    answer(said, "ann")
+    answer(first, "ann")
     assert not rings(post)
     post.ok("roster", "update", "--session-id", ME, "--lead", "ann")
     assert rings(post)
     assert not [m for m in post.ok("history", "--all")["messages"] if m["recipient"] == "user"]
+
+
+def test_who_was_just_woken_would_see_the_persons_mail_now(client: Client) -> None:
+    """``roster show`` tells when the person's own mail would come: no brake holds that up, whoever asks."""
+    post = client.post
+    post.send("ann", ME, "first")
+    assert rings(post)
+    post.ok("check", "--session", ME)
+    with DoorbellLock(str(post.file(".cache")), ME, os.getpid()) as bell:
+        assert bell.take()
+        told = post.ok("roster", "show", ME, env={"AGENT_MAILBOX_TEST_CALLER": None})  # a program
+    assert told["agent"]["mail"]["seen"] == "now"
 
 
 def test_a_thread_keeps_a_session_going_six_times_an_hour(client: Client) -> None:
