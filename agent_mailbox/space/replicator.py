@@ -14,7 +14,7 @@ from .copy import copy_state
 from .copy.space_troubles import AWAY, NAME, TWIN, note_trouble
 from .copy.taken_meanwhile import take_in_beside
 from .order import elsewhere
-from .order.order import NoSpace
+from .order.order import HeldUp, NoSpace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +86,7 @@ def run_replicator(
         except (Refused, Busy, StorageFailed) as error:  # a credential or a space may be put right meanwhile
             if error.what != away:
                 told(error.what)
-                is_lasting = isinstance(error, (Refused, NoSpace))  # which waiting does not mend
+                is_lasting = isinstance(error, (Refused, NoSpace, HeldUp))  # which waiting does not mend
                 note_trouble(copy.directory, AWAY, f"{error.what}; {error.hint}" if is_lasting else "")
             away, is_sure = error.what, False
             if isinstance(error, (Refused, Unavailable)):

@@ -67,7 +67,7 @@ class PostgresServer:
         words = [word for setting in settings for word in ("-c", setting)]
         self.child = self._start("postgres", "-D", self.home / "data", "-p", self.port, *words)
         try:
-            until(self._answers)
+            until(self.answers)
             yield
         finally:
             self._kill()
@@ -78,7 +78,7 @@ class PostgresServer:
         pid = self.child.pid
         os.kill(pid, signal.SIGSTOP)  # else it forks or reaps while its children are read, and some are not listed
         until(lambda: _state(pid) in "TZ")
-        children = [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        _, *children = self.pids()
         for one in (*children, pid):
             with suppress(ProcessLookupError):
                 os.kill(one, signal.SIGKILL)
@@ -87,6 +87,12 @@ class PostgresServer:
         lines = (self.home / "data/postmaster.pid").read_text().splitlines()
         if ipcrm := shutil.which("ipcrm"):  # nobody else gives back what it shared
             subprocess.run([ipcrm, "-m", lines[6].split()[1]], check=True)
+
+    def pids(self) -> list[int]:
+        """The process that takes connections, and those that it started."""
+        assert self.child is not None
+        pid = self.child.pid
+        return [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
 
     @contextmanager
     def encrypted(self, key: bytes, certificate: bytes) -> Iterator[None]:
@@ -128,7 +134,8 @@ class PostgresServer:
             env = {"LC_ALL": "C", "PATH": os.environ["PATH"]}
             return subprocess.Popen(call, stdout=log, stderr=log, cwd="/", env=env, **_as_nobody())
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
+        """Does the server answer? It must not have ended."""
         assert self.child is not None
         assert self.child.poll() is None, (self.home / "log").read_text()
         try:
@@ -144,6 +151,15 @@ class PostgresServer:
         with psycopg.connect(self.url, password=PASSWORD, autocommit=True) as connection:
             for query in queries:
                 connection.execute(query.encode())
+
+    @contextmanager
+    def asking(self, query: str) -> Iterator[None]:
+        """A transaction of the owner's is open, with that question."""
+        import psycopg
+
+        with psycopg.connect(self.url, password=PASSWORD) as connection:
+            connection.execute(query.encode())
+            yield
 
     def found(self, query: str) -> object:
         """The first word of the answer to a query of the owner's."""

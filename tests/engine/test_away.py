@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import threading
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +15,7 @@ from agent_mailbox.space.relay.relayed_order import AWAY_FILE
 from agent_mailbox.store.locks.lock import FileLock
 from tests.helpers import PATIENCE, until
 
+from .dark_servers import stopped
 from .nats_server import serving
 from .test_commands import MACHINES, Pair
 
@@ -38,16 +37,6 @@ def dark(program: Program, credential: str, tmp_path: Path) -> Iterator[tuple[Pa
             pair.join(machine)
             pair.ok(machine, "roster", "register", "--session-id", who, "--role", "dev")
         yield pair, int((tmp_path / "server/pid").read_text())
-
-
-@contextmanager
-def stopped(pid: int) -> Iterator[None]:
-    """The server takes connections, and says nothing: as it is behind a cable that was pulled out."""
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 def silent() -> socket.socket:

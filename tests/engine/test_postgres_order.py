@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.errors import Refused, Unavailable
-from agent_mailbox.space.order.order import MESSAGES, ROSTER, NoSpace, reads_of
+from agent_mailbox.space.order import hurry
+from agent_mailbox.space.order.order import MESSAGES, ROSTER, HeldUp, NoSpace, reads_of
 from agent_mailbox.space.order.space_files import MOST_PARTS, PART
 from agent_mailbox.space.postgres import database_checks, postgres_connection, space_tables
 from agent_mailbox.space.postgres.postgres_files import PostgresFiles
@@ -22,6 +24,7 @@ from agent_mailbox.space.space import Space
 from tests.helpers import PATIENCE, Program, until
 
 from .conformance import Conformance, Pair, lines_of
+from .dark_servers import stopped
 from .hostile_space import Joined
 from .postgres_server import OLD, OWNER, PASSWORD, PostgresServer, credential, made
 from .test_commands import MACHINES
@@ -313,6 +316,54 @@ def test_a_database_that_cannot_take_a_record_says_why(
     monkeypatch.setattr(postgres_connection, "LEAST", 990000)
     with pytest.raises(Refused, match=r"engine is too old: PostgreSQL \d\d"):
         later.last_position()
+
+
+def test_a_transaction_that_is_left_open_is_told(
+    postgres: PostgresServer, program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another program keeps the row that every append locks: who appends hears whose transaction that is, mail is
+    queued, and the doctor tells it. A machine's own role keeps no transaction open."""
+    monkeypatch.setattr(postgres_connection, "HELD", 0.05)
+    pair = Two(program, postgres.url, credential(tmp_path / "owner"))
+    pair.join("north")
+    pair.ok("north", "roster", "register", "--session-id", "ann")
+    order = open_order(postgres.url, pair.space, "a", credential(tmp_path / "word"))
+    assert order.last_position() > 0
+    with postgres.asking(f'SELECT last FROM "mbx_{pair.space}".space FOR UPDATE'):
+        said = r"engine is held up by an open transaction of role owner, process \d+"
+        with pytest.raises(HeldUp, match=said):
+            order.append_lines(ROSTER, [b"x"])
+        with pair.serving("north") as replicator:
+            assert pair.ok("north", "send", "--from", "ann", "--to", "all", "--body", "x")["queued"]
+            assert replicator.stderr is not None
+            assert re.search(said, replicator.stderr.readline().decode())
+            assert re.search(said, pair.program.run("doctor", "--dir", program.scratch / "north").stdout)
+    order.close()
+    pair.ok("north", "engine", "join")
+    assert pair.ok("north", "engine", "status")["queued"] == 0
+    postgres.ask(space_tables.make_role(pair.space, "north", PASSWORD))
+    role = space_tables.role_name(pair.space, "north")
+    north = open_order(postgres.url.replace(OWNER, role), pair.space, "north", credential(tmp_path / "role", role))
+    assert north.query_rows("SHOW idle_in_transaction_session_timeout") == [("10s",)]
+    north.close()
+
+
+def test_a_database_server_that_says_nothing_is_left(
+    postgres: PostgresServer, opened: PostgresOrder, tmp_path: Path
+) -> None:
+    """A caller in a hurry leaves a server that says no word, connected or not, however long others would wait. The
+    caller stays with one that answers."""
+    word = credential(tmp_path / "word")
+    near, far = (open_order(postgres.url, opened.space, "a", word, wait=10 * PATIENCE) for _ in range(2))
+    with hurry.Hurry(10 * PATIENCE):
+        assert near.query_rows(f"SELECT 1 FROM pg_sleep({2 * hurry.SILENT})") == [(1,)]
+        with stopped(*postgres.pids()):
+            for order in (near, far):
+                with pytest.raises(Unavailable, match="engine is out of reach"):
+                    order.last_position()
+        assert (near.last_position(), far.last_position()) == (0, 0)
+    near.close()
+    far.close()
 
 
 def test_a_full_database_disk_loses_nothing(postgres: PostgresServer, tmp_path: Path) -> None:

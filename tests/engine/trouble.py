@@ -1,14 +1,13 @@
 """A shared mailbox in trouble, in numbers: what a command costs while servers are dark, or another command is stopped.
 
-Belongs here: that table of docs/internals/shared-mailbox.md, by real servers and commands. A dark server is a stopped
-one: it takes connections, and says nothing, as behind a cable that was pulled out.
+Belongs here: that table of docs/internals/shared-mailbox.md, by real servers and commands of both engines. A dark
+server is a stopped one: it takes connections, and says nothing, as behind a cable that was pulled out.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import tempfile
 import threading
@@ -23,13 +22,14 @@ from agent_mailbox import Draft, Mailbox
 from scripts.benchmarks.arguments import given as arguments_given
 from tests.helpers import PATIENCE, Program, until
 
+from .dark_servers import stopped
 from .figures import write_table
-from .test_cluster import SPACE, Servers, joined
+from .postgres_server import PostgresServer, credential, made
+from .test_cluster import Servers, joined
+from .test_commands import Pair
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from .test_commands import Pair
+    from collections.abc import Callable, Iterator
 
     Outcome = tuple[float, str]
 
@@ -38,17 +38,54 @@ SEND = "send", "--from", "ann", "--to", "ben", "--body"
 HOOK = {"session_id": "ann", "hook_event_name": "PostToolUse"}
 
 
-class Team:
-    """Two machines on three servers; ann and kim are of the north, ben is of the south."""
+BEFORE = {
+    "one server of three is dark: 6 in turn": "5.2 s each",
+    "one server of three is dark: 6 at once": "10.8 s: 4 of 6 code 4",
+    "all are dark: the first 6, at once": "15.2 s: 5 of 6 code 4",
+    "all are dark: hooks with role mail, 6 in turn": "3.1 s each",
+    "the leader without its peers, sends for 8 s": "104 of 116 code 4",
+    "the steward beside a team that works": "17 s: code 4",
+}
+"""What was measured with NATS before the lock was given back whenever the engine is asked. There was no replicator."""
 
-    def __init__(self, servers: Servers, program: Program) -> None:
-        self.servers = servers
-        self.program = program
-        self.pair: Pair = joined(servers, program)
-        program.forks = False  # whole commands are timed
+
+class Table:
+    """The rows, each with the cells of both engines: with a replicator in the north, and without one."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, dict[str, tuple[str, str]]] = {}
+
+    def add(self, what: str, engine: str, cells: tuple[str, str]) -> None:
+        """Add the cells of an engine to a row."""
+        self.rows.setdefault(what, {})[engine] = cells
+        print(f"{engine}: {what}: {' | '.join(cells)}", flush=True)
+
+    def lines(self) -> list[str]:
+        """The table, in Markdown."""
+        found = ["| | before | NATS, a replicator runs | none runs | PostgreSQL, one runs | none runs |"]
+        found.append("| --- " * 6 + "|")
+        for what, cells in self.rows.items():
+            words = [*cells.get("NATS", ("–", "–")), *cells.get("PostgreSQL", ("–", "–"))]
+            found.append(f"| {what} | {BEFORE.get(what, '–')} | {' | '.join(words)} |")
+        return found
+
+
+class Team:
+    """Two machines; ann and kim are of the north, ben is of the south. ``pids``: the processes of all servers."""
+
+    def __init__(
+        self, engine: str, table: Table, pair: Pair, pids: Callable[[], list[int]], is_ready: Callable[[], bool]
+    ) -> None:
+        self.engine = engine
+        self.table = table
+        self.pair = pair
+        self.pids = pids
+        self.is_ready = is_ready
+        self.program = pair.program
+        self.program.forks = False  # whole commands are timed
+        os.environ.update(self.program.env)
         for machine, who in (("north", "ann"), ("north", "kim"), ("south", "ben")):
             self.pair.ok(machine, "roster", "register", "--session-id", who, "--role", "dev")
-        self.lines = ["| | replicator runs | none runs |", "| --- | --- | --- |"]
 
     def run(self, *words: object, stdin: str | None = None) -> Outcome:
         """A command of the north: its seconds, and how it ended."""
@@ -75,21 +112,12 @@ class Team:
         """The hook behind a tool's call, with role mail that waits."""
         return self.run("hook", "PostToolUse", stdin=json.dumps({**HOOK, "session_id": who}))
 
-    def leader(self) -> str:
-        """The leader of the space."""
-        order = self.servers.order("north")
-        try:
-            return str(order.stream_info()["cluster"]["leader"])
-        finally:
-            order.close()
-
     @contextmanager
-    def stopped(self, names: Iterable[str]) -> Iterator[None]:
-        """These servers are dark."""
-        pids = [self.servers.nodes[name].pid for name in names]
-        with signalled(*pids):
+    def dark(self, pids: list[int] | None = None) -> Iterator[None]:
+        """These servers, or all, are dark."""
+        with stopped(*(self.pids() if pids is None else pids)):
             yield
-        until(self.servers.is_ready)
+        until(self.is_ready)
 
     def add(self, what: str, measure: Callable[[], str]) -> None:
         """Measure with a replicator in the north, and without one."""
@@ -103,20 +131,7 @@ class Team:
             until(lambda place=place: self.program.run("engine", "join", "--dir", place).rc == 0)  # type: ignore[misc]
             for word in self.program.user_state.glob("**/engine/away"):
                 word.unlink()
-        self.lines.append(f"| {what} | {cells[0]} | {cells[1]} |")
-        print(self.lines[-1], flush=True)
-
-
-@contextmanager
-def signalled(*pids: int) -> Iterator[None]:
-    """These processes are stopped."""
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
+        self.table.add(what, self.engine, (cells[0], cells[1]))
 
 
 def told(found: list[Outcome]) -> str:
@@ -129,28 +144,64 @@ def told(found: list[Outcome]) -> str:
 def main(arguments: list[str]) -> int:
     """Measure all, and write the table."""
     given = arguments_given(arguments, "A shared mailbox in trouble, in numbers.", finished=3000, rate=5)
-    with tempfile.TemporaryDirectory() as scratch:
-        program = Program(Path(scratch) / "space")
-        servers = Servers(program, 3)
-        with servers.running():
-            team = Team(servers, program)
-            os.environ.update(program.env)
-            nodes = [f"{SPACE}-{n}" for n in (1, 2, 3)]
-            team.add("nothing is wrong: 6 sends in turn", lambda: told([team.run(*SEND, "x") for _ in range(6)]))
-            team.add("… 6 at once", lambda: told(team.at_once(6, *SEND, "x")))
-            team.add("one server of three is dark: 6 in turn", lambda: _one_dark(team, in_turn))
-            team.add("… 6 at once", lambda: _one_dark(team, at_once))
-            team.add("all are dark: the first 6, at once", lambda: _all_dark(team, nodes, at_once))
-            team.add("… 6 in turn behind them", lambda: _all_dark(team, nodes, behind))
-            team.add("… hooks with role mail, 6 in turn", lambda: _all_dark(team, nodes, hooks))
-            team.add("the leader without its peers, sends for 8 s", lambda: _without_peers(team, nodes))
-            team.add("a send is stopped as it asks: 6 sends in turn", lambda: _stopped_send(team, in_turn))
-            team.add("… hooks with role mail, 6 in turn", lambda: _stopped_send(team, hooks))
-            team.add("… mail from the other machine is here", lambda: _stopped_send(team, arriving))
-            _steward(team, given.finished, given.rate)
+    table = Table()
+    for measure in (_measure_nats, _measure_postgres):
+        with tempfile.TemporaryDirectory() as scratch:
+            measure(table, Path(scratch), given.finished, given.rate)
+    lines = table.lines()
+    print("\n".join(lines))
     if not given.print:
-        write_table(team.lines, BEGIN, END)
+        write_table(lines, BEGIN, END)
     return 0
+
+
+def _measure_nats(table: Table, place: Path, finished: int, rate: int) -> None:
+    program = Program(place / "space")
+    servers = Servers(program, 3)
+    with servers.running():
+        pair = joined(servers, program)
+        team = Team("NATS", table, pair, lambda: [one.pid for one in servers.nodes.values()], servers.is_ready)
+        _calm(team)
+        follower = [servers.nodes[next(name for name in servers.nodes if name != _leader(servers))].pid]
+        for what, measure in (("6 in turn", in_turn), ("6 at once", at_once)):
+            team.add(f"one server of three is dark: {what}", lambda m=measure: _dark(team, m, follower))  # type: ignore[misc]
+        _away(team)
+        team.add("the leader without its peers, sends for 8 s", lambda: _without_peers(team, servers))
+        _stopped(team)
+        _steward(team, finished, rate)
+
+
+def _measure_postgres(table: Table, place: Path, finished: int, rate: int) -> None:
+    with made() as server, server.running():
+        program = Program(place / "space")
+        word = credential(place / "owner")
+        pair = Pair(program, server.url, word)
+        for machine in ("north", "south"):
+            pair.join(machine)
+        team = Team("PostgreSQL", table, pair, server.pids, server.answers)
+        _calm(team)
+        _away(team)
+        for what, measure in (("the first 6, at once", at_once), ("6 in turn behind them", behind)):
+            team.add(f"a transaction is left open: {what}", lambda m=measure: _held(team, server, m))  # type: ignore[misc]
+        _stopped(team)
+        _steward(team, finished, rate)
+
+
+def _calm(team: Team) -> None:
+    team.add("nothing is wrong: 6 sends in turn", lambda: told(in_turn(team)))
+    team.add("nothing is wrong: 6 sends at once", lambda: told(at_once(team)))
+
+
+def _away(team: Team) -> None:
+    team.add("all are dark: the first 6, at once", lambda: _dark(team, at_once))
+    team.add("all are dark: 6 in turn behind them", lambda: _dark(team, behind))
+    team.add("all are dark: hooks with role mail, 6 in turn", lambda: _dark(team, hooks))
+
+
+def _stopped(team: Team) -> None:
+    team.add("a send is stopped as it asks: 6 sends in turn", lambda: _stopped_send(team, in_turn))
+    team.add("a send is stopped as it asks: hooks with role mail, 6 in turn", lambda: _stopped_send(team, hooks))
+    team.add("a send is stopped as it asks: mail from elsewhere is here", lambda: _stopped_send(team, arriving))
 
 
 def in_turn(team: Team) -> list[Outcome]:
@@ -185,22 +236,30 @@ def arriving(team: Team) -> list[Outcome]:
     return [(time.perf_counter() - began, "here" if log.stat().st_size > size else "not here")]
 
 
-def _one_dark(team: Team, measure: Callable[[Team], list[Outcome]]) -> str:
-    follower = next(name for name in team.servers.nodes if name != team.leader())
-    with team.stopped([follower]):
-        return told(measure(team))
+def _leader(servers: Servers) -> str:
+    order = servers.order("north")
+    try:
+        return str(order.stream_info()["cluster"]["leader"])
+    finally:
+        order.close()
 
 
-def _all_dark(team: Team, nodes: list[str], measure: Callable[[Team], list[Outcome]]) -> str:
+def _dark(team: Team, measure: Callable[[Team], list[Outcome]], pids: list[int] | None = None) -> str:
     team.pair.send("south", "--from", "ben", "--to", "role:dev", "--body", "for a role")
     team.pair.ok("north", "engine", "join")
-    with team.stopped(nodes):
+    with team.dark(pids):
         return told(measure(team))
 
 
-def _without_peers(team: Team, nodes: list[str]) -> str:
-    leader, found = team.leader(), list[tuple[float, str]]()
-    with team.stopped(name for name in nodes if name != leader):
+def _held(team: Team, server: PostgresServer, measure: Callable[[Team], list[Outcome]]) -> str:
+    """Another program leaves a transaction open, in which it changed the row that every append locks."""
+    with server.asking(f'SELECT last FROM "mbx_{team.pair.space}".space FOR UPDATE'):
+        return told(measure(team))
+
+
+def _without_peers(team: Team, servers: Servers) -> str:
+    leader, found = _leader(servers), list[tuple[float, str]]()
+    with team.dark([one.pid for name, one in servers.nodes.items() if name != leader]):
         end = time.monotonic() + 8
         while time.monotonic() < end:
             found += team.at_once(4, *SEND, "x")
@@ -211,15 +270,14 @@ def _stopped_send(team: Team, measure: Callable[[Team], list[Outcome]]) -> str:
     """Stop a send while the engine does not answer; the engine then goes on."""
     team.pair.send("south", "--from", "ben", "--to", "role:dev", "--body", "for a role")
     team.pair.ok("north", "engine", "join")
-    pids = [node.pid for node in team.servers.nodes.values()]
     with ExitStack() as stack:
-        with signalled(*pids):
+        with stopped(*team.pids()):
             stuck = team.program.start(*SEND, "stuck", "--dir", team.program.scratch / "north")
             lock = str(next(path for path in team.program.user_state.glob("**/engine/lock") if _is_north(path)))
             until(lambda: _has_open(stuck.pid, lock))
             time.sleep(0.2)
-            stack.enter_context(signalled(stuck.pid))
-        until(team.servers.is_ready)
+            stack.enter_context(stopped(stuck.pid))
+        until(team.is_ready)
         for word in team.program.user_state.glob("**/engine/away"):
             word.unlink()
         time.sleep(1)  # a replicator that was told so hears that the engine is back
@@ -263,9 +321,8 @@ def _steward(team: Team, finished: int, rate: int) -> None:
     over.set()
     sender.join()
     said = f"{found.json['archived']} archived" if found.rc == 0 else f"code {found.rc}: {found.stderr.strip()[:80]}"
-    what = f"the steward, {finished:,} finished, {sent[0] / took:.1f} records a second beside it"
-    team.lines.append(f"| {what} | – | {took:.1f} s: {said} |")
-    print(team.lines[-1], flush=True)
+    beside = f"of {finished:,}, {sent[0] / took:.1f} records a second beside it"
+    team.table.add("the steward beside a team that works", team.engine, ("–", f"{took:.1f} s: {said} {beside}"))
 
 
 if __name__ == "__main__":

@@ -82,6 +82,13 @@ class NoSpace(Unavailable):
         super().__init__(what, hint or made, code=code or self.code)
 
 
+class HeldUp(Unavailable):
+    """The engine answers, and takes no records: another program keeps what each needs. Mail waits for somebody to end
+    that."""
+
+    code = "held"
+
+
 class Taken(Refused):
     """A record with that id is in the order, at ``position``. Nothing was appended."""
 

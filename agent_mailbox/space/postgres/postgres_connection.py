@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import socket
-from threading import Timer
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ...errors import MailboxError, Malformed, Refused, Unavailable
-from ..order.order import NoSpace
+from ..order import hurry
+from ..order.order import HeldUp, NoSpace
+from .server_probe import is_silent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,8 +34,11 @@ A server whose own certificate is another's is out of reach: mail waits for the 
 _SETTINGS = """SELECT
     set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
         ELSE current_setting('synchronous_commit') END, false),
-    set_config('statement_timeout', %s, false), set_config('client_min_messages', 'error', false)"""
+    set_config('statement_timeout', %s, false), set_config('client_min_messages', 'error', false),
+    set_config('lock_timeout', %s, false)"""
 """An acknowledged record is synced, whatever the role's default; nothing waits for ever for a lock."""
+HELD = 1.5
+"""Seconds until who waits for a lock hears that: an append keeps its own for a few milliseconds."""
 
 
 class PostgresConnection:
@@ -65,9 +70,8 @@ class PostgresConnection:
         import psycopg
 
         connection = self._ensure_connected()
-        limit = Timer(self.patience + 1, _cut_connection, [connection])  # a server that stopped does not even cancel
-        limit.daemon = True
-        limit.start()
+        over = Event()
+        Thread(target=_cut_in_time, args=(connection, over, self.patience, hurry.seconds_left()), daemon=True).start()
         try:
             return do(connection)
         except psycopg.Error as error:
@@ -75,7 +79,7 @@ class PostgresConnection:
                 self.close()
             raise self._complaint_error(error) from None
         finally:
-            limit.cancel()
+            over.set()
 
     def listen_on(self, channel: str) -> None:
         """Hear of notifications on a channel from now on, until the connection closes; see ``has_heard``."""
@@ -121,15 +125,18 @@ class PostgresConnection:
             return self._connection
         try:
             import psycopg
+            from psycopg.conninfo import conninfo_to_dict
         except ImportError:
             raise Refused("package for PostgreSQL is missing: psycopg", code="no_extra") from None
         try:
+            if hurry.is_hurried() and is_silent(conninfo_to_dict(self.url), hurry.SILENT):
+                raise psycopg.OperationalError("no answer in time")
             found = psycopg.connect(self.url, autocommit=True, **self._connection_options())
             if (version := found.info.server_version) < LEAST:
                 found.close()
                 said = f"engine is too old: PostgreSQL {version // 10000}"
                 raise Refused(said, f"run PostgreSQL {LEAST // 10000} or later")
-            found.execute(_SETTINGS, (f"{self.patience * 1000:.0f}",))
+            found.execute(_SETTINGS, (f"{self.patience * 1000:.0f}", f"{HELD * 1000:.0f}"))
         except psycopg.ProgrammingError as error:
             raise Malformed(f"engine's address is no PostgreSQL URL: {error}", "write postgresql://HOST/DB") from None
         except psycopg.Error as error:
@@ -159,6 +166,8 @@ class PostgresConnection:
         state, said = getattr(error, "sqlstate", None) or "", " ".join(str(error).split())[:300]
         if state in ("3F000", "42P01", "42883"):
             return NoSpace("engine has no such space")
+        if state == "55P03":
+            return HeldUp("engine was held up by another transaction, which is over", "try again")
         if state == "42501" or (not state and any(word in said for word in _CREDENTIAL)):
             return Refused(f"engine refuses the credential: {said}", "`--credential FILE` of `engine join` names one")
         if not state and "database" in said and "exist" in said:
@@ -194,8 +203,16 @@ def _check_path(path: str) -> str:
     return path
 
 
-def _cut_connection(connection: Connection[Any]) -> None:
-    """End a connection that does not answer, from another thread."""
+def _cut_in_time(connection: Connection[Any], over: Event, patience: float, left: float | None) -> None:
+    """End a connection on which nothing is over in time, from another thread: a server that stopped does not even
+    cancel. ``left``: the seconds that a caller in a hurry waits while the server says a word when asked; None: it is in
+    none."""
+    if left is None:
+        over.wait(patience + 1)
+    elif not over.wait(hurry.SILENT / 2) and not is_silent(connection.info.get_parameters(), hurry.SILENT / 2):
+        over.wait(left - hurry.SILENT / 2)
+    if over.is_set():
+        return
     try:
         with socket.socket(fileno=os.dup(connection.fileno())) as ours:
             ours.shutdown(socket.SHUT_RDWR)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.proofs import is_machine
 from ...errors import Malformed, Refused
-from ..order.order import Moved, Ordered, Taken, check_size
+from ..order.order import HeldUp, Moved, Ordered, Taken, check_size
 from . import space_tables
 from .postgres_connection import PostgresConnection
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 LOOKS = 5.0
 """Seconds after which a waiting machine looks, whatever it heard."""
+_HOLDERS = """SELECT usename::text, a.pid FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+    WHERE l.relation = %s::text::regclass AND l.mode <> 'AccessShareLock' AND l.granted
+    AND NOT EXISTS (SELECT FROM pg_locks waited WHERE waited.pid = l.pid AND NOT waited.granted)"""
+"""It gives who keeps the row that every append locks, and waits for nobody."""
 _AT_ONCE = 10_000
 """Records that are removed at once."""
 
@@ -66,7 +70,19 @@ class PostgresOrder:
             if version != space_tables.VERSION:
                 raise Refused(f"space was made by another version of agent-mailbox: {version}", "bring this one up")
             self._known = True
-        return self.connection.query_rows(query.replace("SPACE", f'"{self.schema}"'), words)
+        try:
+            return self.connection.query_rows(query.replace("SPACE", f'"{self.schema}"'), words)
+        except HeldUp as error:
+            raise self._whose(error) from None
+
+    def _whose(self, error: HeldUp) -> HeldUp:
+        """Return the error with whose transaction is open, if one is still."""
+        for role, process in self.connection.query_rows(_HOLDERS, (f'"{self.schema}".space',)):
+            return HeldUp(
+                f"engine is held up by an open transaction of role {role}, process {process}",
+                f"end it there; the database's owner may run `SELECT pg_terminate_backend({process})`",
+            )
+        return error
 
     def take_name(self, owner: str) -> str:
         """Take the machine's name for an owner unless it is taken; return whose it is."""

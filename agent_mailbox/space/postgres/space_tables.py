@@ -111,6 +111,7 @@ REVOKE ALL ON ALL FUNCTIONS IN SCHEMA "$schema" FROM PUBLIC;
 """)
 _ROLE = Template("""\
 $verb ROLE "$role" LOGIN PASSWORD '$password';
+ALTER ROLE "$role" SET idle_in_transaction_session_timeout = '10s';
 GRANT USAGE ON SCHEMA "$schema" TO "$role";
 GRANT SELECT ON ALL TABLES IN SCHEMA "$schema" TO "$role";
 GRANT EXECUTE ON FUNCTION "$schema".append, "$schema".named, "$schema".tell,

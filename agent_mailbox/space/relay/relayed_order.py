@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ...errors import BadData, Busy, Refused, Unavailable
 from ...store.files.small_files import note_time, noted_age
 from ..order import hurry
-from ..order.order import Moved, NoSpace, Ordered, Taken, check_size
+from ..order.order import HeldUp, Moved, NoSpace, Ordered, Taken, check_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ LONGEST_HEAD, MOST_BYTES = 1 << 20, 64 << 20
 """Bytes of a head, and of the lines behind it."""
 PAGE = 100
 """Records that are asked for at once."""
-KINDS = {kind.__name__: kind for kind in (Unavailable, Busy, Refused, BadData, NoSpace)}
+KINDS = {kind.__name__: kind for kind in (Unavailable, Busy, Refused, BadData, NoSpace, HeldUp)}
 """The errors that an answer may bring, but for ``Moved`` and ``Taken``."""
 
 
