@@ -4,6 +4,10 @@ Belongs here: connecting, publishing with headers, requests and their answers, t
 server takes JetStream's calls. Must not know what they say.
 The server is trusted with the mail, yet everything it says is bounded. Any trouble closes the connection and is
 ``Unavailable``; the next request connects again.
+
+**Why there is no library.** A command that has no replicator imports, connects and publishes once. Beyond an empty
+Python that costs 38 ms of the processor here, and 180 ms with nats-py: 123 ms and 587 ms by the clock, at a load of 15.
+So a ``send`` would cost three times as much. ``tests.engine.library_cost`` measures it.
 """
 
 from __future__ import annotations
