@@ -1,7 +1,7 @@
-"""What one send costs a command with our own client of NATS, and with nats-py: import, connect, publish, acknowledged.
+"""What one send costs a command with our own client of NATS, and with nats-py: to import, connect and publish.
 
-Belongs here: that measurement, whose two figures are in ``space.nats.connection``. ``python -m tests.engine.library_cost
-PYTHON`` runs it; that Python has nats-py.
+Belongs here: that measurement, whose two figures are in ``space.nats.connection``.
+``python -m tests.engine.library_cost PYTHON`` runs it; that Python has nats-py.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def main(python: str) -> int:
         found: dict[str, list[tuple[float, float]]] = {}
         for n in range(ROUNDS):
             for name, code in (("nothing", ""), ("ours", OURS), ("nats-py", THEIRS)):
-                found.setdefault(name, []).append(_measure(python, code.format(url=url, word=str(word), n=f"{name}{n}")))
+                found.setdefault(name, []).append(
+                    _measure(python, code.format(url=url, word=str(word), n=f"{name}{n}"))
+                )
     for name, times in found.items():
         wall, processor = (median(one[part] for one in times) * 1000 for part in (0, 1))
         print(f"{name}: {wall:.0f} ms, {processor:.0f} ms of the processor")
