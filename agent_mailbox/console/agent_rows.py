@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.frame import GONE, shown_reason, shown_state
 from ..core.instant import HOUR
+from ..core.records import USER
 from ..core.roster import ALIVE, DEAD, FROZEN
 from . import presenters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from ..core.roster import Agent
     from .desk import Looking
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 MOST = 400
 """Rows of the table; the rest is only counted."""
+FILTERS = ("tag", "lead", "name")
+"""The parameters by which the fleet's pages are narrowed."""
 SILENT = "silent"
 """The state of a living agent that has not been seen for ``SILENT_AFTER`` ms."""
 SILENT_AFTER = HOUR
@@ -42,13 +45,15 @@ def list_agents(now: Looking, survey: Survey, params: Mapping[str, str]) -> dict
     called = {session_id: presenters.party_name(session_id, roster).casefold() for session_id in roster.agents}
     everyone = sorted(roster.agents.values(), key=lambda a: (order[a.state], called[a.session_id]))
     dead = [agent for agent in everyone if agent.state == DEAD]
-    listed = everyone if params.get("dead") else [agent for agent in everyone if agent.state != DEAD]
+    living = [agent for agent in everyone if agent.state != DEAD]
+    listed = [agent for agent in (everyone if params.get("dead") else living) if is_wanted(agent, now, params)]
     by = params.get("by", "")
     open_of: dict[str, int] = {}
     for request in now.open_requests():
         for who in (request.asker, *request.list_deciders(now.roster)):
             open_of[who] = open_of.get(who, 0) + 1
     return {
+        **list_filters(now, living, params),
         "title": "Agents",
         "agents": sorted(
             [agent_row(survey, a.session_id, now, gone, open_of) for a in listed[:MOST]],
@@ -58,6 +63,24 @@ def list_agents(now: Looking, survey: Survey, params: Mapping[str, str]) -> dict
         "more": max(len(listed) - MOST, 0),
         "dead": len(dead),
         "shows_dead": bool(params.get("dead")),
+    }
+
+
+def is_wanted(agent: Agent, now: Looking, params: Mapping[str, str]) -> bool:
+    """Return whether an agent meets the filters of a page."""
+    tag, lead, name = (params.get(key, "").strip() for key in FILTERS)
+    called = presenters.party_name(agent.session_id, now.roster).casefold()
+    return (not tag or tag in agent.tags) and (not lead or lead == (agent.lead or USER)) and name.casefold() in called
+
+
+def list_filters(now: Looking, living: Iterable[Agent], params: Mapping[str, str]) -> dict[str, Any]:
+    """Return what can be chosen by the filters, and what is chosen."""
+    agents = list(living)
+    tags, leads = {tag for agent in agents for tag in agent.tags}, {agent.lead or USER for agent in agents}
+    return {
+        "tags": sorted((presenters.channel_label(tag), tag) for tag in tags),
+        "leads": sorted((presenters.party_name(lead, now.roster), lead) for lead in leads),
+        "chosen_filters": {key: params[key] for key in FILTERS if params.get(key)},
     }
 
 

@@ -13,7 +13,7 @@ from ..core.frame import shown_reason
 from ..core.instant import MINUTE
 from ..core.records import USER, Record
 from ..core.roster import ALIVE, DEAD
-from . import activity, cards, inbox_page, presenters
+from . import activity, agent_rows, cards, inbox_page, presenters
 from .agent_rows import SIGNS, state_of
 
 if TYPE_CHECKING:
@@ -73,25 +73,16 @@ def view_fleet(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
     """Return all agents that are not dead, each in its column."""
     roster = now.roster
     living = [agent for agent in roster.agents.values() if agent.state != DEAD]
-    chosen = [agent for agent in living if _is_wanted(agent, now, params)]
+    chosen = [agent for agent in living if agent_rows.is_wanted(agent, now, params)]
     found = list_cards(now, survey, chosen[:MOST])
-    leads = {agent.lead or USER for agent in living}
     return {
+        **agent_rows.list_filters(now, living, params),
         "title": "Fleet",
         "columns": [(key, title, [one for one in found if one.column == key]) for key, title in TITLES.items()],
         "tree": arrange_tree(found) if params.get("as") == "tree" else None,
         "more": max(len(chosen) - MOST, 0),
-        "tags": sorted((presenters.channel_label(tag), tag) for tag in {tag for agent in living for tag in agent.tags}),
-        "leads": sorted((presenters.party_name(lead, roster), lead) for lead in leads),
         "workers": [(agent.session_id, presenters.party_name(agent.session_id, roster)) for agent in living[:MOST]],
-        "filtered": any(params.get(name) for name in ("tag", "lead", "name")),
     }
-
-
-def _is_wanted(agent: Agent, now: Looking, params: Params) -> bool:
-    tag, lead, name = (params.get(key, "").strip() for key in ("tag", "lead", "name"))
-    called = presenters.party_name(agent.session_id, now.roster).casefold()
-    return (not tag or tag in agent.tags) and (not lead or lead == (agent.lead or USER)) and name.casefold() in called
 
 
 def list_cards(now: Looking, survey: Survey, agents: Iterable[Agent]) -> list[FleetCard]:
@@ -155,12 +146,13 @@ def find_reasons(now: Looking, survey: Survey, tasks: Sequence[TaskView]) -> dic
         expires = inbox_page.expires_at(request)
         left = f"{presenters.time_left(expires - clock)} left" if expires is not None else "no limit"
         since = presenters.elapsed_time(request.asked, clock)
-        names = ", ".join(presenters.party_name(one, roster) for one in who)
-        mine = USER in who
+        names, mine = ", ".join(presenters.party_name(one, roster) for one in who), USER in who
+        away = "" if mine else tell_away(now, survey, who)
         found.setdefault(request.asker, Reason(
             YOU if mine else ANOTHER, cards.describe_request(request, roster).text,
-            left if mine else f"{names} decides, since {since}", presenters.page_link("/", open=request.message_id),
-            expires is not None and expires - clock < inbox_page.SOON,
+            left if mine else f"{names} decides, since {since}{away}",
+            presenters.page_link("/", open=request.message_id),
+            bool(away) or (expires is not None and expires - clock < inbox_page.SOON),
         ))  # fmt: skip
     letters = [item.message for item in now.unread_letters() if item.message.ack]
     for message in (*letters, *survey.owed):
@@ -171,11 +163,23 @@ def find_reasons(now: Looking, survey: Survey, tasks: Sequence[TaskView]) -> dic
     for owing, line in survey.lines.items():
         for message in line.owed[:20]:
             name, since = presenters.party_name(owing, roster), presenters.elapsed_time(message.timestamp, clock)
-            reason = Reason(ANOTHER, f"asked {name}: {presenters.title_of(message)}", f"no answer since {since}",
-                            presenters.page_link("/archive", open=message.id))  # fmt: skip
+            away = tell_away(now, survey, [owing])
+            reason = Reason(ANOTHER, f"asked {name}: {presenters.title_of(message)}", f"no answer since {since}{away}",
+                            presenters.page_link("/archive", open=message.id), bool(away))  # fmt: skip
             if message.sender != USER and message.sender != owing:
                 found.setdefault(message.sender, reason)
     return {**_find_blocked(now, tasks), **found}
+
+
+def tell_away(now: Looking, survey: Survey, waited_for: Iterable[str]) -> str:
+    """Return which of those whom one waits for are away, as the end of a sentence: ``; Ada is silent``."""
+    gone, clock = now.gone_agents(), now.mailbox.now()
+    known = [agent for agent in map(now.roster.get, waited_for) if agent is not None and agent.session_id != USER]
+    states = [(agent, state_of(agent, survey, gone, clock)) for agent in known]
+    names = [
+        f"{presenters.party_name(agent.session_id, now.roster)} is {state}" for agent, state in states if state != ALIVE
+    ]
+    return f"; {', '.join(names)}" if names else ""
 
 
 def _find_blocked(now: Looking, tasks: Sequence[TaskView]) -> dict[str, Reason]:
@@ -188,7 +192,8 @@ def _find_blocked(now: Looking, tasks: Sequence[TaskView]) -> dict[str, Reason]:
         first = views.get(view.waits_for[0]) if view.waits_for else None
         whom = presenters.party_name(first.holder, now.roster) if first is not None and first.holder else ""
         since = presenters.elapsed_time(view.task.asked, now.mailbox.now())
-        detail = f"waits for {whom or (first.task.title if first is not None else 'what it told')}, since {since}"
+        other = whom or (first.task.title if first is not None else "")
+        detail = f"waits for {other}, since {since}" if other else f"since {since}"
         found[view.holder] = Reason(ANOTHER, f"blocked: {presenters.one_line(view.task.title)}",
                                     presenters.one_line(detail), "/tasks")  # fmt: skip
     return found

@@ -69,7 +69,10 @@ class PageUpdater:
                     yield (
                         "row",
                         self._render_row(
-                            event.message, chosen.address, lambda i: presenters.page_link(path, **here, open=i)
+                            event.message,
+                            chosen.address,
+                            params.get("topic", ""),
+                            lambda i: presenters.page_link(path, **here, open=i),
                         ),
                     )
             if path == "/" and event.message is not None and event.message.type == "control":
@@ -116,8 +119,8 @@ class PageUpdater:
         except MailboxError:  # the page's address matches no agent, or none any more
             return False
 
-    def _render_row(self, message: Message, home: str, opens: Callable[[str], str]) -> str:
+    def _render_row(self, message: Message, home: str, topic: str, opens: Callable[[str], str]) -> str:
         found, reads = self._queries.known([message.id])
         roster = self._mailbox.logs.read_roster()
         row = presenters.message_row(message, reads if found else Reads(), roster, home=home)
-        return self.templates.get_template("row.html").render(row=row, opens=opens)
+        return self.templates.get_template("row.html").render(row=row, opens=opens, in_topic=topic)

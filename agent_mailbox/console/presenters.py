@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 from ..core import frame, message_reads, reach, references
 from ..core.address import ALL, is_remote, is_shown
-from ..core.control import message_text, summary
+from ..core.control import message_text, messages, summary
 from ..core.records import USER, Record
 from ..core.roster import DEAD
 from ..core.text import clipped, visible
@@ -299,7 +299,7 @@ def message_row(
         subject=one_line(message.subject or ""),
         body=body,
         fold=fold,
-        control=summary.line(message_text.parse(message.content)) if is_control else "",
+        control=control_words(message.content) if is_control else "",
         notes=tuple(note for note in frame.notes(message) if not note.startswith("in reply")),
         parent=message.thread,
         parent_said=said.get(message.thread or "", "an earlier message"),
@@ -314,8 +314,18 @@ def message_row(
 
 def sender_and_title(message: Message, roster: Roster) -> str:
     """Return a message's sender and title."""
-    what = summary.line(message_text.parse(message.content)) if message.type == "control" else title_of(message)
+    what = control_words(message.content) if message.type == "control" else title_of(message)
     return f"{sender_name(message, roster)}: {clipped(what, 80)}"
+
+
+def control_words(content: str) -> str:
+    """Return a control message in words, without our id of what it is about; its raw line has that."""
+    payload = message_text.parse(content)
+    told = summary.line(payload)
+    if isinstance(payload, messages.Unknown):
+        return told
+    kind, _, said = told.partition(": ")
+    return f"{kind.partition(' ')[0].replace('_', ' ')}: {said}"
 
 
 def title_of(message: Message) -> str:

@@ -69,6 +69,11 @@ def test_the_fleet_tells_who_waits_for_whom_and_gives_their_orders(running: Runn
     assert told == "Bo has what Cy held: “Split the parser”."
     assert "holds no task" in running.does("/hand-over", **{**fields, "to": "bo"})["said"]
     assert "nobody is named" in running.does("/hand-over", **fields)["said"]
+    table = running.ask("/agents?lead=ada").text
+    assert re.findall(r"<tr data-key=\"(\w+)", table) == ["bo"]
+    assert 'href="/fleet?as=tree&amp;lead=ada"' in table
+    post.ok("roster", "freeze", "ada")
+    assert re.search(r"Ada decides, since \d+ \w+; Ada is frozen", running.ask("/fleet").text)
 
 
 def test_what_may_not_be_is_told_and_changes_nothing(running: Running) -> None:
@@ -103,5 +108,5 @@ def test_an_order_shows_live_as_the_person_s(running: Running, browser: Browser)
     page.locator("#mode").select_option("safe")
     page.get_by_role("button", name="Set the mode").click()
     expect(page.locator(".facts")).to_contain_text("safe")
-    expect(page.locator("[data-live]")).to_contain_text("mode_set_request: safe")
+    expect(page.locator("[data-live]")).to_contain_text("mode set request: safe")
     expect(page.locator("[data-live]")).not_to_contain_text("unverified")

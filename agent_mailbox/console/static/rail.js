@@ -17,3 +17,8 @@ document.addEventListener("click", (event) => {
 document.addEventListener("click", ({ target }) => {
   for (const menu of $$("details.menu[open]")) if (!menu.contains(target) || target.closest("a, button")) menu.open = false;
 });
+
+// Filters apply at once.
+document.addEventListener("change", ({ target }) => {
+  if (target.matches("form[data-at-once] select")) target.form.requestSubmit();
+});
