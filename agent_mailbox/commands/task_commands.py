@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import click
 
-from ..cli import task_output, values
+from ..cli import task_output, team_task_output, values
 from ..cli.group import CommandGroup, cli
 from ..cli.options import App, CommandWithOptions, pass_app, session_option
+from ..clients import team_tasks
 from ..control import task_leases
 from ..control.task_views import TaskView
 from ..control.tasking import Tasking
@@ -17,8 +18,6 @@ from ..core.control import messages
 from ..core.records import USER
 from ..errors import Malformed
 from ..store.files import system
-from ..teams import team_tasks
-from . import team_task_output
 
 PHASES = tuple(phase for phase in messages.PHASES if phase != "done")
 

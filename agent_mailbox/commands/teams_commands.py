@@ -15,6 +15,8 @@ import click
 from ..cli.group import CommandGroup, cli
 from ..cli.options import App, CommandWithOptions, pass_app
 from ..clients import client
+from ..clients.foreign_fields import list_unfit
+from ..clients.team_tasks import team_names, teams_directory
 from ..core import naming
 from ..core.control import summary
 from ..core.frame import word
@@ -25,7 +27,6 @@ from ..mailbox.open_mailbox import nobody
 from ..teams import bridge, history, team_files
 from ..teams import format as form
 from ..teams.configuration import TeamConfiguration
-from ..teams.fields import list_unfit
 from ..teams.format import InboxEntry
 from ..teams.members import retire_members
 from ..teams.mirror import Mirror, MirrorStep
@@ -50,7 +51,7 @@ def teams() -> None:
 
 
 def _teams_directory(app: App) -> str:
-    return team_files.teams_directory(app.environ)
+    return teams_directory(app.environ)
 
 
 def _meant_team(app: App, wanted: str | None) -> TeamConfiguration:
@@ -58,7 +59,7 @@ def _meant_team(app: App, wanted: str | None) -> TeamConfiguration:
     where = _teams_directory(app)
     if wanted is not None:
         return team_files.find_team(where, wanted)
-    known = [team_files.load_team(where, name) for name in team_files.team_names(where)]
+    known = [team_files.load_team(where, name) for name in team_names(where)]
     session = app.environ.get(USUAL.session_variable)
     mine = [team for team in known if session and team.lead_session == session]
     mine = mine or [team for team in known if not team_files.has_ended(where, team)] or known
@@ -107,7 +108,7 @@ def _is_alive(pid: int) -> bool:
 def list_teams(app: App) -> None:
     """List all teams. It also names those that only the mailbox remembers."""
     where = _teams_directory(app)
-    known = [team_files.load_team(where, name) for name in team_files.team_names(where)]
+    known = [team_files.load_team(where, name) for name in team_names(where)]
     past = [name for name in history.mirrored_teams(app.mailbox) if name not in {team.name for team in known}]
     lines = [f"{word(t.name)}  {len(t.members)} members, led by {_lead_word(t)}{_over_mark(app, t)}\n" for t in known]
     lines += [f"{word(name)}  over\n" for name in past]
@@ -232,7 +233,7 @@ def import_team(app: App, /, team: str | None, follow: bool, interval: float) ->
     """
     app.proves = nobody  # anybody may write the client's files
     where = _teams_directory(app)
-    known = [_meant_team(app, team).name] if team is not None or follow else team_files.team_names(where)
+    known = [_meant_team(app, team).name] if team is not None or follow else team_names(where)
     total: dict[str, MirrorStep] = {}
     for name in known:
         mirror = Mirror(app.mailbox, where, name)

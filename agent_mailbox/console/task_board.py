@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..clients import team_tasks
 from ..control.task_views import TaskViews
 from ..control.tasking import Tasking
 from ..control_plane import control_log
@@ -17,11 +18,14 @@ from ..core.control.task import BLOCKED
 from ..core.records import USER, Record
 from ..core.roster import DEAD
 from ..errors import Malformed
+from ..known_clients.every_client import USUAL
+from ..store.files import system
 from . import presenters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ..clients.team_tasks import TeamTask
     from ..control.task_views import TaskView
     from ..core.roster import Roster
     from .desk import Looking
@@ -37,7 +41,8 @@ MOST = 50
 
 class BoardTask(Record):
     """A task in words. ``at``: the instant (ms) of its end, or of its assignment. ``worker``: its holder, or for whom
-    it is open. ``waits_for``: the ids and titles of those that block it."""
+    it is open. ``waits_for``: the ids and titles of those that block it. ``client``: whose own task it is, if not ours;
+    the board only shows that one."""
 
     id: str
     title: str
@@ -55,6 +60,7 @@ class BoardTask(Record):
     iso: str
     moment: str
     message_id: str
+    client: str = ""
 
 
 class BoardColumn(Record):
@@ -69,14 +75,26 @@ class BoardColumn(Record):
         """Return the count of all its tasks."""
         return len(self.tasks) + self.more
 
+    def beside(self, cards: Sequence[BoardTask]) -> BoardColumn:
+        """Return it with more cards behind its own."""
+        room = MOST - len(self.tasks)
+        return self.replace(tasks=(*self.tasks, *cards[:room]), more=self.more + len(cards[room:]))
+
 
 def board_columns(
-    chosen: Sequence[TaskView], roster: Roster, now: int, titles: Mapping[str, str] | None = None
+    chosen: Sequence[TaskView],
+    roster: Roster,
+    now: int,
+    titles: Mapping[str, str] | None = None,
+    theirs: Sequence[TeamTask] = (),
 ) -> list[BoardColumn]:
-    """Return the board's columns; the latest task of each is its first. ``titles``: of all tasks, by their ids."""
-    named = titles or {}
+    """Return the board's columns; the latest task of each is its first. ``titles``: of all tasks, by their ids.
+    ``theirs``: tasks of a client's own teams, which stand behind ours."""
+    named = {**(titles or {}), **{one.id: one.title for one in theirs}}
     return [
-        _board_column(state, [one for one in chosen if column_state(one) == state], roster, now, named)
+        _board_column(state, [one for one in chosen if column_state(one) == state], roster, now, named).beside(
+            [_team_card(one, named) for one in theirs if _team_column(one) == state]
+        )
         for state in COLUMNS
     ]
 
@@ -125,6 +143,22 @@ def _board_task(view: TaskView, roster: Roster, now: int, titles: Mapping[str, s
     )
 
 
+def _team_column(one: TeamTask) -> str:
+    waiting = transitions.ASSIGNED if one.owner else transitions.OPEN
+    return BLOCKED if one.waits_for else {"pending": waiting, "in progress": transitions.CLAIMED}.get(one.state, "done")
+
+
+def _team_card(one: TeamTask, titles: Mapping[str, str]) -> BoardTask:
+    """Return a task of a client's own team in words. It has no message here, and no moment."""
+    tag = presenters.channel_label(one.tag)
+    return BoardTask(
+        id=presenters.one_line(one.id), title=presenters.one_line(one.title), worker=presenters.one_line(one.owner),
+        worker_id="", asker=tag, phase="", told="", artifacts=(), errors=(),
+        waits_for=tuple((presenters.one_line(w), presenters.one_line(titles.get(w, ""))) for w in one.waits_for),
+        needs_plan=False, is_over=True, at=0, iso="", moment="", message_id="", client=USUAL.title,
+    )  # fmt: skip
+
+
 def view_board(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, Any]:
     """Return the board of the live log's tasks: of one lead's agents, or of those with a tag, or of all."""
     roster = now.roster
@@ -137,12 +171,16 @@ def view_board(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, 
         for one in tasks
         if (not lead or _lead(one, roster) == lead) and (not tag or tag in tags_of_worker(one, roster))
     ]
+    theirs = [] if lead else team_tasks.served_tasks(now.mailbox, system.environment())
+    tags |= {one.tag for one in theirs}
+    theirs = [one for one in theirs if tag in ("", one.tag)]
+    named_tasks = {one.task.id: one.task.title for one in tasks}
     living = [agent for agent in roster.agents.values() if agent.state != DEAD]
     named = sorted(((presenters.party_name(a.session_id, roster), a.session_id) for a in living), key=_by_name)
     roles = {held for agent in living for held in agent.tags}
     return {
         "title": "Tasks",
-        "columns": board_columns(chosen, roster, now.mailbox.now(), {one.task.id: one.task.title for one in tasks}),
+        "columns": board_columns(chosen, roster, now.mailbox.now(), named_tasks, theirs),
         "leads": sorted(((presenters.party_name(one, roster), one) for one in leads), key=_by_name),
         "tags": sorted((presenters.channel_label(one), one) for one in tags),
         "lead": lead,

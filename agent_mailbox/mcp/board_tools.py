@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..cli import note_output, task_output, work_tree
+from ..cli import note_output, task_output, team_task_output, work_tree
+from ..clients import team_tasks
 from ..control import task_leases
 from ..control.handing_over import HandingOver
 from ..control.tasking import Tasking
@@ -47,10 +48,7 @@ def do_task(app: CallContext, box: Mailbox, given: Given) -> Told:
     desk, me = Tasking(box), app.acting_session(given.get("session"), box)
     text, deed = given.get("body", ""), given["do"]
     if deed == "list":
-        found = desk.views.tasks(me)
-        said = task_output.list_text(found[:MOST], box, frame.plain)
-        said += f"{len(found) - MOST} more\n" if len(found) > MOST else ""
-        return said, {"tasks": [task_output.task_json(one) for one in found[:MOST]]}
+        return _list_tasks(app, desk, me)
     if deed == "add":
         title, to = need(given, "title", "to")
         payload = messages.TaskAssignment(title=title, instructions=text, after=tuple(words_of(given, "after")))
@@ -78,6 +76,18 @@ def do_task(app: CallContext, box: Mailbox, given: Given) -> Told:
         return _step(box, desk.drop_task(me, word, *need(given, "body")))
     phase = "done" if deed == "done" else need(given, "phase")[0]
     return _step(box, desk.report(me, word, phase, text))
+
+
+def _list_tasks(app: CallContext, desk: Tasking, me: str) -> Told:
+    """Return the first tasks: ours, and behind them those of a client's own team that a bridge serves."""
+    found = desk.views.tasks(me)
+    theirs = [one for one in team_tasks.served_tasks(desk.box, app.environ) if one.state != "done"]
+    more = len(found) + len(theirs) - MOST
+    found, theirs = found[:MOST], theirs[: max(MOST - len(found), 0)]
+    lines = [team_task_output.team_task_line(one, frame.plain) for one in theirs]
+    said = task_output.list_text(found, desk.box, frame.plain, lines) + (f"{more} more\n" if more > 0 else "")
+    tasks = [*map(task_output.task_json, found), *map(team_task_output.team_task_json, theirs)]
+    return said, {"tasks": tasks}
 
 
 def _step(box: Mailbox, view: TaskView) -> Told:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from ..clients.team_tasks import team_names
 from ..core import naming
 from ..core.roster import DEAD
 from ..errors import Busy, Refused
@@ -98,7 +99,7 @@ def bury_past(mailbox: Mailbox, where: str) -> None:
     tags = {tag for agent in agents if agent.state != DEAD for tag in agent.tags if tag.startswith("team:")}
     there = {
         naming.tag(name)
-        for name in team_files.team_names(where)
+        for name in team_names(where)
         if not team_files.has_ended(where, team_files.load_team(where, name))
     }
     for tag in sorted(tags - there):

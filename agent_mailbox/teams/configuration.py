@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ..clients.foreign_fields import Unfit, kind_of, refuse_constant, text_under
 from ..core.records import Record
-from .fields import Unfit, kind_of, refuse_constant, text_under
 
 LEAD = "team-lead"
 """The lead's name in every team seen so far; ``config.json`` may give another."""

@@ -13,13 +13,13 @@ import json
 from collections import Counter
 from typing import Any
 
+from ..clients.foreign_fields import Unfit, clean_text, kind_of, refuse_constant, text_under
 from ..core import codec
 from ..core.address import MAX_ID, uuid_of
 from ..core.control import message_fields, message_text
 from ..core.control.messages import Payload, Unknown
 from ..core.naming import digest
 from ..core.records import Record
-from .fields import Unfit, clean_text, kind_of, refuse_constant, text_under
 
 OURS = "agent_mailbox"
 """The key under which our entries name the mailbox's message; the client shows no unknown key."""

@@ -1,58 +1,23 @@
-"""Teams on the disk, as we read them: directories, configurations, inboxes, the lead's process.
+"""Teams on the disk, as we read them: configurations, inboxes, the lead's process.
 
-Belongs here: the client's places (observed with 2.1.329), and reading files that others rewrite meanwhile. Everything
-here only reads, and takes no lock, as the client's own readers.
+Belongs here: the places in a team's directory (observed with 2.1.329). Everything here only reads, and takes no lock,
+as the client's own readers.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import stat
-import time
-from typing import TYPE_CHECKING
 
-from ..core.records import Record
+from ..clients.foreign_fields import Unfit
+from ..clients.rewritten_files import read_content
+from ..clients.team_tasks import team_names
 from ..errors import Ambiguous, NotFound
-from ..known_clients.every_client import USUAL
 from ..store.files.small_files import list_names
 from . import configuration
 from . import format as form
 from .configuration import TeamConfiguration
-from .fields import Unfit
 from .format import Inbox
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-MAX_FILE = 64 << 20
-"""Most bytes of an inbox that are read: far more than any the client still gets through."""
-_RACY = 100_000_000
-"""Nanoseconds: a file written so lately may change again under the same time, so its stamp is not trusted."""
-_TRIES = 5
-
-Stamp = tuple[int, int, int]
-
-
-class Content(Record):
-    """A file as it was read. ``stamp``: (inode, mtime in ns, size); None: read it again next time."""
-
-    data: bytes
-    stamp: Stamp | None
-
-
-def teams_directory(environ: Mapping[str, str]) -> str:
-    """Return the directory of all teams: ``teams`` in ``CLAUDE_CONFIG_DIR``, else in ``~/.claude``."""
-    home = environ.get("HOME") or os.path.expanduser("~")
-    return os.path.join(USUAL.find_home({**environ, "HOME": home}), "teams")
-
-
-def team_names(where: str) -> list[str]:
-    """Return the teams that are there now: every directory with a configuration or inboxes."""
-    found = [name for name in list_names(where) if not name.startswith(".")]
-    return [
-        name for name in found if any(os.path.exists(os.path.join(where, name, m)) for m in ("config.json", "inboxes"))
-    ]
 
 
 def find_team(where: str, wanted: str) -> TeamConfiguration:
@@ -98,47 +63,6 @@ def inbox_names(where: str, name: str) -> list[str]:
     """Return the names of those who have inboxes."""
     found = list_names(os.path.join(where, name, "inboxes"))
     return [file.removesuffix(".json") for file in found if file.endswith(".json") and len(file) > 5]
-
-
-def stamp_of(path: str) -> Stamp | None:
-    """Return a stamp that shows whether a file changed, by ``stat``; None if missing, or if it may change unnoticed."""
-    try:
-        at = os.stat(path)
-    except OSError:
-        return None
-    return None if _is_fresh(at) else (at.st_ino, at.st_mtime_ns, at.st_size)
-
-
-def _is_fresh(at: os.stat_result) -> bool:
-    return abs(time.time_ns() - at.st_mtime_ns) < _RACY
-
-
-def read_content(path: str, most: int = MAX_FILE) -> Content | None:
-    """Return a regular file's bytes; None if unreadable. One written to meanwhile is read again; ``format`` takes a
-    half-written one."""
-    content = None
-    for _ in range(_TRIES):
-        try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except (OSError, ValueError):
-            return content
-        try:
-            before = os.fstat(fd)
-            if not stat.S_ISREG(before.st_mode) or before.st_size > most:
-                return None
-            with open(fd, "rb", closefd=False) as file:
-                data = file.read(most)
-            after = os.fstat(fd)
-        except OSError:
-            return content
-        finally:
-            os.close(fd)
-        same = before.st_mtime_ns == after.st_mtime_ns and before.st_size == after.st_size == len(data)
-        stamp = (after.st_ino, after.st_mtime_ns, after.st_size)
-        content = Content(data, stamp if same and not _is_fresh(after) else None)
-        if same:
-            break
-    return content
 
 
 def read_inbox(where: str, name: str, member: str) -> Inbox:

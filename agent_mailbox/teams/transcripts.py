@@ -12,10 +12,10 @@ import os
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from ..clients.rewritten_files import read_content
 from ..core.control.messages import ShutdownRequest, Unknown
 from ..store.files.small_files import list_names
 from . import format as form
-from . import team_files
 from .configuration import TeamConfiguration
 from .format import InboxEntry
 
@@ -54,7 +54,7 @@ def find_transcripts(
 
 def _member_of(path: str, team: str) -> str | None:
     """Return the member of a transcript: empty if of another team, None if that is yet to be written."""
-    content = team_files.read_content(path)
+    content = read_content(path)
     about = _parse_object(content.data) if content else None
     if about is None:
         return None

@@ -19,9 +19,9 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Self
 
+from ..clients.rewritten_files import MAX_FILE
 from ..store.files.small_files import list_names
 from . import format as form
-from .team_files import MAX_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

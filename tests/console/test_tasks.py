@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
+from agent_mailbox.store.locks import team_lock
+from agent_mailbox.store.locks.lock import FileLock
 
 if TYPE_CHECKING:
     from tests.console.conftest import Running
@@ -79,6 +85,32 @@ def test_the_board_gives_takes_back_and_cancels(running: Running) -> None:
     assert "1 more wait for it" in running.does("/cancel-task", task=task)["said"]
     assert task in column(running.ask("/tasks").text, "cancelled")
     assert running.does("/give", task=task, agent="ada")["kind"] == "problem"
+
+
+def test_the_board_shows_a_served_team_s_tasks(running: Running) -> None:
+    """They stand behind ours while a bridge serves their team, marked as the client's. No form of ours changes one."""
+    tag = "team:my-app"
+    for number, said in (("1", {"status": "in_progress", "owner": "<b>ann"}), ("2", {"blockedBy": ["1"]}), ("3", {})):
+        path = running.post.home / ".claude/tasks/my-app" / f"{number}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"subject": f"Part {number}", "status": "pending", **said}))
+    config = running.post.home / ".claude/teams/my-app/config.json"
+    config.parent.mkdir(parents=True)
+    config.write_text("{}")
+    assert "Part 1" not in running.ask("/tasks").text
+    place = team_lock.place(OpenMailbox(str(running.post.box)).logs, tag)
+    Path(place).parent.mkdir(exist_ok=True)
+    lock = FileLock(place, team_lock.ASKED).take()
+    try:
+        page = running.ask("/tasks").text
+        assert "<p>&lt;b&gt;ann <span" in column(page, "claimed")
+        assert f"blocked by <code>{tag}/1</code> Part 1" in column(page, "blocked")
+        assert "Claude Code's own" in column(page, "open")
+        assert "Give, take back" not in page
+        assert "Part 3" in running.ask(f"/tasks?tag={tag}").text
+        assert running.does("/cancel-task", task=f"{tag}/1")["kind"] == "problem"
+    finally:
+        lock.release()
 
 
 def test_notes_have_a_page(running: Running) -> None:

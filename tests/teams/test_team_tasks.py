@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.core import naming
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.store.locks import team_lock
 from agent_mailbox.store.locks.lock import FileLock
+from tests.mcp import asking
+from tests.surroundings import Client
 
 if TYPE_CHECKING:
     from tests.teams.conftest import Teams
@@ -61,6 +65,13 @@ def test_a_served_team_s_tasks_are_listed_and_only_shown(teams: Teams) -> None:
         assert f'{tag}/3  blocked by {tag}/2, Claude Code\'s own: "Part 3"\n' in text
         assert len(text.splitlines()) == 4
         assert "\x1b" not in text
+        calls = json.dumps([("task", {"do": "list"}), ("task", {"do": "claim", "task": f"{tag}/2"})])
+        with Client(teams) as client:
+            assert client.hook("one").rc == 0
+            listed, claimed = client.bash(shlex.join([sys.executable, asking.__file__, calls]), "one").json
+        assert listed["structuredContent"]["tasks"] == teams.ok("task", "list")["tasks"]
+        assert f'{tag}/3  blocked by {tag}/2, Claude Code\'s own: "Part 3"\n' in listed["content"][0]["text"]
+        assert "is only shown here" in claimed["structuredContent"]["error"]["message"]
         assert [len(teams.ok("task", "list", word)["tasks"]) for word in ("--mine", "--open", "--all")] == [0, 1, 5]
         for words in ("claim", "show", "cancel", "progress --phase verifying", "done --summary x", "drop --reason x"):
             verb, *more = words.split()

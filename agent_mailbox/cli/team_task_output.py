@@ -10,7 +10,7 @@ from ..known_clients.every_client import USUAL
 
 if TYPE_CHECKING:
     from ..cli.mail_output import Style
-    from ..teams.team_tasks import TeamTask
+    from ..clients.team_tasks import TeamTask
 
 
 def team_task_json(one: TeamTask) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """The task list of a client's own team, read only.
 
-Belongs here: the client's task files (``tasks/TEAM/ID.json``, observed with 2.1.329), as values. Its members and any
-program of the user may write them: everything is text of others, and a field of another type counts as absent. A team
-is shown while a bridge of this mailbox serves it.
+Belongs here: where teams are, and the client's task files (``tasks/TEAM/ID.json``, observed with 2.1.329), as values.
+A team's members and any program of the user may write them. So everything is text of others. A field of another type
+counts as absent. A team is shown while a bridge of this mailbox serves it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from ..core import codec, naming
 from ..core.records import BadLine, Record
+from ..known_clients.every_client import USUAL
 from ..store.files.small_files import list_names
 from ..store.locks import team_lock
-from . import team_files
-from .fields import clean_text, text_under
+from .foreign_fields import clean_text, text_under
+from .rewritten_files import read_content
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,12 +50,26 @@ class TeamTask(Record):
         return f"{self.tag}/{self.number}"
 
 
+def teams_directory(environ: Mapping[str, str]) -> str:
+    """Return the directory of all teams: ``teams`` in ``CLAUDE_CONFIG_DIR``, else in ``~/.claude``."""
+    home = environ.get("HOME") or os.path.expanduser("~")
+    return os.path.join(USUAL.find_home({**environ, "HOME": home}), "teams")
+
+
+def team_names(where: str) -> list[str]:
+    """Return the teams that are there now: every directory with a configuration or inboxes."""
+    found = [name for name in list_names(where) if not name.startswith(".")]
+    return [
+        name for name in found if any(os.path.exists(os.path.join(where, name, m)) for m in ("config.json", "inboxes"))
+    ]
+
+
 def served_tasks(desk: OpenMailbox, environ: Mapping[str, str]) -> list[TeamTask]:
     """Return the tasks of the teams that a bridge of this mailbox serves at this moment."""
     if not list_names(desk.logs.cache(team_lock.DIRECTORY)):
         return []
-    where = team_files.teams_directory(environ)
-    served = [name for name in team_files.team_names(where) if team_lock.runs(desk.logs, naming.tag(name))]
+    where = teams_directory(environ)
+    served = [name for name in team_names(where) if team_lock.runs(desk.logs, naming.tag(name))]
     return [task for name in served for task in read_tasks(where, name)]
 
 
@@ -81,7 +96,7 @@ def _sorted(numbers: list[str]) -> list[str]:
 
 
 def _read_task(path: str, tag: str, number: str) -> TeamTask | None:
-    content = team_files.read_content(path, MAX_FILE)
+    content = read_content(path, MAX_FILE)
     said = BadLine("") if content is None else codec.parse(content.data, MAX_FILE, ours=False)
     if isinstance(said, BadLine):
         return None
