@@ -18,7 +18,7 @@ from ..identity.client_variables import SERVICES
 from ..known_clients.every_client import CLIENTS, SESSION_KEYS, USUAL
 from ..known_clients.known_client import KnownClient
 from ..mailbox.open_mailbox import locate_mailbox
-from ..store.files import paths, standard_input
+from ..store.files import paths, standard_input, system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -191,6 +191,7 @@ def mailbox_of(call: ClientInput, directory: str | None, environ: Mapping[str, s
     try:
         found, is_named = locate_mailbox(directory, environ, call.cwd)
     except NoMailbox:
+        _check_moved(call, environ, "DIR, its new place")
         return None
     except StorageFailed as error:
         if error.code == "log_gone" and call.event not in TELLING:
@@ -200,9 +201,18 @@ def mailbox_of(call: ClientInput, directory: str | None, environ: Mapping[str, s
         said = f"{neutral(found)} is not one your `agent-mailbox init` made; ignored"
         if call.event == "SessionStart" and not paths.trusted(environ):  # lost, perhaps, with what binds the session
             raise StorageFailed(f"{said}. If it is yours: agent-mailbox init {typed(found)}", code="unknown")
+        _check_moved(call, environ, typed(found))
         print_error(f"agent-mailbox: {said}")
         return None
     return found
+
+
+def _check_moved(call: ClientInput, environ: Mapping[str, str], place: str) -> None:
+    """Raise ``StorageFailed`` if the mailbox of the session is not where it was: nothing else tells why no mail comes.
+    ``place``: where it may be now."""
+    if call.event in TELLING[:2] and (known := paths.noted(call.session_id, environ)) and not system.exists(known):
+        what = f"this session's mailbox is no longer at {neutral(known)}, so no mail comes. If you moved it, run"
+        raise StorageFailed(f"{what} agent-mailbox init {place}", code="moved")
 
 
 def make_prover(call: ClientInput, environ: Mapping[str, str]) -> Callable[[str], Proof | None]:

@@ -50,7 +50,7 @@ def offer_states(path: str, session_id: str, offers: Sequence[Offer]) -> dict[st
     """Return the state of each of the session's offers, by nonce; None if there is no transcript. Raises ``OSError`` if
     it is unreadable at this moment. Lines of another session, which a client may copy, tell nothing."""
     start = min(offer.length for offer in offers)
-    return read_margin(path, start, lambda lines: _states_in(lines, session_id, offers))
+    return read_margin(path, start, lambda lines: _states_in(lines, session_id, offers), with_end=True)
 
 
 def has_ended(path: str, length: int, since: int, tool: str, given: Mapping[str, Any]) -> bool:
@@ -66,8 +66,13 @@ def has_ended(path: str, length: int, since: int, tool: str, given: Mapping[str,
         return False
 
 
-def read_margin(path: str, length: int, judge: Callable[[Iterator[bytes]], Found]) -> Found | None:
-    """Return what ``judge`` makes of the lines from a margin before ``length`` on; None if there is no transcript."""
+def read_margin(
+    path: str, length: int, judge: Callable[[Iterator[bytes]], Found], *, with_end: bool = False
+) -> Found | None:
+    """Return what ``judge`` makes of the lines from a margin before ``length`` on; None if there is no transcript.
+
+    ``with_end``: also of the last one, if its line break is missing. The client takes it for whole if it can read
+    it."""
     try:
         fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NONBLOCK)
     except ValueError:
@@ -81,7 +86,7 @@ def read_margin(path: str, length: int, judge: Callable[[Iterator[bytes]], Found
         if there.st_mode & system.S_IFMT != system.S_IFREG:
             return None
         start = length if length <= there.st_size else 0  # the file was replaced
-        return judge(_lines_between(fd, max(start - MARGIN, 0), there.st_size))
+        return judge(_lines_between(fd, max(start - MARGIN, 0), there.st_size, with_end=with_end))
     finally:
         system.close(fd)
 
@@ -221,8 +226,8 @@ def is_whole_check(text: str, nonce: str) -> bool:
     return bool(head and end) and count.startswith(f"{len(shown) + 1} characters")
 
 
-def _lines_between(fd: int, start: int, end: int) -> Iterator[bytes]:
-    """Yield the lines between two positions; the first may lack its beginning."""
+def _lines_between(fd: int, start: int, end: int, *, with_end: bool) -> Iterator[bytes]:
+    """Yield the lines between two positions; the first may lack its beginning, the last its end."""
     carry = [b""]
     for data in chunks(fd, start, end):
         first, *more = data.split(b"\n")
@@ -231,3 +236,5 @@ def _lines_between(fd: int, start: int, end: int) -> Iterator[bytes]:
             yield b"".join(carry)
             yield from more[:-1]
             carry = more[-1:]
+    if with_end:
+        yield b"".join(carry)

@@ -1040,3 +1040,30 @@ def test_each_delivery_tells_the_person_whose_mail_it_is_and_the_model_nothing_o
         assert said["systemMessage"].isprintable()
         assert len(said["systemMessage"]) < 400
         assert said["systemMessage"] not in client.post.call("history", "--all").stdout
+
+
+def test_a_session_whose_mailbox_was_moved_tells_its_person(post: Post) -> None:
+    """It tells so in the new place and in the one that is gone, at a start and a prompt. Mail waits, and comes after
+    ``init``. A session that never had a mailbox is told nothing."""
+    before, after = post.scratch / "before", post.scratch / "after"
+    here: dict[str, str | None] = {"AGENT_MAILBOX_DIR": None}
+    before.mkdir()
+    post.ok("init", before / "data", env=here)
+    client = Client(post)
+    client.env |= {**here, "CLAUDE_PROJECT_DIR": str(before)}
+    client.hook("SessionStart")
+    words = ("send", "--from", "bob", "--to", ME, "--body", "MAIL", "--dir", before / "data")
+    sent = str(post.ok(*words)["message"]["id"])
+    before.rename(after)
+    moved = {"CLAUDE_PROJECT_DIR": str(after)}
+    gone = f"agent-mailbox: this session's mailbox is no longer at {before / 'data'}, so no mail comes."
+    gone += " If you moved it, run"
+    for event in ("SessionStart", "UserPromptSubmit"):
+        assert client.hook(event).json == {"systemMessage": f"{gone} agent-mailbox init DIR, its new place"}
+        assert client.hook(event, env=moved).json == {"systemMessage": f"{gone} agent-mailbox init {after / 'data'}"}
+    for event in ("PostToolUse", "Stop", "SessionEnd"):
+        assert client.hook(event, env=moved).raw == b""
+    assert client.hook("UserPromptSubmit", session_id=OTHER, env=moved).raw == b""
+    post.ok("init", after / "data", env=here)
+    assert sent[:8] in client.context("SessionStart", source="resume", env=moved)
+    assert client.context("UserPromptSubmit", env=moved) == ""

@@ -345,6 +345,42 @@ def test_a_transcript_that_is_not_the_one_of_the_offer_is_read_from_its_beginnin
     assert talk.post.ok("thread", sent)["receipts"] == {sent: {ME: "seen"}}
 
 
+def test_a_transcript_that_is_cut_anywhere_holds_what_its_client_can_read(talk: Talk) -> None:
+    """A crash leaves any number of bytes. A line counts once its JSON is whole, with a line break or without: so does
+    the client take it (2.1.329). What is cut off is offered again, and nothing else."""
+    talk.write(type="user", message={"role": "user", "content": "first"})
+    talk.post.send("x", ME, "line\nof text")
+    talk.told("UserPromptSubmit")
+    begins = talk.path.stat().st_size
+    talk.speak()
+    whole = talk.path.read_bytes()
+    offer = Offer(talk.post.objects(READS)[0]["nonce"], 1, 0, ("m",))
+    for at in range(whole.index(b"attachment") - 20, len(whole) + 1):
+        talk.path.write_bytes(whole[:at])
+        shown = transcript.SEEN if at >= len(whole) - 1 else transcript.SHOWN if at >= begins - 1 else transcript.OPEN
+        assert transcript.offer_states(str(talk.path), ME, [offer]) == {offer.nonce: shown}, whole[:at][-80:]
+
+
+@pytest.mark.parametrize("left", [0, 1, 2, 40])
+def test_a_session_that_comes_back_to_a_cut_transcript_has_its_mail_once(talk: Talk, left: int) -> None:
+    """Killed before an answer, its file lacks some bytes at the end. The client goes on behind what is left of the
+    line, on a line of its own."""
+    talk.speak()
+    sent = talk.post.send("x", ME)
+    talk.told("UserPromptSubmit")
+    whole = talk.path.read_bytes()
+    talk.path.write_bytes(whole[: len(whole) - left])
+    told = talk.context("SessionStart", source="resume", env={"CLAUDE_PID": "2"})
+    assert (sent[:8] in told) is (left > 1)
+    if left:
+        talk.path.write_bytes(talk.path.read_bytes() + b"\n")
+    if told:
+        talk.keep("SessionStart", told)
+    talk.speak()
+    assert talk.context("Stop") == ""
+    assert talk.events() == (["read", "release", "read", "seen"] if left > 1 else ["read", "seen"])
+
+
 def test_what_the_client_has_not_written_yet_is_looked_for_with_the_next_prompt(talk: Talk) -> None:
     """The turn ends before its last words are in the file: no stamp keeps the next hook from finding them."""
     talk.post.send("x", ME)

@@ -30,7 +30,8 @@ _GIVEN = ("function_call_output", "custom_tool_call_output")
 
 def offer_states(path: str, offers: Sequence[Offer]) -> dict[str, str] | None:
     """Return the state of each offer, by nonce; None if there is no rollout; raises as ``transcript.offer_states``."""
-    return read_margin(path, min(offer.length for offer in offers), lambda lines: _states_in(lines, offers))
+    start = min(offer.length for offer in offers)
+    return read_margin(path, start, lambda lines: _states_in(lines, offers), with_end=True)
 
 
 def _states_in(lines: Iterator[bytes], offers: Sequence[Offer]) -> dict[str, str]:

@@ -297,10 +297,13 @@ def pointed(session_id: str, environ: Mapping[str, str]) -> str | None:
 
     Raise ``StorageFailed`` where a look fails: the session would join another mailbox.
     """
-    if "/" in session_id:
-        return None
-    said = _one_line(system.join(state_directory(environ), "sessions", session_id))
+    said = noted(session_id, environ)
     return said if said and is_there(system.join(said, MESSAGES)) and recorded(said, environ) else None
+
+
+def noted(session_id: str, environ: Mapping[str, str]) -> str | None:
+    """Return the mailbox that a session's start found, wherever it is now."""
+    return None if "/" in session_id else _one_line(system.join(state_directory(environ), "sessions", session_id))
 
 
 # -- the user's own records ----------------------------------------------------------------------------------------
