@@ -17,7 +17,8 @@ from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from tests.control_desk import ControlDesk
 from tests.e2e.completions import Completions, by_prompt, results, use
 from tests.e2e.conftest import client_program
-from tests.e2e.shown import shows, shows_at
+from tests.e2e.rewriting import changed_calls, changer
+from tests.e2e.shown import shows, shows_at, takes_long
 from tests.e2e.terminal import Terminal
 from tests.helpers import FRAME, PATIENCE, READS, TOOLS, Post, until
 from tests.surroundings import NOBODY_SAID
@@ -263,6 +264,29 @@ def test_its_lead_and_its_rules_bind_it_and_its_subagents(copilot: Copilot) -> N
     assert answered[-1] == "touch by-the-child"
     assert not post.file("config.toml").exists()
     assert not any("FORGED" in m["content"] for m in post.ok("history", "--all")["messages"] if m["type"] == "message")
+
+
+@takes_long
+@pytest.mark.parametrize("file", ["aaa.json", "tidy.json"])
+def test_a_hook_that_changes_a_call_is_told_by_name_or_comes_before_the_rules(copilot: Copilot, file: str) -> None:
+    """The client runs one hook after the other, the last file's first. If the other tool's is behind ours, the lead and
+    the person are told once of what ran, of the rule that denies it, and of the hook. If it is ahead, the rules judge
+    what it made. A call that ran as it was asked is nothing."""
+    copilot.install()
+    post, model = copilot.post, copilot.model
+    post.register("boss")
+    session = copilot.ask("PROMPT_ONE")
+    post.ok("roster", "update", "--session-id", session, "--lead", "boss")
+    post.ok("control", "policy", session, "--deny", "Bash(touch:*)", "--session", "boss")
+    rewriter = changer(post, "updatedInput")
+    hook = {"PreToolUse": [{"type": "command", "command": str(rewriter)}]}
+    (copilot.project / ".github/hooks" / file).write_text(json.dumps({"version": 1, "hooks": hook}))
+    model.script = by_prompt(PROMPT_TWO=[shell("echo B"), shell("echo Aran1"), shell("echo Aran2")])
+    copilot.ask("PROMPT_TWO", session)
+    told, is_behind = results(model.requests[-1]), file == "aaa.json"
+    assert ["denies Bash(touch:*)" in text for text in told] == [False, not is_behind, not is_behind]
+    assert [(copilot.project / name).exists() for name in ("ran1", "ran2")] == [is_behind] * 2, told
+    assert changed_calls(post) == [("echo Aran1", "touch ran1", str(rewriter))] * is_behind
 
 
 @shows(COPILOT_CLI, "tasks")
