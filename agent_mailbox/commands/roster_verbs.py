@@ -9,7 +9,7 @@ from ..cli import render
 from ..cli.context import complete_id, meant_agent
 from ..core import frame
 from ..core.records import USER
-from ..core.roster import ALIVE
+from ..core.roster import ALIVE, DEAD
 from ..core.roster_changes import Registration
 from ..errors import Malformed
 from ..mailbox import absence, agents, arrivals
@@ -176,10 +176,10 @@ def show_one(app: Context, session_id: str | None, word: str | None) -> None:
     if why := enforcing.unenforced(desk, agent, app.environ):
         text += f"not bound: nothing enforces its lead, mode and rules: {why}\n"
         value["unenforced"] = why
-    if agent.state == ALIVE and not gone:
-        from ..mailbox import arrivals  # likewise
-
-        when, why = arrivals.foresee_arrival(desk, agent.session_id)
-        text += f"mail: it will see it {when.replace('_', ' ').replace('at next', 'at its next')} ({why})\n"
+    is_there = agent.state == ALIVE and not gone
+    when, why = arrivals.foresee_arrival(desk, agent.session_id) if agent.state != DEAD else ("", arrivals.WAITS)
+    if is_there or why != arrivals.WAITS:
+        word = f"it will see it {when.replace('_', ' ').replace('at next', 'at its next')}" if is_there else "it waits"
+        text += f"mail: {word} ({why})\n"
         value["mail"] = {"seen": when, "reason": why}
     app.print_answer(text, {"agent": value})

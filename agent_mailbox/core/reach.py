@@ -194,6 +194,9 @@ def list_arrival(
         each = [f"{name} ({word})" for word, some in mixed for name in some]
         found.append(("one of these will see it", frame.some(each)))
     others = (("waits for", arrival.reach.waiting_for), ("gone, client ended", arrival.reach.gone))
+    said = {who: f" ({why})" for who, why in arrival.reasons.items()}
     return found + [
-        (label, frame.some([called(who, roster) for who in parties])) for label, parties in others if parties
+        (label, frame.some([called(who, roster) + said.get(who, "") for who in parties]))
+        for label, parties in others
+        if parties
     ]

@@ -39,8 +39,8 @@ PASSING = "not your usage limit"
 """The client's words for that (2.1.329)."""
 BELLS = ("SessionStart", "UserPromptSubmit")
 """The events with which a doorbell starts: a session's life, and every turn, even one that ends without a Stop."""
-
-
+HOOKLESS = ("--bare", "--safe-mode", "--restricted")
+"""Words with which it reads none of the settings that hold our hooks."""
 ACTING = (
     *("Bash", "Edit", "Write", "NotebookEdit", "WebFetch", "WebSearch", "Agent", "Skill", "mcp__*"),
     *("EnterWorktree", "ExitWorktree", "Workflow", "CronCreate", "CronDelete", "RemoteTrigger", "SendMessage"),
@@ -54,6 +54,17 @@ def is_attended(environ: Mapping[str, str]) -> bool:
     the same before a doorbell."""
     is_here = environ.get("CLAUDE_CODE_SESSION_ATTENDED") != "0" or bool(environ.get(SERVED))
     return environ.get("CLAUDE_CODE_ENTRYPOINT") == "cli" and is_here
+
+
+def skips_hooks(words: Sequence[str]) -> str:
+    """Return the word by which it calls no hook of ours (2.1.329, seen live); empty if there is none."""
+    for word, following in zip(words, [*words[1:], ""], strict=False):
+        name, is_joined, value = word.partition("=")
+        given = value if is_joined else following
+        is_narrow = name == "--setting-sources" and not {"project", "local"} <= {*given.split(",")}
+        if name in HOOKLESS or is_narrow or (name == "--settings" and "disableAllHooks" in given):
+            return name
+    return ""
 
 
 def _is_calling(session_id: str, _: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
@@ -103,6 +114,7 @@ CLAUDE_CODE = KnownClient(
     service_variable=SERVED,
     askers_variable="CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS",
     is_attended=is_attended,
+    skips_hooks=skips_hooks,
     is_started=True,
     makes_trees=True,
     calls=_is_calling,

@@ -99,6 +99,11 @@ def never_calls(_: str, __: Mapping[str, Any], ___: Mapping[str, str]) -> bool:
     return False
 
 
+def never_skips(_: Sequence[str]) -> str:
+    """Return that no word is known with which a client calls no hook."""
+    return ""
+
+
 def is_always_attended(_: Mapping[str, str]) -> bool:
     """Return that a person sits at every client that calls us, as far as we know."""
     return True
@@ -122,7 +127,8 @@ class KnownClient(Record):
     that it starts; ``askers_variable`` names the sessions whose agents asked for it. ``server``: the words of its own
     server, which runs the sessions of all the user's terminals; hooks have that one's environment. ``is_started``: `up`
     can start it; ``makes_trees``: with a checkout of its own. ``is_attended`` tells from a hook's environment whether a
-    person may answer.
+    person may answer. ``skips_hooks`` tells from the words that a process was started with by which of them it calls no
+    hook of ours.
 
     *Its calls*: ``calls`` tells, from the session, the JSON and the environment, whether it calls. ``session_key`` of
     the JSON names the session, ``parent_key`` whose subagent a session is, ``path_key`` of a tool's input its file.
@@ -182,6 +188,7 @@ class KnownClient(Record):
     is_started: bool = False
     makes_trees: bool = False
     is_attended: Callable[[Mapping[str, str]], bool] = is_always_attended
+    skips_hooks: Callable[[Sequence[str]], str] = never_skips
 
     calls: Callable[[str, Mapping[str, Any], Mapping[str, str]], bool] = never_calls
     session_key: str = "session_id"

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ..core.roster import Roster
     from .open_mailbox import OpenMailbox
 
+WAITS = "it waits until the session comes back"
+"""Why a session that is not there sees no mail now, if nothing more is known."""
 _FEW = 8
 """Sessions up to which each one's file is tried: listing a directory costs as much."""
 _TURNS = 10
@@ -50,7 +52,7 @@ def find_arrival(
     """Return when the agents that a message reaches will see it; ``queued``: it waits here for an engine."""
     readers, running = reached.agents, reached.running
     waking = find_armed(box.logs.derived, readers)
-    return reach.sort_arrival(
+    found = reach.sort_arrival(
         message,
         reached,
         roster,
@@ -61,6 +63,17 @@ def find_arrival(
         elsewhere=box.elsewhere(readers),
         queued=queued,
     )
+    waiting = [who for who in reached.waiting_for if roster.get(who) is not None]
+    return _with_unhooked(found, waiting) if waiting else found
+
+
+def _with_unhooked(found: Arrival, waiting: Collection[str]) -> Arrival:
+    """Return the arrival with a reason for those who wait though their client runs."""
+    from . import unhooked_clients  # most mail reaches sessions that are there
+
+    words = unhooked_clients.find_words(waiting)
+    why = {who: f"its client runs with {word}, and calls no hook of ours" for who, word in words.items()}
+    return found.replace(reasons={**found.reasons, **why}) if why else found
 
 
 def foresee_arrival(box: OpenMailbox, session_id: str) -> tuple[str, str]:
@@ -70,7 +83,7 @@ def foresee_arrival(box: OpenMailbox, session_id: str) -> tuple[str, str]:
     found = find_arrival(box, mail, judge_reach(box, mail, roster), roster)
     words = ("now", "at_next_turn", "when_it_looks")
     word = next((word for word in words if session_id in getattr(found, word)), words[-1])
-    return word, found.reasons.get(session_id, "it waits until the session comes back")
+    return word, found.reasons.get(session_id, WAITS)
 
 
 def _find_brake(box: OpenMailbox, session_id: str, message: Message) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import threading
 from typing import TYPE_CHECKING
 
@@ -158,3 +159,47 @@ def test_whose_client_s_settings_switch_hooks_off_sees_it_when_it_looks(
     assert f"mail: it will see it when it looks ({SILENT})\n" in post.call("roster", "show", "Ada").stdout
     one.leave(ADA, "UserPromptSubmit")
     until(lambda: seen() == "at_next_turn")
+
+
+def test_a_client_that_runs_without_our_hooks_is_named_to_the_sender(post: Post) -> None:
+    """A frozen session that a process runs whose words take our hooks away. Another word, another session and a process
+    that is over are no reason."""
+    for name in ("ada", "bob", "cat", "dan"):
+        post.register(name)
+        post.ok("roster", "freeze", name)
+    registry = post.home / ".claude/sessions"
+    registry.mkdir(parents=True)
+    words = {
+        "ada": ["--restricted"],
+        "bob": ["--settings", '{"disableAllHooks": true}'],
+        "cat": ["--setting-sources", "user,project,local"],
+        "dan": ["--bare"],
+    }
+    runs = {
+        name: subprocess.Popen(["sh", "-c", "read x", "claude", "--resume", name, *more], stdin=subprocess.PIPE)
+        for name, more in words.items()
+    }
+    try:
+        for name, process in runs.items():
+            entry = {"pid": process.pid, "sessionId": name}
+            (registry / f"{process.pid}.json").write_text(json.dumps(entry))
+        (registry / "7.json").write_text("[")
+        end(runs["dan"])
+        delivery = sent(post, "ada,bob,cat,dan")
+        assert delivery["waiting_for"] == ["ada", "bob", "cat", "dan"]
+        why = "its client runs with {}, and calls no hook of ours"
+        assert delivery["reasons"] == {"ada": why.format("--restricted"), "bob": why.format("--settings")}
+        text = post.call("send", "--from", "eve", "--to", "ada", "--body", "x").stdout
+        assert f"  waits for: ada ({why.format('--restricted')})\n" in text
+        assert f"mail: it waits ({why.format('--restricted')})\n" in post.call("roster", "show", "ada").stdout
+        assert "mail: " not in post.call("roster", "show", "cat").stdout
+    finally:
+        for process in runs.values():
+            end(process)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Let a process come to its end."""
+    if process.stdin is not None:
+        process.stdin.close()
+    process.wait()

@@ -107,22 +107,34 @@ def test_an_editor_s_session_sees_mail_with_its_next_prompt(client: Client) -> N
         editor.wait(PATIENCE)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [["--bare"], ["--safe-mode"], ["--setting-sources", "user"], ["--settings", '{"disableAllHooks":true}']],
-    ids=["bare", "safe-mode", "setting-sources", "disableAllHooks"],
-)
+HOOKLESS = {
+    "bare": ["--bare"],
+    "safe-mode": ["--safe-mode"],
+    "restricted": ["--restricted"],
+    "setting-sources": ["--setting-sources", "user"],
+    "disableAllHooks": ["--settings", '{"disableAllHooks":true}'],
+}
+"""Words by which the client calls no hook of ours."""
+
+
+@pytest.mark.parametrize("words", HOOKLESS.values(), ids=HOOKLESS)
 def test_a_session_that_comes_back_without_its_hooks_is_promised_nothing(client: Client, words: list[str]) -> None:
-    """Its client shows it no mail. The sender is told that the mail waits for it, and it comes once hooks run again."""
+    """Its client shows it no mail. The sender is told that the mail waits for it and, while that client runs, by which
+    of its words. Mail comes once hooks run again."""
     session = client.ask("PROMPT_ONE")["session_id"]
-    client.ask("PROMPT_TWO", "--resume", session, *words)
-    sent = client.post.ok("send", "--from", "bob", "--to", session, "--body", "MAIL_MEANWHILE")
-    assert (sent["delivery"]["agents"], sent["delivery"]["waiting_for"]) == ([], [session])
-    client.ask("PROMPT_THREE", "--resume", session, *words)
-    assert "MAIL_MEANWHILE" not in client.model.asked("PROMPT_THREE")[0]
+    with Terminal(client, "--resume", session, *words) as terminal:
+        terminal.wait(terminal.idle)
+        sent = client.post.ok("send", "--from", "bob", "--to", session, "--body", "MAIL_MEANWHILE")["delivery"]
+        assert (sent["agents"], sent["waiting_for"]) == ([], [session])
+        why = f"its client runs with {words[0]}, and calls no hook of ours"
+        assert sent["reasons"] == {session: why}
+        assert client.post.ok("roster", "show", session)["agent"]["mail"]["reason"] == why
+        assert "MAIL_MEANWHILE" not in terminal.ask("PROMPT_TWO")
+        terminal.wait(terminal.idle)
+        terminal.leave()
     assert client.post.ok("roster", "show", session)["agent"]["state"] == "frozen"
-    client.ask("PROMPT_FOUR", "--resume", session)
-    assert client.model.asked("PROMPT_FOUR")[0].count("| MAIL_MEANWHILE") == 1
+    client.ask("PROMPT_THREE", "--resume", session)
+    assert client.model.asked("PROMPT_THREE")[0].count("| MAIL_MEANWHILE") == 1
 
 
 def test_a_session_whose_settings_switch_hooks_off_is_promised_nothing(client: Client) -> None:
