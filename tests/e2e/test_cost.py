@@ -9,10 +9,12 @@ import pytest
 
 from agent_mailbox.clients import doorbell
 from agent_mailbox.clients.budget import client_frame
+from agent_mailbox.clients.texts import SECTION
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from tests.e2e.standin import bash, said
 from tests.e2e.terminal import Terminal
 from tests.e2e.test_doorbell import idle
+from tests.helpers import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -128,3 +130,9 @@ def test_our_part_of_a_wake_is_six_tokens(client: Client) -> None:
     assert len(f"{doorbell.LINE}\n") / 4 <= 6
     assert abs(len(wake) / 4 - doorbell.TOKENS - CLAUDE_CODE.wake_tokens) <= 1
     assert client.post.ok("status", "--session", session, "--cost")["wakes"]["count"] == 2
+
+
+def test_the_pages_tell_what_the_section_costs() -> None:
+    """The figure of the section is its text's, as it is today."""
+    row = f"| the section of `CLAUDE.md`, once a session | {len(SECTION) / 4} |"
+    assert all(row in (ROOT / page).read_text() for page in ("docs/claude-code.md", "docs/internals/claude-code.md"))
