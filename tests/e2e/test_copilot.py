@@ -302,6 +302,31 @@ def test_at_a_terminal_the_tasks_are_commands(copilot: Copilot) -> None:
         assert "agent-mailbox roster retire" in talk
 
 
+WAKER = """
+import { watch, writeFileSync } from "node:fs";
+import { joinSession } from "@github/copilot-sdk/extension";
+const session = await joinSession({}), box = process.env.AGENT_MAILBOX_DIR;
+watch(`${box}/agent-mailbox.jsonl`, () => session.send({ prompt: "PROMPT_OF_THE_EXTENSION" }));
+writeFileSync(`${process.env.HOME}/joined`, "");
+"""
+"""A person's own extension, which begins a turn when the mailbox's log changes. We install none."""
+
+
+@takes_long
+def test_a_person_s_own_extension_wakes_an_idle_session(copilot: Copilot) -> None:
+    """It runs with ``--experimental`` alone. The prompt's hook then shows the mail, once."""
+    copilot.install()
+    place = copilot.project / ".github/extensions/waker/extension.mjs"
+    place.parent.mkdir(parents=True)
+    place.write_text(WAKER)
+    with CopilotTerminal(copilot, "--experimental") as terminal:
+        terminal.ask("PROMPT_ONE")
+        terminal.wait((copilot.post.home / "joined").exists)
+        copilot.post.send("bob", "all", "MAIL_WHILE_IDLE")
+        talk = str(terminal.wait(lambda: copilot.model.asked("PROMPT_OF_THE_EXTENSION"))[0])
+        assert talk.count("| MAIL_WHILE_IDLE") == 1
+
+
 @shows(COPILOT_CLI, "clean uninstall")
 def test_uninstalled_it_leaves_everything_as_it_was(copilot: Copilot) -> None:
     """``uninstall copilot`` leaves the person's own hooks and files as they were, and no mail is shown any more."""
