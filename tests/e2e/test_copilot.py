@@ -267,6 +267,7 @@ def test_its_lead_and_its_rules_bind_it_and_its_subagents(copilot: Copilot) -> N
 
 
 @takes_long
+@pytest.mark.copilot
 @pytest.mark.parametrize("file", ["aaa.json", "tidy.json"])
 def test_a_hook_that_changes_a_call_is_told_by_name_or_comes_before_the_rules(copilot: Copilot, file: str) -> None:
     """The client runs one hook after the other, the last file's first. If the other tool's is behind ours, the lead and
@@ -313,6 +314,7 @@ writeFileSync(`${process.env.HOME}/joined`, "");
 
 
 @takes_long
+@pytest.mark.copilot
 def test_a_person_s_own_extension_wakes_an_idle_session(copilot: Copilot) -> None:
     """It runs with ``--experimental`` alone. The prompt's hook then shows the mail, once."""
     copilot.install()

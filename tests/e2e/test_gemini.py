@@ -225,6 +225,7 @@ def test_mail_sent_during_a_turn_arrives_before_it_ends_and_the_session_knows_it
 
 
 @takes_long
+@pytest.mark.gemini
 def test_a_hook_that_changes_a_call_behind_the_rules_is_told_by_name(client: Client) -> None:
     """The lead and the person are told once of what ran, of the rule that denies it, and of the hook in the client's
     settings. A call that ran as it was asked is none."""

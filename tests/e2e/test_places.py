@@ -22,7 +22,7 @@ from tests.helpers import PATIENCE, until
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-pytestmark = takes_long
+pytestmark = [takes_long, pytest.mark.claude_code]
 CONTAINER = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 """Process numbers of its own: the client is number 1, as in ``docker run image claude``."""
 
