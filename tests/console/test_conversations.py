@@ -134,6 +134,18 @@ def test_the_messages_of_one_speaker_are_joined_below_one_head(talk: Running, br
     assert window.problems == []
 
 
+def test_a_message_of_another_thread_or_to_others_keeps_its_head(talk: Running) -> None:
+    """A message is joined to the one above it only if both are of one thread and for the same readers."""
+    post = talk.post
+    first = post.send("ada", "project:x", "FIRST")
+    post.send("ada", "project:x", "ANSWER", "--thread", first)
+    post.send("ada", "bo", "ASIDE", "--thread", first)
+    joined = post.send("ada", "bo", "MORE OF IT", "--thread", first)
+    page = talk.ask("/channel?to=project:x").text
+    assert all(word in page for word in ("FIRST", "ANSWER", "ASIDE", "MORE OF IT"))
+    assert re.findall(r'<article class="message joined[^>]*id="m-([^"]+)"', page, re.DOTALL) == [joined]
+
+
 # -- what is new ----------------------------------------------------------------------------------------------------
 
 
