@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import textwrap
 from collections import Counter
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -47,7 +48,7 @@ def misfit(mutant: Mutant) -> str:
         ast.parse(_part(mutant))
     except (LookupError, SyntaxError) as error:
         return f"{mutant.without}: {error}"
-    missing = [test for test in mutant.tests if f"def {_function(test)}(" not in _text(test)]
+    missing = [test for test in mutant.tests if f"def {_function(test)}(" not in _text(test.partition("::")[0])]
     return f"{mutant.without}: no test {missing}" if missing else ""
 
 
@@ -64,8 +65,9 @@ def _function(test: str) -> str:
     return test.partition("::")[2].partition("[")[0]
 
 
-def _text(test: str) -> str:
-    return (ROOT / test.partition("::")[0]).read_text(encoding="utf-8")
+@cache
+def _text(file: str) -> str:
+    return (ROOT / file).read_text(encoding="utf-8")
 
 
 def test_each_mutant_fits_the_code_and_has_tests() -> None:
