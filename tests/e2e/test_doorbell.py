@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.clients import doorbell
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
+from agent_mailbox.mailbox.session_brake import SessionBrake
 from tests.e2e.shown import shows, shows_at
-from tests.e2e.standin import ANSWER, in_turn, said, use
+from tests.e2e.standin import ANSWER, bash, in_turn, said, use
 from tests.e2e.terminal import Terminal
 from tests.helpers import READS, until
 
@@ -137,6 +139,35 @@ def test_a_turn_in_progress_is_not_rung_into(client: Client) -> None:
         idle(client, terminal)
         assert WOKEN not in "".join(client.model.asked(""))
         assert client.events("MAIL_ONE") == [(session, "read"), (session, "seen")]
+
+
+def test_mail_comes_at_the_time_that_its_sender_chose_and_a_brake_holds_up_wakes(client: Client) -> None:
+    """Mail for now is shown behind a tool, and mail for idle time wakes the session when its turn is over. That wake
+    brakes the next one. Mail for a turn never asks for a wake. Both are shown with the next prompt, where one line says
+    of the braked one why it did not wake."""
+    client.post.settings = "[wake]\ngap_seconds = 600\n"
+    client.post.configure("")
+    with Terminal(client, "--allowedTools", "Bash(true:*)") as terminal:
+        session = idle(client, terminal)
+
+        def script(_: dict[str, Any]) -> list[dict[str, Any]]:
+            for when in ("idle", "now"):
+                client.post.send("bob", session, f"MAIL_{when.upper()}", "--when", when)
+            client.model.script = in_turn()
+            return [bash("true")]
+
+        client.model.script = script
+        terminal.ask("PROMPT_ONE")
+        woken = terminal.wait(lambda: client.model.asked(WOKEN))[0]
+        _, after_tool = client.model.asked("PROMPT_ONE")[:2]
+        assert ("| MAIL_NOW" in after_tool, "| MAIL_IDLE" in after_tool, "| MAIL_IDLE" in woken) == (True, False, True)
+        idle(client, terminal)
+        client.post.send("bob", session, "MAIL_TURN", "--when", "turn")
+        client.post.send("bob", session, "MAIL_BRAKED")
+        until(lambda: SessionBrake(OpenMailbox(str(client.post.box)), session).held)
+        told = terminal.ask("PROMPT_TWO")
+        assert [told.count(word) for word in ("| MAIL_TURN", "| MAIL_BRAKED", WOKEN)] == [1, 1, 1]
+        assert told.count("agent-mailbox: 1 message did not wake you: at most one wake in 600 seconds") == 1
 
 
 def test_a_turn_that_was_interrupted_leaves_the_doorbell_working(client: Client) -> None:
