@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from importlib.machinery import ModuleSpec
     from types import CodeType
+    from typing import Any
 
     Source = tuple[str, int, int]
     """A source file as it was: path, size, modification time in nanoseconds."""
@@ -257,6 +258,10 @@ class _Lean(ast.NodeTransformer):
     def __init__(self, package: str, linked: Collection[str]) -> None:
         self._package = package
         self._linked = linked
+
+    def visit(self, node: ast.AST) -> Any:
+        """Look into statements alone: an expression has nothing to remove, and is most of a tree."""
+        return node if isinstance(node, ast.expr) else super().visit(node)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | list[ast.stmt] | None:
         source = resolve_name("." * node.level + (node.module or ""), self._package)
