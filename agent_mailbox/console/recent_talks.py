@@ -50,10 +50,10 @@ class RecentTalk(Record):
 
 
 def view_talks(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, Any]:
-    """Return the conversations, the newest first; ``only``: those with new mail, or those that the person is in."""
+    """Return the conversations, the newest first; ``only``: those with new mail alone."""
     only = params.get("only", "")
     found = sorted([*_list_topics(now), *_list_direct(now)], key=lambda one: -one.at)
-    chosen = [one for one in found if (not only or one.new)]
+    chosen = [one for one in found if one.new or not only]
     return {"title": "Conversations", "talks": chosen[:MOST], "only": only, "new": sum(bool(one.new) for one in found)}
 
 
