@@ -133,8 +133,8 @@ def decide_request(now: Looking, fields: Fields) -> str:
         said |= _granted_input(request.flow, getattr(request.payload, "input", None), fields)
     if word == "always":
         said["updates"] = always_updates(request)
-    request = now.requests.answer(USER, request.id, word != "deny", **said)
-    now.mailbox.deliver(USER, lambda items: _shown_items(items, {request.message_id}))  # else it is never archived
+    request = now.requests.answer(USER, request, word != "deny", **said)
+    now.mailbox.deliver(USER, lambda items: items, only={request.message_id})  # else it is never archived
     changed = " with your changed input" if said.get("updated_input") is not None else ""
     asker = presenters.party_name(request.asker, now.roster)
     what = cards.tell_request(request, now.roster)

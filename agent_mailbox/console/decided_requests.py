@@ -175,7 +175,7 @@ def decide_several(now: Looking, fields: Mapping[str, str]) -> str:
     if not done:
         raise Malformed(" ".join(failed).removesuffix("."), "reload the page: it shows what still waits")
     read = {find_request(now.mailbox, request_id).message_id for request_id in done}
-    now.mailbox.deliver(USER, lambda items: [item for item in items if item.message.id in read])
+    now.mailbox.deliver(USER, lambda items: items, only=read)
     return " ".join([counted, *failed])
 
 
@@ -191,4 +191,4 @@ def _decide_one(now: Looking, request_id: str, approved: bool, notes: str) -> st
     request = find_request(now.mailbox, request_id)
     usual = {transitions.SANDBOX: {"scope": "one-shot"}, transitions.PLAN: {"mode": ""}}
     said: dict[str, Any] = usual.get(request.flow, {}) if approved else {}
-    return now.requests.answer(USER, request.id, approved, notes=notes, **said).id
+    return now.requests.answer(USER, request, approved, notes=notes, **said).id

@@ -91,7 +91,7 @@ class Looking:
     def unread_letters(self) -> list[Item]:
         """Return the person's unread mail without control messages, which ``open_requests`` covers."""
         if self._letters is None or not self._is_one_look:
-            self._letters = [item for item in self.mailbox.peek(USER) if item.message.type != "control"]
+            self._letters = self.mailbox.peek(USER, control=False)
         return self._letters
 
     def receipts_of(self, ids: Iterable[str]) -> dict[str, Receipt]:

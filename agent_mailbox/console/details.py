@@ -50,7 +50,7 @@ def view_message(now: Looking, survey: Survey, message_id: str) -> dict[str, Any
         "resend_to": ", ".join(forwarding.new_recipients(message, roster)),
         "card": None if asked is None else cards.make_card(asked, asked.list_deciders(now.roster), roster, clock),
         "facts": [] if asked is None else request_context.list_facts(now, asked),
-        "is_unread": message.id in {item.message.id for item in now.unread_letters()},
+        "is_unread": message.type != "control" and message.id in {item.message.id for item in now.unread_letters()},
         "place": _place_of(message, chain, roster),
     }
 

@@ -29,7 +29,7 @@ from ..store.polling.poll import Poll
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from ..core.compose import Draft
     from ..core.inbox import Item
@@ -90,13 +90,16 @@ class Delivery:
         self.left = 0
         self.withheld = False
 
-    def peek(self, session_id: str) -> list[Item]:
-        """Return the session's unread mail; writes nothing at all. Raises ``Refused`` for the dead."""
+    def peek(self, session_id: str, *, control: bool = True) -> list[Item]:
+        """Return the session's unread mail, perhaps without control messages; write nothing at all. Raises ``Refused``
+        for the dead."""
         box = self.box.read_only()
         if box.logs.read_roster().state(session_id) == DEAD:
             self._admit(session_id)
         poll = Poll(box.logs, session_id, box.config.ttls, box.config.stamp)
         items = poll.unread(box.now(), adopt=False)
+        if not control:
+            items = [item for item in items if item.message.type != "control"]
         self.withheld = poll.withheld
         return Delivery(box)._judged(session_id, items)
 
@@ -121,13 +124,14 @@ class Delivery:
         *,
         choose: Callable[[list[Item]], Sequence[Item]] | None = None,
         offering: Offering | None = None,
+        only: Collection[str] | None = None,
     ) -> int:
         """Show the session its unread mail, then record as read what was shown; return how many that was.
 
         ``show`` gets the unread mail in order. It writes *and flushes* as much as it has room for, and returns exactly
         that; if it raises, nothing is recorded. The session's delivery lock is held all the time. Role mail is claimed
-        before: what ``choose`` returns of all unread mail (default: all), because there is room for it. Raises
-        ``Refused`` for the dead.
+        before: what ``choose`` returns of all unread mail (default: all), because there is room for it.
+        ``only``: the ids of the mail that this is about; no other is looked at. Raises ``Refused`` for the dead.
         """
         agent = self.check_in(session_id).get(session_id)
         if agent is not None and agent.roles:
@@ -135,6 +139,8 @@ class Delivery:
         with self.box.logs.delivery(session_id):
             poll = self._poll(session_id)
             items = self._unread(poll)
+            if only is not None:
+                items = [item for item in items if item.message.id in only]
             self.left = 0
             if any(item.claims for item in items):
                 items = self._claimed(poll, items, items if choose is None else choose(items))

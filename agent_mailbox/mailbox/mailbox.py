@@ -84,9 +84,9 @@ class Mailbox(OpenMailbox):
         """Append mail from elsewhere; see ``Sending``."""
         self.part(Sending).take_in(messages, again)
 
-    def peek(self, session_id: str) -> list[Item]:
+    def peek(self, session_id: str, *, control: bool = True) -> list[Item]:
         """Return a session's unread mail, and write nothing; see ``Delivery``."""
-        return self.part(Delivery).peek(session_id)
+        return self.part(Delivery).peek(session_id, control=control)
 
     def deliver(
         self,
@@ -95,9 +95,10 @@ class Mailbox(OpenMailbox):
         *,
         choose: Callable[[list[Item]], Sequence[Item]] | None = None,
         offering: Offering | None = None,
+        only: Collection[str] | None = None,
     ) -> int:
         """Show a session its unread mail, then record what was shown as read; see ``Delivery``."""
-        return self.part(Delivery).deliver(session_id, show, choose=choose, offering=offering)
+        return self.part(Delivery).deliver(session_id, show, choose=choose, offering=offering, only=only)
 
     def check_in(self, session_id: str) -> Roster:
         """Take a session's sign of life; see ``Delivery``."""
