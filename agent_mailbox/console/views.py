@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from ..control_plane.standing import find_standing
 from ..core import instant
 from ..core.control.messages import MODES
-from ..core.frame import shown_state
 from ..core.records import PRIORITIES, USER
 from ..core.roster import DEAD
 from ..errors import MailboxError
@@ -118,13 +117,13 @@ def view_channel(now: Looking, survey: Survey, params: Params) -> dict[str, Any]
     }
 
 
-def view_direct(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
+def view_direct(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
     """Return the person's direct mail with an agent."""
     roster = now.roster
     who = roster.find(params.get("with", ""))
     rows = mail_lists.list_mail(now, "/direct", {**params, "with": who.session_id})
     asked = next((row for row in reversed(rows["rows"]) if row.asks and not row.is_person), None)
-    state = shown_state(who, now.queries.gone([who]))
+    state = agent_rows.state_of(who, survey, now.queries.gone([who]), now.mailbox.now())
     letters = unread_mail.direct_letters(now.unread_letters())
     unread = [m.id for m in letters if who.session_id in roster.heirs(m.sender)]
     return {

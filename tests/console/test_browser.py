@@ -524,25 +524,6 @@ def test_enter_in_a_field_decides_nothing(quiet: Running, browser: Browser) -> N
     assert (answer["approved"], answer["notes"]) == (False, "No. Never force-push main.")
 
 
-def test_ten_decisions_by_keys_lose_none(quiet: Running, browser: Browser) -> None:
-    """Each decision closes its line and moves on to the next one; keys wait for what they decide."""
-    words = ("control", "request", "permission", "--tool", "Bash", "--session", "ada", "--input")
-    ids = [quiet.post.ok(*words, json.dumps({"command": f"make {n}"}))["request"]["id"] for n in range(10)]
-    page = Window(browser, quiet).go("/")
-    page.locator(".item").nth(9).wait_for()
-    for number in range(10):
-        page.keyboard.press("n" if number % 2 else "y")
-        if number % 2:
-            page.keyboard.press("Enter")
-    page.locator(f"#r-{ids[-1]}").wait_for(state="hidden")
-    page.goto("about:blank")
-    until(lambda: quiet.post.ok("control", "pending", "--all", "--session", "user")["requests"] == [])
-    answers = [json.loads(m["content"]) for m in quiet.post.objects(MESSAGES) if "permission_response" in m["content"]]
-    assert {answer["requestId"]: answer["approved"] for answer in answers} == {
-        name: not number % 2 for number, name in enumerate(ids)
-    }
-
-
 def test_input_that_is_no_json_is_told_at_the_press(quiet: Running, browser: Browser) -> None:
     """The person learns it while they look at it, and nothing waits to be sent."""
     words = ("control", "request", "permission", "--tool", "Bash", "--input", '{"command": "make"}', "--session", "ada")

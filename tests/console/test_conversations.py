@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_mailbox.console import actions
+from agent_mailbox.console.desk import Desk
+from agent_mailbox.mailbox.mailbox import Mailbox
+from agent_mailbox.store.archive.archive import Archive
+from agent_mailbox.store.projection import archived_mail
 from tests.console.conftest import Running, Window
 from tests.helpers import MESSAGES, READS, ROOT, Post, record, until
 
@@ -233,6 +238,23 @@ def test_new_mail_is_announced_while_one_reads_above_and_n_leads_to_it(talk: Run
     assert window.problems == []
 
 
+def test_a_burst_leaves_the_reader_s_place(talk: Running, browser: Browser) -> None:
+    """After more messages than come one by one, who reads further up has the same line before them, and a button tells
+    of the new ones."""
+    post = talk.post
+    lines = [json.dumps({"recipient": "project:x", "content": f"line {n}\n" * 3}) + "\n" for n in range(130)]
+    post.ok("send", "--from", "ada", "--jsonl", "-", stdin="".join(lines[:30]))
+    window = Window(browser, talk)
+    page = window.go("/channel?to=project:x")
+    page.evaluate("window.scrollTo(0, 300)")
+    row = page.locator(".message", has_text="line 5")
+    before = row.bounding_box()
+    post.ok("send", "--from", "ada", "--jsonl", "-", stdin="".join(lines[30:]))
+    page.get_by_role("button", name=re.compile(r"↓ \d+ new")).wait_for()
+    assert row.bounding_box() == before
+    assert window.problems == []
+
+
 def test_a_new_message_goes_to_anyone_with_completion(talk: Running, browser: Browser) -> None:
     """Each address of several is completed; a draft survives with its addresses."""
     window = Window(browser, talk)
@@ -258,6 +280,32 @@ def test_a_new_message_goes_to_anyone_with_completion(talk: Running, browser: Br
 
 
 # -- the page's script ------------------------------------------------------------------------------------------------
+
+
+def test_what_the_page_sends_reads_no_archive(talk: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The forms name an id for what they send. It is looked up in the index, so none is slow by a large archive,
+    whether one writes, answers or sends again."""
+    post = talk.post
+    asked = post.send("ada", "user", "asked")
+    for name in ("cleo", "dora"):
+        post.register(name)
+        post.send("ada", name, "read and archived")
+        post.check(name)
+    post.ok("steward", "run", "--max-live", "0")
+    desk = Desk(str(post.box))
+    assert desk.warm_caches()
+    monkeypatch.setattr(archived_mail, "NEAR", 0)
+    monkeypatch.setattr(Mailbox, "is_large", lambda _: True)
+    monkeypatch.setattr(Archive, "lines", lambda *_: pytest.fail("the archive was scanned"))
+    forms = {
+        "/send": talk.form("/new", "/send", to="bo", body="SENT"),
+        "/reply": talk.form(f"/direct?with=ada&open={asked}", "/reply", body="ANSWERED"),
+        "/resend": talk.form(f"/archive?open={asked}", "/resend", to="bo", body="AGAIN"),
+    }
+    for path, fields in forms.items():
+        with desk.lock_for_acting() as now:
+            actions.action_at(path)(now, fields)
+        assert post.objects(MESSAGES)[-1]["id"] == fields["message_id"]
 
 
 def test_each_module_of_the_script_imports_only_those_above_it() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import html
+import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -122,3 +125,22 @@ def test_an_answer_in_the_direct_thread_settles_the_question(running: Running, b
     assert news != other
     assert post.ok("status", "--session", "user")["obligations"] == []
     assert window.problems == []
+
+
+def test_the_rest_of_a_long_thread_is_a_link_away(running: Running) -> None:
+    """An opened message says how many messages of its thread it leaves out, and links the topic that has them all."""
+    post = running.post
+    post.register("ada", "--tags", "project:x")
+    first = post.send("ada", "project:x", "text 0", "--subject", "Long talk")
+    lines = [{"recipient": "project:x", "content": f"text {n}", "thread": first} for n in range(1, 60)]
+    post.ok("send", "--from", "ada", "--jsonl", "-", stdin="".join(json.dumps(line) + "\n" for line in lines))
+    text = " ".join(running.ask(f"/details?page=/channel&to=project:x&open={first}").text.split())
+    told = re.search(r'Thread of 60 messages, 35 of them further away: <a href="([^"]*)">all of #x › Long talk', text)
+    assert told is not None, text
+    seen: list[str] = []
+    link: re.Match[str] | None = told
+    while link is not None:
+        page = running.ask(html.unescape(link[1])).text.partition('id="details"')[0]
+        seen += re.findall(r">text (\d+)<", page)
+        link = re.search(r'<a href="([^"]*)" data-older', page)
+    assert sorted(seen, key=int) == [str(n) for n in range(60)]

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.console import views
+from agent_mailbox.console.consoles import Consoles
+from agent_mailbox.console.guard import AllowedHosts
 from agent_mailbox.console.search_query import parse_query
 from agent_mailbox.errors import Malformed
 from tests.console.conftest import Running, Window
-from tests.helpers import until
+from tests.helpers import PATIENCE, Post, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -118,3 +123,26 @@ def test_rules_are_listed_and_revoked_and_reasons_offered(mail: Running) -> None
     assert "allow\n  Read" not in mail.ask("/decided").text
     assert mail.does("/decide", request="perm-1", decision="deny", reason="ask me <first>")["kind"] == "done"
     assert '<option value="ask me &lt;first&gt;">' in mail.ask("/").text
+
+
+@pytest.mark.parametrize("path", ["/search", "/decided", "/timeline"])
+def test_a_page_that_looks_through_much_holds_up_no_other(
+    post: Post, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """It has a reader of its own: the inbox is made amid its look."""
+    console = Consoles(str(post.box), AllowedHosts("127.0.0.1", 1), lambda _: str, "", str).first
+    template, view = views.PAGES[path]
+    made: list[int] = []
+
+    def make(at: str) -> int:
+        session = SimpleNamespace(said=[], written={})
+        request: Any = SimpleNamespace(state=SimpleNamespace(session=session))
+        return console._make_page(at, {}, request).status_code
+
+    def look(*given: Any) -> dict[str, Any]:
+        with ThreadPoolExecutor(1) as other:
+            made.append(other.submit(make, "/").result(PATIENCE))
+        return view(*given)
+
+    monkeypatch.setitem(views.PAGES, path, (template, look))
+    assert (make(path), made) == (200, [200])

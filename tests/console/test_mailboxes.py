@@ -83,7 +83,8 @@ def read_rail(console: Running) -> dict[str, str]:
 
 
 def test_a_way_to_another_mailbox_serves_one_browser_once(two: tuple[Running, Post]) -> None:
-    """Its token takes one browser in, at that mailbox alone; a signed-in browser stays the one it is."""
+    """Its token takes one browser in, at that mailbox alone; a signed-in browser stays the one it is. Title and icon
+    tell which mailbox it is."""
     console, _ = two
     to_billing = read_rail(console)["billing"].replace("&amp;", "&")
     way = console.ask(to_billing).headers["location"]
@@ -96,7 +97,11 @@ def test_a_way_to_another_mailbox_serves_one_browser_once(two: tuple[Running, Po
     assert console.ask("/session", {"token": token}, headers=there).status == 401, "it works once"
     again = console.ask(to_billing).headers["location"].partition("#token=")[2]
     assert "set-cookie" not in console.ask("/session", {"token": again}, headers=mine).headers
-    assert "cleo" in console.ask("/fleet", headers=mine).text
+    there_page, here_page = (console.ask("/fleet", headers=at).text for at in (mine, {}))
+    assert "cleo" in there_page
+    titles = [page.partition("<title>")[2].partition("</title>")[0] for page in (there_page, here_page)]
+    assert titles == [f"Fleet · {name} · agent-mailbox" for name in ("billing", console.post.scratch.name)]
+    assert console.ask("/icon.svg", headers=mine).text != console.ask("/icon.svg").text, "each has its own colour"
     assert console.ask("/fleet", headers={**mine, "Host": console.host}).status == 401, "each has browsers of its own"
 
 

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
-from tests.console.conftest import Window
+from agent_mailbox.core.instant import HOUR
+from tests.console.conftest import Running, Window
+from tests.console.scene import Scene
 from tests.helpers import MESSAGES
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-    from tests.console.conftest import Running
+    from tests.helpers import Post
 
 
 def test_the_console_sets_an_agent_s_mode_rules_name_and_end(running: Running) -> None:
@@ -110,3 +112,22 @@ def test_an_order_shows_live_as_the_person_s(running: Running, browser: Browser)
     expect(page.locator(".facts")).to_contain_text("safe")
     expect(page.locator("[data-live]")).to_contain_text("mode set request: safe")
     expect(page.locator("[data-live]")).not_to_contain_text("unverified")
+
+
+def test_an_agent_that_was_long_silent_is_alive_on_no_page(post: Post) -> None:
+    """Every page that shows its state says that it is silent."""
+    scene = Scene(str(post.box))
+    scene.at = scene.now - 4 * HOUR
+    who = scene.agent("Silent", tags=("project:x",))
+    with Running(post) as console:
+        console.enter()
+        for page in (
+            "/rail",
+            "/agents",
+            "/fleet",
+            "/columns?page=/channel&to=project:x",
+            "/agent?id=",
+            "/direct?with=",
+        ):
+            shown = re.findall(r'class="state (\w+)"', console.ask(page + who * page.endswith("=")).text)
+            assert (set(shown), page) == ({"silent"}, page)

@@ -94,3 +94,26 @@ def test_all_agents_figures_take_one_look_at_the_logs(running: Running, monkeypa
     monkeypatch.setattr(survey, "LARGE", 1 << 30)
     monkeypatch.setattr(Mailbox, "peek", lambda *_: 1 / 0)
     survey.take_survey(Mailbox(str(post.box)))
+
+
+def test_unread_letters_are_counted_where_they_are_shown(running: Running) -> None:
+    """The rail counts an agent's letters to the person alone, and the page of that talk shows and clears those. Mail to
+    all is new in its channel. Each letter can be marked as read where it is opened."""
+    post = running.post
+    post.register("ada", "--name", "Ada")
+    running.ask("/")  # what comes from here on is new
+    post.send("ada", "all", "BROADCAST")
+    first, second = (post.send("ada", "user", text) for text in ("LETTER", "ANOTHER"))
+
+    def count() -> list[str]:
+        return re.findall(r'data-channel="(?:all|@ada)" data-new="(\d+)"', running.ask("/rail").text)
+
+    assert count() == ["1", "2"]
+    talk = running.ask("/direct?with=ada").text
+    assert ("LETTER" in talk, "BROADCAST" in talk) == (True, False)
+    assert running.submit(f"/direct?with=ada&open={second}", "/read", {"ids": second})["kind"] == "done"
+    assert count() == ["1", "1"]
+    assert running.submit("/direct?with=ada", "/read", {"ids": first})["kind"] == "done"
+    assert count() == ["1", "0"]
+    assert running.submit("/channel?to=all", "/seen")["kind"] == "done"
+    assert count() == ["0", "0"]

@@ -1,0 +1,104 @@
+"""Many decisions in a short time: what is held for the undo goes in time, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from agent_mailbox.console import actions, details
+from agent_mailbox.console.desk import Desk
+from agent_mailbox.console.survey import Survey
+from agent_mailbox.control_plane import effects
+from agent_mailbox.core.control.messages import PermissionRequest
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
+from tests.console.conftest import Running, Window
+from tests.control_desk import ControlDesk
+from tests.helpers import MESSAGES, until
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pytest
+    from playwright.sync_api import Browser
+
+    from agent_mailbox.core.control.control_requests import ControlRequest
+    from agent_mailbox.core.inbox import Item
+    from tests.helpers import Post
+
+
+def ask(post: Post, count: int, expires: int | None = None) -> list[ControlRequest]:
+    """So many requests of three agents."""
+    asks = ControlDesk(OpenMailbox(str(post.box)))
+    for name in ("ada", "bo", "cleo"):
+        post.register(name)
+    return [
+        asks.request(
+            ("ada", "bo", "cleo")[n % 3],
+            PermissionRequest(tool="Bash", input={"command": f"make {n}"}, request_id=f"perm-{n:02}", expires=expires),
+        )
+        for n in range(count)
+    ]
+
+
+def decided(post: Post) -> dict[str, tuple[bool, str]]:
+    """Each answer of the person's: whether it approves, and its reason."""
+    said = (json.loads(m["content"]) for m in post.objects(MESSAGES) if "permission_response" in m["content"])
+    return {one["requestId"]: (one["approved"], one.get("notes", "")) for one in said}
+
+
+def test_thirty_decisions_by_keys_lose_none(running: Running, browser: Browser) -> None:
+    """Each decision closes its line and moves on; keys wait for what they decide. A reason goes with its own request.
+    Those that are still held go when the page is left."""
+    ids = [request.id for request in ask(running.post, 30)]
+    window = Window(browser, running)
+    page = window.go("/")
+    shown = page.locator("#inbox .item").evaluate_all("items => items.map(item => item.id.slice(2))")
+    assert sorted(shown) == ids
+    for number in range(30):
+        page.keyboard.press("n" if number % 2 else "y")
+        if number % 2:
+            page.keyboard.type(f"not {number}")
+            page.keyboard.press("Enter")
+    page.get_by_text("Nothing more waits here.").wait_for()
+    page.goto("about:blank")
+    expected = {one: (not n % 2, f"not {n}" if n % 2 else "") for n, one in enumerate(shown)}
+    until(lambda: decided(running.post) == expected)
+    assert window.problems == []
+
+
+def test_a_decision_is_held_no_longer_than_its_request_waits(running: Running, browser: Browser) -> None:
+    """Near its deadline a decision goes at once; another one is held for the undo."""
+    held, near = (request.id for request in ask(running.post, 2, OpenMailbox(str(running.post.box)).now() + 3_600_000))
+    window = Window(browser, running).unhurried()
+    page = window.go("/")
+    for request in (held, near):
+        card = window.choose(request)
+        if request == near:
+            card.locator("[data-until]").evaluate("left => { left.dataset.until = Date.now() + 1900; }")
+        page.keyboard.press("y")
+        page.locator(f"#r-{request}").wait_for(state="hidden")
+    until(lambda: decided(running.post) == {near: (True, "")})
+    page.locator("#held", has_text="make 0").wait_for()
+    assert window.problems == []
+
+
+def test_one_request_costs_no_look_at_the_others(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Showing or deciding one of many judges no other, and records no other as read."""
+    requests = ask(post, 6)
+    judged: list[int] = []
+    judge = effects.judged
+
+    def count(box: OpenMailbox, me: str, items: Sequence[Item], send: effects.Send | None) -> list[Item]:
+        judged.append(len(items))
+        return judge(box, me, items, send)
+
+    monkeypatch.setattr(effects, "judged", count)
+    desk = Desk(str(post.box))
+    with desk.lock_for_reading() as now:
+        assert details.view_message(now, Survey(0), requests[0].message_id)["card"].id == requests[0].id
+    with desk.lock_for_acting() as now:
+        actions.decide_request(now, {"request": requests[0].id, "decision": "deny"})
+        several = {f"chosen:{request.id}": "1" for request in requests[1:3]}
+        actions.decided_requests.decide_several(now, {"decision": "approve", **several})
+    assert judged == [1, 2]
+    assert [item.message.id for item in desk._looking.mailbox.peek("user")] == [r.message_id for r in requests[3:]]
