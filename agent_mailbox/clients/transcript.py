@@ -66,6 +66,16 @@ def has_ended(path: str, length: int, since: int, tool: str, given: Mapping[str,
         return False
 
 
+def find_failure(path: str, session_id: str) -> tuple[str, str]:
+    """Return the error with which the session's conversation ends, and the client's words for it. Both are empty if it
+    ends otherwise, or cannot be read."""
+    try:
+        found = read_margin(path, system.size(path), lambda lines: _last_failure(lines, session_id), with_end=True)
+    except OSError:
+        return "", ""
+    return found or ("", "")
+
+
 def read_margin(
     path: str, length: int, judge: Callable[[Iterator[bytes]], Found], *, with_end: bool = False
 ) -> Found | None:
@@ -89,6 +99,17 @@ def read_margin(
         return judge(_lines_between(fd, max(start - MARGIN, 0), there.st_size, with_end=with_end))
     finally:
         system.close(fd)
+
+
+def _last_failure(lines: Iterator[bytes], session_id: str) -> tuple[str, str]:
+    for line in reversed([line for line in lines if b'"type":"assistant"' in line or b'"type":"user"' in line]):
+        event = codec.parse(line, MAX_LINE, ours=False)
+        if isinstance(event, BadLine) or event.get("isSidechain") is True or event.get("sessionId") != session_id:
+            continue
+        if event.get("isApiErrorMessage") is not True:
+            break
+        return str(event.get("error") or ""), " ".join(str(block.get("text", "")) for block in blocks_of(event))
+    return "", ""
 
 
 def _has_ended(lines: Iterator[bytes], since: int, tool: str, given: Mapping[str, Any]) -> bool:

@@ -34,13 +34,14 @@ class GivingBack:
         self.box = box
         self.tasking = Tasking(box)
 
-    def give_back(self, me: str, why: str) -> list[str]:
+    def give_back(self, me: str, why: str, *, tells_nothing: bool = True) -> list[str]:
         """Give back the tasks and the claimed role mail of ``me``, and tell who leads it, once. Returns the tasks' ids.
 
-        It is woken for none of them before its next turn."""
+        It is woken for none of them before its next turn. ``tells_nothing``: also if there was nothing to give back."""
         dropped = [one.task for one in self.tasking.views.tasks(me) if one.is_mine and self._has_dropped(me, one, why)]
         mail = self._give_mail_back(me)
-        task_reports.tell_given_back(self.box, me, dropped, mail, why)
+        if dropped or mail or tells_nothing:
+            task_reports.tell_given_back(self.box, me, dropped, mail, why)
         if dropped:
             ids = {task.id for task in dropped}
             task_reports.offer(self.box, [one.task for one in self.tasking.views.tasks() if one.task.id in ids])

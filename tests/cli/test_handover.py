@@ -161,3 +161,24 @@ def test_the_end_of_a_quota_gives_everything_back(team: Post) -> None:
     (again,) = team.ok("check", "--session", "lee")["messages"]
     assert "gave back" not in again["content"]
     claims(team, "ben", "task-a")
+
+
+def test_a_session_that_ends_with_its_quota_gives_everything_back(team: Post) -> None:
+    """Its client may have ended the hook for the quota. The end of its transcript tells, unless the talk went on behind
+    the error. The lead hears nothing of an end with which nothing is given back."""
+    team.env["CLAUDECODE"] = "1"
+    path = team.scratch / "ann.jsonl"
+    failed = {
+        "type": "assistant", "sessionId": "ann", "isApiErrorMessage": True, "error": "rate_limit",
+        "message": {"content": [{"type": "text", "text": "Session limit"}]},
+    }  # fmt: skip
+    goes_on = {"type": "user", "sessionId": "ann", "message": {"content": "go on"}}
+    of_another, of_subagent = {**goes_on, "sessionId": "ben"}, {**goes_on, "isSidechain": True}
+    ends = (([failed, goes_on], "ann"), ([goes_on, failed, of_another, of_subagent], None), ([failed], None))
+    for lines, holder in ends:
+        path.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+        for step in ("SessionStart", "SessionEnd"):
+            fails(team, "ann", step, transcript_path=str(path))
+        assert holders(team) == {"task-a": holder, "task-b": holder}
+    told = [m["content"] for m in team.ok("check", "--session", "lee")["messages"] if "cannot" in m["content"]]
+    assert told == ["ann cannot go on: rate_limit: Session limit. It gave back: task-a (First), task-b (Second)."]

@@ -65,12 +65,13 @@ def in_turn(*answers: list[Body] | Failed) -> Script:
 
 
 class Failed(Exception):
-    """What a script raises to have the request fail, with this status of HTTP. 0: the answer breaks off in the midst of
-    its stream."""
+    """What a script raises to have the request fail, with this status of HTTP and these words. 0: the answer breaks off
+    in the midst of its stream."""
 
-    def __init__(self, status: int) -> None:
+    def __init__(self, status: int, message: str = "") -> None:
         super().__init__(status)
         self.status = status
+        self.message = message or f"failed {status}"
 
 
 class Server:
@@ -123,12 +124,12 @@ class Server:
                 try:
                     answer = standin.answer(self.path.partition("?")[0], body)
                 except Failed as failed:
-                    self._fail(failed.status)
+                    self._fail(failed.status, failed.message)
                 else:
                     self._send(*(answer or ("application/json", json.dumps({"input_tokens": 1}).encode())))
 
-            def _fail(self, status: int) -> None:
-                error = {"code": status, "message": f"failed {status}", "type": "failed", "status": "FAILED"}
+            def _fail(self, status: int, message: str) -> None:
+                error = {"code": status, "message": message, "type": "failed", "status": "FAILED"}
                 if status:
                     self._send("application/json", json.dumps({"type": "error", "error": error}).encode(), status)
                 else:

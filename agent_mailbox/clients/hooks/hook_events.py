@@ -369,9 +369,11 @@ def _answer_stop(hook: Hook) -> None:
 def _session_end(hook: Hook) -> None:
     if hook.roster_state() == "alive":
         from ...mailbox.registry import Registry  # once in a session's life
+        from . import quota
 
         me = hook.call.session_id
         hook.tell_changed_calls()
+        quota.give_back_at_end(hook.desk, hook.call)
         Registry(hook.desk).end(me, "freeze", me, neutral(hook.call.reason) or "session ended")
         hook.settle_offers(FLUSH if hook.call.called else ())
 
