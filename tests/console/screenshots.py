@@ -141,7 +141,9 @@ def main() -> None:
     target = given.week or given.all or ROOT / "docs/screenshots"
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="screenshots-") as scratch:
-        post = Post(Path(scratch))
+        place = Path(scratch) / "inscription"  # which the pages show as the mailbox's name
+        place.mkdir()
+        post = Post(place)
         made = week.week(str(post.box)) if given.week else scene.day(str(post.box))
         with Running(post) as console, browsers.opened() as browser:
             names = tuple(picture[0] for picture in PICTURES) if given.all else KEPT

@@ -82,6 +82,31 @@ def test_a_decision_is_held_no_longer_than_its_request_waits(running: Running, b
     assert window.problems == []
 
 
+def test_a_late_list_brings_no_decided_request_back(running: Running, browser: Browser) -> None:
+    """What the stream said before a decision was known shows no line once more, and loads no page again."""
+    ask(running.post, 3)
+    window = Window(browser, running)
+    page = window.go("/")
+    window.choose("perm-00")
+    loaded: list[str] = []
+    page.on("request", lambda asked: loaded.append(asked.url.removeprefix(running.url).partition("?")[0]))
+    page.evaluate(
+        """async () => {
+            const place = document.querySelector("script[type=module]").src.replace(/[^/]*$/, "refresh.js");
+            const { noteGone, placeEntries, stale } = await import(place);
+            const line = document.getElementById("r-perm-01");
+            const order = [...document.querySelectorAll("#inbox .item")].map((item) => item.id);
+            const entry = line.outerHTML;
+            noteGone(line);
+            placeEntries({ order, entry });
+            stale("soon");  // what is due is loaded as one: the rail alone, or the page
+        }"""
+    )
+    until(lambda: bool(page.evaluate("1") and {"", "rail"}.intersection(loaded)))
+    assert ("" in loaded, page.locator("#r-perm-01").count()) == (False, 0)
+    assert window.problems == []
+
+
 def test_one_request_costs_no_look_at_the_others(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
     """Showing or deciding one of many judges no other, and records no other as read."""
     requests = ask(post, 6)

@@ -4,7 +4,7 @@ import { forget } from "./drafts.js";
 import { beside, chosenItem, moveOn } from "./inbox.js";
 import { say, unsay } from "./notices.js";
 import { open, putBack, shut } from "./panel.js";
-import { stale } from "./refresh.js";
+import { noteGone, stale } from "./refresh.js";
 import { mayMiss, noteMove } from "./requests.js";
 import { isLive, signedOut } from "./stream.js";
 import { hold, isHeld } from "./undo.js";
@@ -114,7 +114,7 @@ const send = async (form, fields, leaves = false) => {
         noteMove();
       }
       const line = fields.get("request") && document.getElementById(`r-${fields.get("request")}`);
-      if (line) line.remove();
+      if (line) noteGone(line);
       if (form.matches(".settles") && item) {
         item.remove();
         moveOn(next);

@@ -20,7 +20,9 @@ const move = (by) => {
   there.scrollIntoView({ block: "nearest" });
 };
 const current = () => document.activeElement?.closest?.(".card, .message, .entry");
-const go = { i: "/", w: "/", f: "/fleet", a: "/fleet", c: "/conversations", t: "/timeline", d: "/dead", m: "/archive", b: "/tasks" };
+const go = {
+  i: "/", w: "/", f: "/fleet", a: "/fleet", c: "/conversations", t: "/timeline", d: "/dead", m: "/archive", b: "/tasks",
+};
 let leader = 0;
 const keys = {
   j: () => move(1),

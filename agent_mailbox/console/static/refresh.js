@@ -46,10 +46,18 @@ const same = (one, other) => one.outerHTML === other.outerHTML;
 export const PATCHED = "patched"; // the event on the document after the page was brought up to date
 const tellPatched = () => document.dispatchEvent(new Event(PATCHED));
 
+// What was decided here is gone, though an event from before that may still list it.
+const gone = new Set();
+export const noteGone = (line) => {
+  gone.add(line.dataset.key);
+  line.remove();
+};
+
 // One request came or went: the list takes its line alone, and all others stay as they are.
 export const placeEntries = ({ order, entry }) => {
   const list = $("[data-patch=stops]");
-  const fresh = entry && $(".item", parsed(entry));
+  const given = entry && $(".item", parsed(entry));
+  const fresh = given && !gone.has(given.dataset.key) && given;
   const shown = list ? $$(":scope > .item", list) : [];
   if (!list || !shown.length || !order.length) { // its words change, too
     stale("main");
@@ -72,7 +80,7 @@ export const placeEntries = ({ order, entry }) => {
   const now = $$(":scope > .item", list).map((one) => one.dataset.key);
   tick();
   tellPatched();
-  if (now.length !== order.length) stale("main"); // one was missed
+  if (order.some((key) => !now.includes(key) && !gone.has(key))) stale("main"); // one was missed
 };
 
 // -- the rail ---------------------------------------------------------------------------------------------------------
