@@ -14,7 +14,7 @@ document.addEventListener("submit", (event) => {
   if (form.method !== "post" || ["/leave", "/leave-others", "/session"].includes(new URL(form.action).pathname)) return;
   event.preventDefault();
   if (form.dataset.sending) return;
-  if (form.matches(".decide") && mayMiss()) {
+  if (form.matches(".card .decide") && mayMiss()) { // the bar decides what was chosen, wherever it is
     say("news", "The list had just changed, so nothing was decided. Press the button again.");
     return;
   }
