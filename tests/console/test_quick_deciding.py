@@ -83,7 +83,7 @@ def test_a_decision_is_held_no_longer_than_its_request_waits(running: Running, b
 
 
 def test_a_late_list_brings_no_decided_request_back(running: Running, browser: Browser) -> None:
-    """What the stream said before a decision was known shows no line once more, and loads no page again."""
+    """A list that the stream sent before a decision shows its line no more, and the page is not loaded again."""
     ask(running.post, 3)
     window = Window(browser, running)
     page = window.go("/")
