@@ -1,7 +1,6 @@
 """The client's process, as seen by one that waits beside it: does it live, and what is its session doing?
 
-Belongs here: the client's registry of its sessions, one file a process, rewritten at every change (seen with 2.1.329:
-``sessionId`` and ``status``). The client may change it any time; what is missing there is unknown, never guessed.
+Belongs here: the life of that process, and what its line in the client's registry says (``session_registry``).
 """
 
 from __future__ import annotations
@@ -10,8 +9,7 @@ import os
 import select
 from typing import TYPE_CHECKING, Self
 
-from ..core import codec
-from ..core.records import BadLine
+from ..identity.session_registry import read_entry, registry_directory
 from ..known_clients.every_client import USUAL
 from . import switched_off
 
@@ -25,7 +23,6 @@ IDLE = ("idle", "shell")
 """Between turns: nothing runs, or only commands in the background."""
 BUSY = ("busy", "waiting")
 """In a turn, or in a dialog of one."""
-_MOST = 1 << 16
 
 
 def client_number(environ: Mapping[str, str], kind: KnownClient | None = None) -> int | None:
@@ -50,7 +47,7 @@ class Client:
         self.pid = pid
         self._settings = switched_off.settings_of(home, project) if project else ()
         self._is_named = switched_off.names_us(self._settings)
-        self._directory = os.path.join(home, "sessions")
+        self._directory = registry_directory(environ)
         self._file = os.path.join(self._directory, f"{pid}.json")
         self.ends: tuple[int, ...] = ()
         """Descriptors that become readable once it ended; none on a system without pidfds."""
@@ -82,15 +79,7 @@ class Client:
         """Return (session, status), each None if unknown."""
         if self._idle is not None:
             return self._idle, IDLE[0]
-        try:
-            with open(self._file, "rb") as file:
-                entry = codec.parse(file.read(_MOST), _MOST, ours=False)
-        except OSError:
-            return None, None
-        if isinstance(entry, BadLine):  # read during a write: another change follows
-            return None, None
-        session, status = entry.get("sessionId"), entry.get("status")
-        return session if isinstance(session, str) else None, status if isinstance(status, str) else None
+        return read_entry(self._file)
 
     def may_be_left(self) -> bool:
         """Return whether a turn of the session may run out of its person's sight: then nothing wakes it."""
