@@ -65,9 +65,7 @@ def list_mail(now: Looking, path: str, params: Params) -> dict[str, Any]:
         chosen = chosen.replace(**{name: search_query.in_any_case(word, roster) for name, word in named.items()})
 
     def look_up_page(before: Position | None) -> Page:
-        if path == "/channel":
-            return now.queries.channel(chosen.address, before, PAGE, topic)
-        return now.queries.page(chosen, before, PAGE)
+        return read_page(now, path, chosen, topic, before, PAGE)
 
     before = _parse_place(params.get("before", ""))
     if before is None and now.queries.page(Selection(since=dated_later(now)), None, 1).messages:
@@ -105,6 +103,15 @@ def list_mail(now: Looking, path: str, params: Params) -> dict[str, Any]:
         "first_new": None,
         "later": later,
     }
+
+
+def read_page(
+    now: Looking, path: str, chosen: Selection, topic: str | None, before: Position | None, most: int
+) -> Page:
+    """Return some ``most`` messages of a list before a position: a channel's by its topics, other lists as chosen."""
+    if path == "/channel":
+        return now.queries.channel(chosen.address, before, most, topic)
+    return now.queries.page(chosen, before, most)
 
 
 def dated_later(now: Looking) -> int:

@@ -6,7 +6,6 @@ are folded by their kind.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ..core.address import ALL
@@ -112,7 +111,7 @@ def _list_channels(now: Looking, params: Mapping[str, str]) -> list[RailPlace]:
 
 def _list_talks(now: Looking, survey: Survey, letters: Sequence[Item], params: Mapping[str, str]) -> list[RailPlace]:
     roster, marks, gone = now.roster, now.unread.load_marks(), now.gone_agents()
-    new = Counter(heir for one in unread_mail.direct_letters(letters) for heir in roster.heirs(one.sender))
+    new = unread_mail.count_letters(letters, roster)
     found = []
     for agent in (one for one in roster.agents.values() if one.state != DEAD):
         me, key = agent.session_id, f"@{agent.session_id}"

@@ -5,7 +5,6 @@ Belongs here: the list and its lines. ``topics`` has those of one channel.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ..core import conversations
@@ -75,7 +74,7 @@ def _list_topics(now: Looking) -> Iterator[RecentTalk]:
 
 def _list_direct(now: Looking) -> Iterator[RecentTalk]:
     roster = now.roster
-    new = Counter(heir for one in unread_mail.direct_letters(now.unread_letters()) for heir in roster.heirs(one.sender))
+    new = unread_mail.count_letters(now.unread_letters(), roster)
     page = now.queries.page(Selection(person=True, kind="mail"), None, MOST_DIRECT)
     by_agent: dict[str, list[Message]] = {}
     for message in reversed(page.messages):

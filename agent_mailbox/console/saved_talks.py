@@ -53,10 +53,7 @@ def read_conversation(lock: Callable[[], AbstractContextManager[Looking]], path:
     before: Position | None = None
     while sum(map(len, parts)) < MOST:
         with lock() as now:
-            if path == "/channel":
-                page = now.queries.channel(chosen.address, before, STEP, topic)
-            else:
-                page = now.queries.page(chosen, before, STEP)
+            page = mail_lists.read_page(now, path, chosen, topic, before, STEP)
         parts.append(page.messages)
         before = page.before
         if before is None:

@@ -5,6 +5,7 @@ Belongs here: their content, a part at a time. ``survey`` counted it, and the pa
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ..core import message_reads
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from ..core.inbox import Item
     from ..core.records import Message
+    from ..core.roster import Roster
     from .desk import Looking
     from .survey import Survey
 
@@ -38,6 +40,11 @@ class ListPart(Record):
 def direct_letters(letters: Iterable[Item]) -> list[Message]:
     """Return the unread mail that is in a direct talk with the person: the page of that talk lists it."""
     return [item.message for item in letters if USER in item.message.recipients]
+
+
+def count_letters(letters: Iterable[Item], roster: Roster) -> Counter[str]:
+    """Return how many of the person's letters each agent's talk has: those that it sent, or an agent it continues."""
+    return Counter(who for letter in direct_letters(letters) for who in roster.heirs(letter.sender))
 
 
 def view_dead(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
