@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -18,6 +19,7 @@ import pytest
 from agent_mailbox.commands.status_line import StatusLine
 from tests.claude.test_guard import SHELLS, Shim
 from tests.claude.test_hooks import ME
+from tests.faults.conftest import strace as strace
 from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, refused, until
 
 if TYPE_CHECKING:
@@ -117,6 +119,24 @@ def test_the_shim_prints_the_line_again_without_python(post: Post, shell: str) -
     kept.unlink()
     os.mkfifo(kept)
     assert look()[0] == "✉ 1\n"
+
+
+@pytest.mark.usefixtures("strace")
+def test_a_line_that_nothing_changed_costs_one_small_file(post: Post) -> None:
+    """The shim reads the kept line, runs `date`, and nothing else: no Python, and none of the client's JSON."""
+    shim = Shim(post)
+    shim.hook("SessionStart")
+    assert ask_line(shim) == "✉ 0\n"
+    for name in (MESSAGES, READS, ROSTER):
+        os.utime(post.file(name), (1, 1))
+    calls = post.scratch / "calls"
+    assert ask_line(shim, "strace", "-f", "-e", "trace=execve,openat,read", "-o", str(calls)) == "✉ 0\n"
+    done = calls.read_text()
+    ran = [os.path.basename(path) for path in re.findall(r'execve\("([^"]+)".* = 0', done)]
+    opened = [path for path in re.findall(r'openat\(\w+, "([^"]+)", O_RDONLY.* = \d', done) if path.startswith("/tmp")]
+    assert ran == ["agent-mailbox-hook", "date"]
+    assert [os.path.basename(os.path.dirname(path)) for path in opened] == ["hooks", "lines"]
+    assert 'read(0, "{' not in done
 
 
 def test_an_expired_message_leaves_the_line_in_time(pair: Post) -> None:
