@@ -26,7 +26,7 @@ OPENED, SILENT = ".open-", ".silent-"
 """Beginnings of the names of what was told; no session's id begins with a dot."""
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from ..core.control.task import Task
     from ..core.roster import Roster
@@ -63,8 +63,8 @@ def tell(desk: OpenMailbox, me: str) -> None:
         return
     try:
         for key, task, holder, said in _news(desk):
-            if board.is_first(key):
-                _send(desk, me, task, holder, said, key)
+            if not board.has(key):
+                _send(desk, board, me, task, holder, said, key)
                 if key.startswith(OPENED):
                     offer(desk, [task])
     except MailboxError:
@@ -116,7 +116,8 @@ def _digest(*words: str) -> str:
     return sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _send(desk: OpenMailbox, me: str, task: Task, holder: str, said: str, key: str) -> None:
+def _send(desk: OpenMailbox, board: Board, me: str, task: Task, holder: str, said: str, key: str) -> None:
+    """Send it, unless another process was first. What fails is left to whoever looks next."""
     roster = desk.logs.read_roster()
     to = hearer(task, holder, roster)
     sender = STEWARD if me == to else me
@@ -124,9 +125,24 @@ def _send(desk: OpenMailbox, me: str, task: Task, holder: str, said: str, key: s
     content = f"{task.id} ({title}), held by {name}: {said}. `agent-mailbox task show {typed(task.id)}`"
     draft = Draft(sender=sender, to=(to,), content=content, subject=f"Task {task.id}", type="notification",
                   thread=task.message_id)  # fmt: skip
-    _append(desk, draft, uuid_of(_digest(key), "8", variant="8"), {to, *roster.heirs(to)})
+    first: list[bool] = []
+
+    def is_first() -> bool:  # an engine may have it decided twice
+        first[:] = first or [board.is_first(key)]
+        return first[0]
+
+    try:
+        _append(desk, draft, uuid_of(_digest(key), "8", variant="8"), {to, *roster.heirs(to)}, is_first)
+    except MailboxError:
+        if first == [True]:
+            board.forget(key)
+        raise
 
 
-def _append(desk: OpenMailbox, draft: Draft, message_id: str, readers: set[str]) -> None:
+def _append(
+    desk: OpenMailbox, draft: Draft, message_id: str, readers: set[str], is_wanted: Callable[[], bool] = lambda: True
+) -> None:
+    """Append a message, if it is still wanted once the lock is held."""
     line = compose.stored_line(compose.message(draft, draft.to, message_id, desk.now()))
-    desk.in_order(desk.logs.messages).decide(lambda log: log.append([line], readers, [desk.prove(draft.sender)]))
+    proof = desk.prove(draft.sender)
+    desk.in_order(desk.logs.messages).decide(lambda log: log.append([line], readers, [proof]) if is_wanted() else None)

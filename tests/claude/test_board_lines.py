@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from typing import TYPE_CHECKING
@@ -9,7 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.control import task_offers
+from agent_mailbox.core.proofs import of_session
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
+from agent_mailbox.store.locks.lock import FileLock
+from agent_mailbox.store.log.log import HeldLog
 from tests.helpers import MESSAGES
 
 if TYPE_CHECKING:
@@ -102,6 +106,27 @@ def test_the_end_or_the_silence_of_a_holder_is_told_once(team: Post) -> None:
     assert sum("no progress and no turn of its holder" in one for one in told) == 1
     shown = team.call("check", "--session", "lee").stdout
     assert "task-a (First), held by ann: its holder ended" in shown
+
+
+def test_what_could_not_be_told_is_told_by_whoever_looks_next(team: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a lock that another process keeps nor a full disk takes the notice away. Nor is it told twice."""
+    add(team, "task-a", "First")
+    team.ok("task", "claim", "task-a", "--session", "ann")
+    team.ok("roster", "retire", "ann")
+
+    def fill_disk(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def look(wait: float = 1.0) -> int:
+        task_offers.tell(OpenMailbox(str(team.box), wait=wait, prove=of_session), "lee")
+        return sum(m.get("type") == "notification" for m in team.objects(MESSAGES))
+
+    with FileLock(str(team.file(MESSAGES))):
+        assert look(wait=0.0) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(HeldLog, "_write", fill_disk)
+        assert look() == 0
+    assert (look(), look()) == (1, 1)
 
 
 def test_a_task_wakes_one_idle_session(team: Post) -> None:

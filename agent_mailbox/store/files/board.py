@@ -94,6 +94,10 @@ class Board:
             except OSError:
                 pass  # another process was first
 
+    def has(self, name: str) -> bool:
+        """Return whether anything was kept under a name."""
+        return self._directory is not None and system.exists(system.join(self._directory, name))
+
     def is_first(self, name: str) -> bool:
         """Return whether nobody asked this before under the name: of several processes one is the first."""
         if self._directory is None:
