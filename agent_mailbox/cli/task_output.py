@@ -16,11 +16,12 @@ from ..core.text import neutral, neutral_lines, typed
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..control.task_views import TaskView
+    from ..control.task_views import TaskView, TaskViews
     from ..core.control.task import Task
     from ..core.control.verdicts import Verdict
     from ..core.records import Message
     from ..mailbox.open_mailbox import OpenMailbox
+    from .context import Context
     from .mail_output import Style
 
     History = Sequence[tuple[Message, Verdict]]
@@ -78,7 +79,8 @@ def state_text(found: TaskView, desk: OpenMailbox) -> str:
     """Return a task's state in a few words: who holds it, how far it is, what it waits for."""
     roster, phase = desk.logs.read_roster(), found.task.phase
     if found.state == BLOCKED:
-        return f"blocked by {', '.join(map(neutral, found.waits_for))}"
+        ends = dict.fromkeys(found.cancelled, " (cancelled)")
+        return f"blocked by {', '.join(neutral(one) + ends.get(one, '') for one in found.waits_for)}"
     if found.state == "open":
         return f"open to {' or '.join(frame.party(one, roster) for one in found.task.to)}"
     if found.state == "cancelled":
@@ -94,6 +96,14 @@ def step_text(found: TaskView, desk: OpenMailbox, style: Style) -> str:
     return f"{style(neutral(found.task.id), 'id')}  {state}\n"
 
 
+def warn_of_none(app: Context, views: TaskViews, found: TaskView) -> None:
+    """Warn of an open task that nobody who is there may claim."""
+    if not views.has_taker(found):
+        app.give_warning(
+            f"nobody who may claim it is there yet: it waits for {' or '.join(map(neutral, found.task.to))}"
+        )
+
+
 def added_text(found: TaskView, desk: OpenMailbox, style: Style, command: Callable[[str], str]) -> str:
     """Return the answer to whoever handed a task over."""
     return f"{step_text(found, desk, style)}  {command(f'task show {typed(found.task.id)}')}\n"
@@ -102,11 +112,17 @@ def added_text(found: TaskView, desk: OpenMailbox, style: Style, command: Callab
 def list_text(found: Sequence[TaskView], desk: OpenMailbox, style: Style, theirs: Sequence[str] = ()) -> str:
     """Return the tasks, a line each. ``theirs``: the lines of those of a client's own teams."""
     lines = [
-        f'{style(neutral(one.task.id), "id")}  {state_text(one, desk)}: "{frame.quoted(one.task.title)}"'
+        f'{style(neutral(one.task.id), "id")}  {state_text(one, desk)}{_wanted(one)}: "{frame.quoted(one.task.title)}"'
         for one in found
     ]
     lines += theirs
     return "\n".join(lines or ["no tasks"]) + "\n"
+
+
+def _wanted(found: TaskView) -> str:
+    """Return until when a task that is not over should be done."""
+    until = _said(found.task).ack_by
+    return "" if until is None or found.task.is_over else f", wanted by {frame.when(until)}"
 
 
 def whole_text(

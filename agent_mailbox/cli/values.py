@@ -165,6 +165,15 @@ def parse_expiry(given: str | None, now: int) -> int | None:
     return None if given is None else _parse_instant(given, now, 1)
 
 
+def parse_deadline(option: str, given: str | None, now: int) -> int | None:
+    """Return the same for an option by which something is to be done; raise ``Malformed`` also for a time that is
+    past."""
+    until = parse_expiry(given, now)
+    if until is not None and until <= now:
+        raise Malformed(f"{option} is past: {given!r}", "name a time to come, such as 24h")
+    return until
+
+
 def _parse_instant(given: str, now: int, sign: int) -> int:
     units = {"m": 60_000, "h": instant.HOUR, "d": instant.DAY}
     number = given[:-1]

@@ -91,10 +91,11 @@ def add(
         instructions="" if body is None else values.read_body(app, body),
         context=context,
         after=tuple(after),
-        ack_by=values.parse_expiry(ack_by, desk.box.now()),
+        ack_by=values.parse_deadline("--ack-by", ack_by, desk.box.now()),
         plan_required=plan_required,
     )
     added = desk.add_task(me, [word for one in to for word in one.split(",")], payload)
+    task_output.warn_of_none(app, desk.views, added)
     app.print_done(
         task_output.step_text(added, desk.box, app.style_text),
         {"task": task_output.task_json(added)},

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ..control_plane import control_log
 from ..core import frame, obligations
 from ..core.control import authority, lease_paths, messages
+from ..core.control.task import HANDOVER
 from ..core.keeping.notes import Note
 from ..core.text import clipped, neutral, typed
 from ..errors import Malformed
@@ -51,8 +52,10 @@ class HandingOver:
         self.tasking.note_life(me)
         held = [one for one in self.tasking.views.tasks(me) if one.is_mine]
         words = list(to) or [self._usual_taker(me)]
+        if any(self.tasking.stored_address(word) == me for word in words):
+            raise Malformed("nobody hands over to itself", "name another agent, a role or a tag with --to")
         roster = self.box.logs.read_roster()
-        task_id = f"handover-{system.urandom(4).hex()}"
+        task_id = f"{HANDOVER}{system.urandom(4).hex()}"
         payload = messages.TaskAssignment(
             request_id=task_id,
             title=f"Take over from {frame.name_of(me, roster)}",

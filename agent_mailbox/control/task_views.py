@@ -12,6 +12,7 @@ from ..core.address import route
 from ..core.control import transitions
 from ..core.control.task import Task
 from ..core.records import USER, Record
+from ..core.roster import DEAD
 from ..errors import NotFound, Refused
 from .steps import find_request
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ..core.control.state import ControlState
     from ..core.control.verdicts import Verdict
     from ..core.records import Message
+    from ..core.roster import Roster
     from ..mailbox.open_mailbox import OpenMailbox
 
 LIST = "`agent-mailbox task list` lists them"
@@ -29,12 +31,15 @@ CLIENTS_OWN = "team:"
 
 
 class TaskView(Record):
-    """A task as a reader sees it at one moment: its state, its holder, the tasks that it waits for."""
+    """A task as a reader sees it at one moment: its state, its holder, the tasks that it waits for.
+
+    ``cancelled``: those of them that never get done."""
 
     task: Task
     state: str
     holder: str
     waits_for: tuple[str, ...] = ()
+    cancelled: tuple[str, ...] = ()
     is_mine: bool = False
     is_open_to_me: bool = False
     already: bool = False
@@ -88,11 +93,22 @@ class TaskViews:
     def view_task(self, task: Task, fold: ControlState, me: str, gone: Collection[str]) -> TaskView:
         """Return a task of the fold as ``me`` sees it; ``gone``: the holders that are gone."""
         state, holder = fold.tasks.state(task, gone), fold.tasks.holder(task, gone)
-        is_for_me = bool(me) and route(task.to, fold.roster.reader(me)) is not None
-        handover = fold.tasks.handover(task, gone)
+        handover, waits_for = fold.tasks.handover(task, gone), fold.tasks.waits_for(task)
         return TaskView(
             task=task, state=state, holder=holder,
-            waits_for=(*fold.tasks.waits_for(task), *([handover] if handover else ())),
+            waits_for=(*waits_for, *([handover] if handover else ())),
+            cancelled=tuple(one for one in waits_for if fold.tasks.is_over(one)),
             is_mine=bool(me) and holder == me,
-            is_open_to_me=state == transitions.OPEN and is_for_me and not (task.hands and task.asker == me),
+            is_open_to_me=state == transitions.OPEN and bool(me) and _is_for(task, me, fold.roster),
         )  # fmt: skip
+
+    def has_taker(self, view: TaskView) -> bool:
+        """Return whether anybody is there who holds a task or may claim it."""
+        roster = self.box.logs.read_roster()
+        living = (agent.session_id for agent in roster.agents.values() if agent.state != DEAD)
+        return view.state != transitions.OPEN or any(_is_for(view.task, one, roster) for one in living)
+
+
+def _is_for(task: Task, who: str, roster: Roster) -> bool:
+    """Return whether a task is for an agent. A handover is not for its sender."""
+    return route(task.to, roster.reader(who)) is not None and not (task.is_handover and task.asker == who)

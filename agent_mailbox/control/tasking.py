@@ -165,7 +165,7 @@ class Tasking:
             else:
                 raise _held(view, self)
         self._refuse_stranger(me, holder, view, fold)
-        return self.write_claims(log, me, holder, task, handed)
+        return self.write_claims(log, me, holder, task, handed, view.holder)
 
     def list_handed(self, task: Task, fold: ControlState, holder: str, gone: Collection[str]) -> list[Task]:
         """Return the tasks that go with a handover to ``holder``: its adder's still, or nobody's."""
@@ -179,19 +179,22 @@ class Tasking:
         return [one for one in fold.tasks.handed_by(task) if goes(one)]
 
     def write_claims(
-        self, log: HeldLog | OrderedLog, me: str, holder: str, task: Task | None, along: Sequence[Task]
+        self, log: HeldLog | OrderedLog, me: str, holder: str, task: Task | None, along: Sequence[Task], left: str = ""
     ) -> Sequence[Message]:
-        """Append the claim of a task, and of those that go ``along``; return the latter, which are nobody's mail."""
+        """Append the claim of a task, and of those that go ``along``; return the latter: they are in no inbox.
+
+        The first also tells the holder that the task ``left``."""
         made: list[Message] = []
-        for one, to in [*([(task, holder)] if task else []), *((one, me) for one in along)]:
+        hearers = tuple(dict.fromkeys((holder, left or holder)))
+        for one, to in [*([(task, hearers)] if task else []), *((one, (me,)) for one in along)]:
             payload = messages.TaskClaim(
                 request_id=one.id, timestamp=self.box.now(), agent_id=me, holder=holder if holder != me else "",
                 over=one.claim if one.answerer else "",
             )  # fmt: skip
-            draft = Draft(sender=me, to=(to,), content=written(payload), type="control", thread=one.message_id)
+            draft = Draft(sender=me, to=to, content=written(payload), type="control", thread=one.message_id)
             made.append(compose.message(draft, draft.to, random_id(), self.box.now()))
         if made:
-            log.append(map(compose.stored_line, made), {holder, me}, [self.box.prove(me)] * len(made))
+            log.append(map(compose.stored_line, made), {*hearers, me}, [self.box.prove(me)] * len(made))
             log.sync()
         return made[len(made) - len(along) :]
 
@@ -359,6 +362,9 @@ def _held(view: TaskView, desk: Tasking) -> Refused:
         waits, along = ", ".join(view.waits_for), view.waits_for[-1]
         is_handed = task.id in (desk.views.find_task(along).hands if len(view.waits_for) == 1 else ())
         way = f"it goes along: `agent-mailbox task claim {typed(along)}`" if is_handed else f"claim another: {_NEXT}"
+        if view.cancelled:
+            waits = f"{', '.join(view.cancelled)}, which is cancelled"
+            way = f"{task.asker} has to cancel it, and to add it again without that"
         return Refused(f"{task.id} waits for {waits}", f"{way}; {show}", code="blocked")
     name = frame.name_of(view.holder, desk.box.logs.read_roster())
     return Refused(

@@ -117,7 +117,7 @@ def _digest(*words: str) -> str:
 
 
 def _send(desk: OpenMailbox, board: Board, me: str, task: Task, holder: str, said: str, key: str) -> None:
-    """Send it, unless another process was first. What fails is left to whoever looks next."""
+    """Send it, unless another process was first. The next look sends what failed."""
     roster = desk.logs.read_roster()
     to = hearer(task, holder, roster)
     sender = STEWARD if me == to else me

@@ -128,6 +128,18 @@ def test_a_handover_survives_its_sender_and_half_a_claim(team: Post) -> None:
     assert json.loads(shown["content"])["requestId"] == direct
 
 
+def test_a_handover_goes_to_somebody_else(team: Post) -> None:
+    """An agent cannot hand over to itself. A handover without a task is not offered to its sender, either. The sender
+    is told if no other has that role."""
+    team.register("dan", "--role", "soloist")
+    alone = team.call("handover", "--session", "dan")
+    assert "nobody who may claim it is there yet: it waits for role:soloist" in alone.stderr
+    assert team.call("task", "claim", "--next", "--session", "dan").rc == 1
+    assert team.call("handover", "--to", "dan", "--session", "dan").rc == 2
+    team.register("eve", "--role", "soloist")
+    assert team.call("handover", "--session", "dan").stderr == ""
+
+
 def test_nobody_hands_over_what_another_holds(team: Post) -> None:
     """A line that any program writes passes on no task, and blocks none."""
     content = {"type": "task_assignment", "requestId": "handover-x", "version": 1,

@@ -82,7 +82,8 @@ def test_a_task_for_a_role_is_open_and_one_claims_it(team: Post) -> None:
 
 
 def test_a_task_waits_for_others(team: Post) -> None:
-    """It is blocked until they are done; none waits for itself, or for one that is cancelled or not there."""
+    """It is blocked until they are done; none waits for itself, or for one that is cancelled or not there. One that
+    was cancelled later is named so wherever somebody meets what waits for it."""
     added(team, "task-a")
     assert added(team, "task-b", "ben", "--after", "task-a")["state"] == "blocked"
     assert added(team, "task-c", "project:x", "--after", "task-b")["waits_for"] == ["task-b"]
@@ -98,6 +99,21 @@ def test_a_task_waits_for_others(team: Post) -> None:
     does(team, "lee", "cancel", "task-c")
     assert "cancelled" in refused(team, "lee", *again, "task-c")
     assert added(team, "task-f", "ann", "--after", "task-a")["after"] == []
+    added(team, "task-g", "ann", "--after", "task-f")
+    assert "task-g waits for it, and stays blocked" in team.call("task", "cancel", "task-f", "--session", "lee").stderr
+    assert "task-g  blocked by task-f (cancelled)" in team.call("task", "list", "--session", "ann").stdout
+    assert "lee has to cancel it, and to add it again" in refused(team, "ann", "claim", "task-g")
+
+
+def test_who_adds_a_task_hears_at_once_that_it_may_wait_for_ever(team: Post) -> None:
+    """The command warns of a tag that nobody has. It refuses a time that is past, and the list shows one to come."""
+    words = ("task", "add", "--title", "t", "--session", "lee", "--to")
+    done = team.call(*words, "project:noone", "--ack-by", "24h")
+    assert (done.rc, "nobody who may claim it is there yet: it waits for project:noone" in done.stderr) == (0, True)
+    assert ", wanted by 20" in team.call("task", "list").stdout
+    assert team.call(*words, "project:x").stderr == ""
+    late = team.call(*words, "project:x", "--ack-by", "2020-01-01")
+    assert (late.rc, "--ack-by is past" in late.stderr) == (2, True)
 
 
 def test_a_task_that_is_given_back_is_open_again(team: Post) -> None:
@@ -149,6 +165,7 @@ def test_who_may_give_take_back_and_cancel_a_task(team: Post) -> None:
     assert does(team, "lee", "claim", "task-a", "--for", "ann")["holder"] == "ann"
     assert heard(team, "ann") == ["task_claim"]
     assert does(team, "user", "claim", "task-a", "--for", "cat")["holder"] == "cat"
+    assert heard(team, "ann") == heard(team, "cat") == ["task_claim"], "who lost it would go on with it"
     for step in (("drop", "task-a", "--reason", "r"), ("cancel", "task-a")):
         assert "error: task-a is" in refused(team, "ben", *step)
     assert does(team, "lee", "drop", "task-a", "--reason", "r")["state"] == "open"

@@ -15,6 +15,8 @@ from .messages import TaskAssignment
 if TYPE_CHECKING:
     from ..roster import Roster
 
+HANDOVER = "handover-"
+"""The beginning of the id of a task by which a session hands over what it holds."""
 BLOCKED = "blocked"
 """The state of a task that waits for others, and the phase of one whose holder cannot go on."""
 
@@ -51,6 +53,11 @@ class Task(ControlRequest):
     def after(self) -> tuple[str, ...]:
         """Return the tasks that must be done before."""
         return self.payload.after if isinstance(self.payload, TaskAssignment) else ()
+
+    @property
+    def is_handover(self) -> bool:
+        """Return whether by it a session hands over what it holds, be that tasks or none."""
+        return bool(self.hands) or self.id.startswith(HANDOVER)
 
     @property
     def hands(self) -> tuple[str, ...]:
