@@ -39,9 +39,7 @@ def keep_doorbell(directory: str | None) -> int:
             mailbox = paths.check(place)
             os.chdir("/")  # it may wait for days, and must not keep a directory busy
             gc.enable()
-            code = _wait_in_mailbox(mailbox, check_id(call.session_id), beside, prove)
-            if code == doorbell.WAKE and isinstance(beside, codex_server.ServerSession):
-                return _wake_session(beside, mailbox, call.session_id)
+            code = ring_for_mail(mailbox, check_id(call.session_id), beside, prove)
             if not beside.is_alive() and not isinstance(beside, codex_server.ServerSession):
                 absence.note(OpenMailbox(mailbox, prove=prove), [call.session_id], call.session_id)
     except (OSError, MailboxError):
@@ -62,14 +60,23 @@ def _client_beside(call: client_input.ClientInput, environ: Mapping[str, str]) -
     return None if pid is None else client.Client(pid, environ, idle, project)
 
 
-def _wake_session(session: codex_server.ServerSession, mailbox: str, session_id: str) -> int:
+def ring_for_mail(mailbox: str, session_id: str, beside: client.Client, prove: Callable[[str], Proof | None]) -> int:
+    """Wait; return ``doorbell.WAKE`` to wake the client by this exit code, else 0. Codex takes a line into its queue,
+    and may begin no turn with it. So whoever rang there waits on, and rings again."""
+    while (code := _wait_in_mailbox(mailbox, session_id, beside, prove)) == doorbell.WAKE:
+        if not isinstance(beside, codex_server.ServerSession):
+            break
+        _wake_session(beside, mailbox, session_id)
+    return code
+
+
+def _wake_session(session: codex_server.ServerSession, mailbox: str, session_id: str) -> None:
     """Wake a session of Codex; a failure is said on standard error and in the telemetry."""
     why = session.wake_with(doorbell.LINE)
     if why:
         desk = OpenMailbox(mailbox)
         events.note_unwoken(desk.logs, session_id, desk.now(), why)
         print_error(f"agent-mailbox: mail waits, and this session cannot be woken: {why}")
-    return 0
 
 
 def _wait_in_mailbox(mailbox: str, session_id: str, beside: client.Client, prove: Callable[[str], Proof | None]) -> int:

@@ -11,13 +11,16 @@ from typing import IO, TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.clients import codex_server
+from agent_mailbox.clients import codex_server, doorbell
 from agent_mailbox.clients.client import BUSY, IDLE
 from agent_mailbox.clients.codex_server import HELD, ServerSession
+from agent_mailbox.commands.doorbell_command import ring_for_mail
 from agent_mailbox.store.user_state import processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.helpers import Post
 
 ME = "01a20cc6-0eb9-7911-b151-af69bc95e55c"
 
@@ -105,6 +108,28 @@ def test_an_unloaded_session_is_not_there_and_nothing_is_queued_to_it(
         assert not session.is_alive()
         assert "loaded" in session.wake_with("LINE")
     assert len(queued.read_text().splitlines()) == 2
+
+
+@pytest.mark.usefixtures("lock")
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_ring_that_begins_no_turn_is_repeated(
+    rollout: Path, post: Post, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """Codex may take a line and begin no turn, or refuse it: the doorbell waits on, and rings again for mail that is
+    still unread. It ends with the mailbox."""
+    rollout.write_text(event("task_complete"))
+    program, queued = rollout.parent / "codex", rollout.parent / "queued"
+    gone = f"mv '{post.box}' '{post.box}.gone'"
+    program.write_text(f"#!/bin/sh\necho >>'{queued}'; [ $(wc -l <'{queued}') -lt 3 ] || exec {gone}; exit {code}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(processes, "executable", lambda _: str(program))
+    monkeypatch.setattr(doorbell, "PAUSE", 0.01)
+    post.configure("[wake]\ngap_seconds = 0\n")
+    post.ok("roster", "register", "--session-id", ME)
+    post.send("bob", ME)
+    with ServerSession(os.getpid(), {}, ME, str(rollout)) as session:
+        assert ring_for_mail(str(post.box), ME, session, lambda _: None) == 0
+    assert queued.read_text() == "\n" * 3
 
 
 @pytest.mark.usefixtures("lock")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -34,11 +35,12 @@ class CodexTerminal(Terminal):
     answers = ((b"\x1b[6n", b"\x1b[1;1R"), (b"\x1b[c", b"\x1b[?62;c"))
 
     def submit(self, prompt: str) -> None:
-        """Type a prompt and send it: a return key right behind words counts as one of a pasted text. That it works says
-        nothing: it does at its start, too."""
+        """Type a prompt and send it: a return key right behind words counts as one of a pasted text. It draws words in
+        pieces as its list of skills goes. That it works says nothing: it does at its start, too."""
         seen = len(self.screen)
         self.type(prompt)
-        self.wait(lambda: prompt.encode()[-8:] in self.screen[seen:])
+        in_pieces = b".*".join(re.escape(letter.encode()) for letter in prompt[-8:].replace(" ", ""))
+        self.wait(lambda: re.search(in_pieces, self.screen[seen:], re.DOTALL))
         self.press("\r", lambda _: self.client.model.asked(prompt), again_after=0.5)
 
 
