@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from tests.e2e.terminal import Terminal
 from tests.helpers import until
 
-from .week import FAULTS, MOST, Kind, Session
+from .week_sessions import FAULTS, MOST, Kind, Session
 
 if TYPE_CHECKING:
-    from .week import Week
+    from .week_sessions import WeekShare
 
 WOKEN, CLEARED = "woken", "cleared"
 _ALLOWED = ("--allowedTools", "Bash,Read")
@@ -154,7 +154,7 @@ class InBackground(Placed):
     place = "background"
     faults = ("none", "429", "500", "cut", WOKEN, WOKEN)
 
-    def __init__(self, week: Week, number: int, kind: Kind) -> None:
+    def __init__(self, week: WeekShare, number: int, kind: Kind) -> None:
         super().__init__(week, number, kind)
         self.box = kind.it.project / "data"
         week.post.ok("init", self.box)
@@ -280,7 +280,7 @@ class AtServer(Placed):
         self.kill()
 
 
-OF: dict[str, tuple[type[Session], ...]] = {
+PLACES: dict[str, tuple[type[Session], ...]] = {
     "claude-code": (AtTerminal, InEditor, InBackground, Forked),
     "opencode": (AtServer,),
 }
