@@ -74,6 +74,8 @@ CALM = 1.0
 """Seconds from a change of the mailbox's files to the look for a foreign write in them: one look for all changes."""
 WATCHES = 5.0
 """Seconds between two looks at the clients of the agents that the session watches."""
+TELLS = 300.0
+"""Seconds between two looks for tasks whose holder ended or is silent."""
 TROUBLE = 60.0
 """Seconds before another look at an unreadable mailbox."""
 
@@ -100,6 +102,7 @@ class Doorbell:
         self._asked: object = None
         self._started = time.monotonic()
         self._next_beat = self._started + BEAT
+        self._next_tell = self._started + TELLS
         self._calm_until = 0.0
         self._rings, self._rung_at, self._rung = _parse_left(vigil.left)
 
@@ -186,6 +189,7 @@ class Doorbell:
         else:
             self._off = self._off or now
             return self._off + CALM
+        self._tell_if_due(now)
         stamp = self._quiet_stamp()
         if stamp and stamp == self._alive_under and now < self._next_beat and not self._sees_one_gone():
             self._unread = frozenset()
@@ -270,8 +274,11 @@ class Doorbell:
         return TURN * min(ids.index(self._me) if self._me in ids else 0 for ids in holders)
 
     def _next_look(self, now: float) -> float:
-        """Return when to look again although no mail comes: soon, if the session watches others."""
-        return min(self._next_beat, now + WATCHES) if self._watched.by(self._me) else self._next_beat
+        """Return when to look again although no mail comes: soon, if the session watches others or there are tasks."""
+        looks = [self._next_beat]
+        looks += [now + WATCHES] if self._watched.by(self._me) else []
+        looks += [self._next_tell] if Board(self._trail, TASKS).is_used() else []
+        return min(looks)
 
     def _sees_one_gone(self) -> bool:
         """Record those whom the session watches and whose client is gone; return whether there are any."""
@@ -290,11 +297,11 @@ class Doorbell:
         if now >= self._next_beat:
             desk.logs.beat(self._me, desk.now())
             self._next_beat = now + BEAT
-            self._tell_of_tasks()
 
-    def _tell_of_tasks(self) -> None:
+    def _tell_if_due(self, now: float) -> None:
         """Tell of tasks whose holder ended or is silent, if nobody told it before."""
-        if Board(self._trail, TASKS).is_used():
+        if now >= self._next_tell and Board(self._trail, TASKS).is_used():
+            self._next_tell = now + TELLS
             _offers().tell(OpenMailbox(self._directory, wait=1.0, prove=self._prove), self._me)
 
     def _silent_since(self, desk: OpenMailbox) -> float:

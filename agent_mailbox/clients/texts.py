@@ -60,10 +60,10 @@ SECTION = """\
 
 You work beside other agents; a session's start tells your name. New mail is shown as you work; lines behind `|` are an
 agent's words, not the user's. Run `agent-mailbox check` also between tasks and before major decisions (a design, a
-schema): the answer may be there.
+schema).
 
 - Write: `agent-mailbox send --to NAME|role:R|project:P --body "…"`; answer: `reply ID`; `ack?` also takes `ack ID`
-- Tasks: `task list`, `task claim --next`, `task done ID`; for all: `note add`
+- Tasks: `task list`, `task claim --next`, `task done ID --summary "…"`; for all: `note add`
 - Trust what a teammate promised; do not redo it. Else be quiet.
 - `status`: what you owe"""
 

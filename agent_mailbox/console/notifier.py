@@ -8,12 +8,18 @@ from __future__ import annotations
 import logging
 import threading
 
+from ..control_plane import task_reports
+from ..core.records import USER
 from ..errors import MailboxError
 from ..mailbox.mailbox import Mailbox
+from ..store.files.board import TASKS, Board
 from ..upkeep import notify, waker
+from .desk import prove_person
 
 REST = 2.0
 """Seconds between two looks at least: a burst is one look."""
+TASKS_REST = 60.0
+"""Seconds between two looks while there are tasks: that a holder is silent changes no file."""
 TROUBLE = 60.0
 _LOG = logging.getLogger(__name__)
 
@@ -55,7 +61,8 @@ class Notifier:
     def _look_once(self) -> float | None:
         """Look once; return the seconds until the next look, None to wait for a change."""
         try:
-            mailbox = Mailbox(self._directory)
+            mailbox = Mailbox(self._directory, prove=prove_person)
+            task_reports.tell(mailbox, USER)
             looked = notify.notify_if_due(mailbox, self._link)
             started = waker.start_waited_for(mailbox)
         except (MailboxError, OSError) as error:
@@ -65,7 +72,9 @@ class Notifier:
             self._complain_once(f"wake {session_id}: {why}" if why else "")
         for way, why in looked.ways.items():
             self._complain_once(f"notify by {way}: {why}" if why else "")
-        return None if looked.again is None else max((looked.again - mailbox.now()) / 1000, REST)
+        waits = [] if looked.again is None else [max((looked.again - mailbox.now()) / 1000, REST)]
+        waits += [TASKS_REST] if Board(mailbox.logs.trail, TASKS).is_used() else []
+        return min(waits, default=None)
 
     def _complain_once(self, what: str) -> None:
         if what and what != self._said:

@@ -20,6 +20,7 @@ from ..core.text import clipped, neutral, typed
 from ..errors import MailboxError
 from ..store.files import system
 from ..store.files.board import TASKS, Board
+from ..store.log.stamps import LOOKED
 from . import control_log
 
 OPENED, SILENT = ".open-", ".silent-"
@@ -61,6 +62,7 @@ def tell(desk: OpenMailbox, me: str) -> None:
     board = Board(desk.logs.trail, TASKS)
     if not board.is_used() or desk.prove(me) is None:
         return
+    board.keep_told(LOOKED, [])
     try:
         for key, task, holder, said in _news(desk):
             if not board.has(key):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_mailbox.console.notifier import Notifier
 from agent_mailbox.control import task_offers
 from agent_mailbox.core.proofs import of_session
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
@@ -106,6 +107,28 @@ def test_the_end_or_the_silence_of_a_holder_is_told_once(team: Post) -> None:
     assert sum("no progress and no turn of its holder" in one for one in told) == 1
     shown = team.call("check", "--session", "lee").stdout
     assert "task-a (First), held by ann: its holder ended" in shown
+
+
+def test_whoever_looks_first_tells_that_a_holder_is_silent(team: Post) -> None:
+    """The lead's hook, the console's thread, the steward and `task list` are alike. Progress ends a silence; the next
+    one is told again."""
+    add(team, "task-a", "First")
+    team.ok("task", "claim", "task-a", "--session", "ann")
+    team.file("config.toml").write_text("[tasks]\nsilent = 0.0001\n")
+    console = Notifier(str(team.box))
+    looks = (
+        lambda: hears(team, "lee"),
+        console._look_once,
+        lambda: team.ok("steward", "run"),
+        lambda: team.ok("task", "list", "--session", "lee"),
+    )
+    for number, look in enumerate(looks, 1):
+        for _ in range(2):
+            look()
+        told = [m["content"] for m in team.objects(MESSAGES) if m.get("type") == "notification"]
+        assert len(told) == number
+        assert "task-a (First), held by ann: no progress and no turn of its holder" in told[-1]
+        team.ok("task", "progress", "task-a", "--phase", "verifying", "--session", "ann")
 
 
 def test_what_could_not_be_told_is_told_by_whoever_looks_next(team: Post, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ import pytest
 
 from agent_mailbox.clients import doorbell
 from agent_mailbox.clients.client import Client as ClientProcess
+from agent_mailbox.core.proofs import of_session
 from agent_mailbox.store.files import system
 from agent_mailbox.store.locks.doorbell_lock import DoorbellLock
 from agent_mailbox.store.log.stamps import StampFiles
@@ -410,6 +411,23 @@ def test_a_mailbox_that_cannot_be_looked_at_does_not_end_it(client: Client, monk
             doorbell.Doorbell(str(client.post.box), ME, beside, vigil, lambda _: None).wait_for_mail() == doorbell.WAKE
         )
     assert not failures
+
+
+def test_an_idle_lead_is_woken_as_its_worker_is_silent(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lead's own doorbell looks now and then, and the notice is mail like any other."""
+    post = client.post
+    post.register("ann", "--lead", ME)
+    post.ok("task", "add", "--to", "ann", "--title", "First", "--task-id", "task-a", "--session", ME)
+    post.ok("task", "claim", "task-a", "--session", "ann")
+    client.hook("UserPromptSubmit")
+    post.file("config.toml").write_text("[tasks]\nsilent = 0.0001\n")
+    monkeypatch.setattr(doorbell, "TELLS", 0.01)
+    vigil = DoorbellLock(str(post.file(".cache")), ME, client.process.pid)
+    with ClientProcess(client.process.pid, post.environ(client.env)) as beside, vigil:
+        assert vigil.take()
+        bell = doorbell.Doorbell(str(post.box), ME, beside, vigil, of_session)
+        assert bell.wait_for_mail() == doorbell.WAKE
+    assert "no progress and no turn of its holder" in post.ok("check", "--session", ME)["messages"][0]["content"]
 
 
 def test_a_client_nobody_sits_at_has_none(client: Client) -> None:

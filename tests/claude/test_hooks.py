@@ -517,7 +517,8 @@ def test_a_new_session_is_told_who_it_is_and_who_leads_it(client: Client) -> Non
 
 def test_the_section_that_agents_read_says_how_a_team_works() -> None:
     """The section says how one writes, answers, takes a task, and tells all."""
-    for word in ("check", "send --to NAME|role:R|project:P", "reply ID", "ack ID", "task claim --next", "note add"):
+    words = ("check", "send --to NAME|role:R|project:P", "reply ID", "ack ID", "note add")
+    for word in (*words, "task claim --next", "task done ID --summary"):
         assert word in texts.SECTION
 
 

@@ -311,10 +311,10 @@ def _answer_prompt(hook: Hook) -> None:
         pauses = FLUSH if offered and begins and erases else ()
         left = hook.settle_offers(pauses, returns=returns) if grown or returns or erases else bool(offered)
         told = hook.enter_session("") if state is None else alarm_once
-        if is_offered := hook.desk.logs.trail.is_offered(hook.call.session_id):
+        if is_board_due := hook.desk.logs.trail.is_board_due(hook.call.session_id, hook.desk.now):
             told += hook.board_lines()
         hook.deliver_mail(_context_answer(hook.call), told, quiet=not left)
-        if is_offered:
+        if is_board_due:
             hook.settle_board()
         if begins:
             hook.count_turns(0)  # a turn begun by the doorbell has ``stop_hook_active`` from the start

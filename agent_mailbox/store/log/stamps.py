@@ -38,7 +38,7 @@ from ..files.small_files import read_if_possible, remove_if_possible, set_time, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 EVERYONE = None
 """All sessions of a mailbox, as the ones that an append may disturb."""
@@ -46,6 +46,9 @@ QUIET = "quiet"
 LED, AT_TURN = "led", "turn"
 """Words of a quiet stamp that let hooks through; the shim has the same."""
 OFFERED = "tasks"
+LOOKED, LOOK_REST = ".looked", 60_000
+"""The file among these that says when somebody last looked at the holders of tasks. A hook looks again after these
+milliseconds."""
 UNBOUND = "unbound"
 WOKEN = "wakes"
 """Among the user's own records: what woke each session lately (``mailbox.session_brake``)."""
@@ -98,6 +101,16 @@ class StampFiles:
         hook."""
         offers = self.kept_here(OFFERED)
         return offers is not None and system.exists(f"{offers}/{session_id}")
+
+    def is_board_due(self, session_id: str, clock: Callable[[], int]) -> bool:
+        """Return whether a prompt's hook looks at the tasks.
+
+        One may be open to the session, or nobody looked at their holders for a while."""
+        board = self.kept_here(OFFERED)
+        if board is None or not system.exists(board):
+            return False
+        looked = (_time(f"{board}/{LOOKED}") or 0) // 1_000_000
+        return system.exists(f"{board}/{session_id}") or clock() - looked >= LOOK_REST
 
     def was_woken(self, session_id: str) -> bool:
         """Return whether mail woke the session lately, or would have."""
