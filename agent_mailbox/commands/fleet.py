@@ -96,10 +96,11 @@ class Fleet:
         team_records.save_record(self._path, self.record, self._app.environ)
 
     def bring_up(self, member: PlannedMember) -> None:
-        """Start a member, or bring it back; one that runs is left alone."""
-        roster = self._box.logs.read_roster()
+        """Start a member, or bring it back. One that runs is left alone, and so is a window that did not call a hook
+        yet."""
+        roster, known = self._box.logs.read_roster(), self.record.members.get(member.name)
         me = session_of(member, self.record, roster)
-        if me and self._runs(me):
+        if (me and self._runs(me)) or (known is not None and known.window and _has_process(known)):
             return
         start = Start(
             name=member.name,
@@ -126,8 +127,13 @@ class Fleet:
 
     def _begin(self, start: Start, register: Any) -> Begun:
         if self._in_tmux:
-            return start_words.start_in_tmux(start, register, self._environ, f"agent-mailbox-{_box_name(self._box)}")
+            return start_words.start_in_tmux(start, register, self._environ, self.tmux_session)
         return start_servers.start_member(start, register, self._environ)
+
+    @property
+    def tmux_session(self) -> str:
+        """Return the name of the tmux session in which the members have their windows; empty without tmux."""
+        return f"agent-mailbox-{_box_name(self._box)}" if self._in_tmux else ""
 
     def _path_of_logs(self) -> str:
         place = system.join(paths.state_directory(self._app.environ), "teams", "logs")
@@ -238,7 +244,7 @@ class Fleet:
                 start_words.run_client([*program, "stop", one.session_id[:8]], "/", self._environ)
             except MailboxError:
                 pass  # its process is ended below
-        if one.pid and one.here == processes.here() and processes.lives(one.pid, one.start):
+        if _has_process(one):
             try:
                 os.kill(one.pid, signal.SIGTERM)
             except ProcessLookupError:
@@ -251,6 +257,11 @@ class Fleet:
         agent = self._box.logs.read_roster().get(one.session_id)
         if agent is not None and agent.state == ALIVE and not self._is_hosted(one.session_id):
             Registry(self._box).end(one.session_id, "freeze", USER, "its team ended")
+
+
+def _has_process(one: Started) -> bool:
+    """Return whether the process that ``up`` started for a member lives."""
+    return bool(one.pid and one.here == processes.here() and processes.lives(one.pid, one.start))
 
 
 def _is_in_service(client: str) -> bool:

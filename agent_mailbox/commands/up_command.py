@@ -90,7 +90,7 @@ def up(app: App, /, file: str, in_tmux: bool, status: bool, example: bool, yes: 
         app.give_warning(f"{member.name} has not called its hooks yet: `agent-mailbox setup` installs them")
     if not record.has_tasks:
         _begin_work(box, team, started)
-    _print_fleet(app, team, started.record)
+    _print_fleet(app, team, started.record, started.tmux_session)
 
 
 @cli.command(cls=CommandWithOptions)
@@ -192,8 +192,8 @@ def _begin_work(box: OpenMailbox, team: Team, started: fleet.Fleet) -> None:
     started.keep(has_tasks=True)
 
 
-def _print_fleet(app: App, team: Team, record: TeamRecord) -> None:
-    """Print the members, each with its session and its state."""
+def _print_fleet(app: App, team: Team, record: TeamRecord, tmux_session: str = "") -> None:
+    """Print the members, each with its session and its state, and how one sees their windows."""
     box = app.open_desk(OpenMailbox)
     roster = box.logs.read_roster()
     rows, told = [], []
@@ -205,5 +205,6 @@ def _print_fleet(app: App, team: Team, record: TeamRecord) -> None:
         rows.append((state, one.name, STARTED[one.client].title, session, ", ".join(one.roles) or "-", lead))
         told.append({"name": one.name, "client": one.client, "session_id": agent and agent.session_id, "state": state})
     lines = render.table_lines(rows, ("state", "name", "client", "session", "roles", "lead"))
+    lines += [f"see their windows: tmux attach -t {shlex.quote(tmux_session)}"] if tmux_session else []
     value: dict[str, Any] = {"members": told}
     app.print_done("\n".join([*lines, ""]), value)

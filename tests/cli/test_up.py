@@ -150,7 +150,7 @@ def test_a_member_is_woken_as_often_a_day_as_the_file_says_and_the_person_s_limi
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 def test_members_are_started_in_windows_of_tmux_and_ended_there(team: Post) -> None:
     """Each has a window by its name, in the project, and its own variables alone. Nothing in a path is an order to
-    tmux. `down` ends them all."""
+    tmux. A second `up` leaves a window alone, and says how to see it. `down` ends all."""
     evil = team.cwd / "#(touch pwned) #{pid}"
     evil.mkdir()
     (evil / "team.toml").write_text(TEAM)
@@ -166,6 +166,9 @@ def test_members_are_started_in_windows_of_tmux_and_ended_there(team: Post) -> N
         asked = ["tmux", "list-windows", "-a", "-F", form]
         told = subprocess.run(asked, env=team.env, capture_output=True, text=True, check=True).stdout
         assert sorted(told.splitlines()) == [f"Ann|{evil}", f"Bob|{evil}"]
+        again = team.call("up", "--tmux", "--yes", "--wait", "0", cwd=evil).stdout.splitlines()
+        name = again[-1].partition("tmux attach -t ")[2]
+        subprocess.run(["tmux", "has-session", "-t", name], env=team.env, check=True)
         ended = team.ok("down", "--wait", "0", cwd=evil)["members"]
         assert len(ended) == 2
         until(lambda: subprocess.run(asked, env=team.env, capture_output=True).returncode != 0)
