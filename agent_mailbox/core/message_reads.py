@@ -51,7 +51,8 @@ def is_kept(message: Message) -> bool:
 class Reads:
     """The standing reads of every message: a release takes the reader's read back, a later read sets it again.
 
-    An unproven line never takes back a proven one; copies of a sealed line count once.
+    An unproven line never takes back a proven one. Another machine's word on its own sessions does. So the last claim
+    in the order has the mail, on every machine. Copies of a sealed line count once.
     """
 
     def __init__(self, records: Iterable[Read] = ()) -> None:
@@ -76,13 +77,14 @@ class Reads:
             if record in self._sealed:
                 return
             self._sealed.add(record)
+        decides = proofs.decides(record.proof)
         standing = self._standing.get(record.message_id, {})
         before = standing.get(record.session_id)
         if record.event == "claim":
-            if proven or not self._is_proven_claim(record.message_id):
+            if decides or not self._is_decided_claim(record.message_id):
                 self._claimed[record.message_id] = record
         elif record.event == "release":
-            if before is not None and proofs.proves(before.proof) and not proven:
+            if before is not None and proofs.proves(before.proof) and not decides:
                 return
             if before is not None and record.nonce is not None and self._has_another(before, record.nonce):
                 return  # a line may have been written again, behind those of later deliveries
@@ -90,7 +92,7 @@ class Reads:
             if (
                 claim is not None
                 and claim.session_id == record.session_id
-                and (proven or not proofs.proves(claim.proof))
+                and (decides or not proofs.decides(claim.proof))
             ):
                 del self._claimed[record.message_id]
             standing.pop(record.session_id, None)
@@ -119,8 +121,8 @@ class Reads:
             self._standing[before.message_id][before.session_id], *self._further[key] = others
         return bool(others)
 
-    def _is_proven_claim(self, message_id: str) -> bool:
-        return message_id in self._claimed and proofs.proves(self._claimed[message_id].proof)
+    def _is_decided_claim(self, message_id: str) -> bool:
+        return message_id in self._claimed and proofs.decides(self._claimed[message_id].proof)
 
     def claim(self, message_id: str) -> Read | None:
         """Return the last claim of a message that was not given back; see ``claimer``."""
@@ -230,13 +232,17 @@ def is_claim(read: Read, message: Message, roster: Roster) -> bool:
 
 
 def holder(message: Message, reads: Reads, roster: Roster, address: str | None = None) -> str | None:
-    """Return the session that holds a role message: the first standing claim; None if it is free.
+    """Return the session that holds a role message: the first that read it so; None if it is free.
 
+    If several did, it is the last to claim it: machines have reads in sequences of their own, and claims in one.
     Each bare word (``Message.bare``) among the recipients has a holder of its own: ``address`` asks for one of them."""
-    for read in reads.of(message.id):
-        if is_claim(read, message, roster) and not _is_apart(address, read.via, message):
-            return read.session_id
-    return None
+    found = [
+        read.session_id
+        for read in reads.of(message.id)
+        if is_claim(read, message, roster) and not _is_apart(address, read.via, message)
+    ]
+    last = reads.claim(message.id) if len(found) > 1 else None
+    return last.session_id if last is not None and last.session_id in found else next(iter(found), None)
 
 
 def is_holder(session_id: str, message: Message, reads: Reads, roster: Roster) -> bool:

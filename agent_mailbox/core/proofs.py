@@ -133,6 +133,11 @@ def is_bare_word(proof: Proof | None) -> bool:
     return proof is not None and proof.machine is not None and proof.kind in (WAITS, UNPROVEN)
 
 
+def decides(proof: Proof | None) -> bool:
+    """Return whether the line decides about the sessions of whoever wrote it: proven, or as another machine's word."""
+    return proves(proof) or is_bare_word(proof)
+
+
 def told(message: Message) -> str | None:
     """Return what programs are told of the proof of a message's writer; None: nothing proves who wrote it."""
     proof = message.written_by if message.proof is None else message.proof

@@ -150,12 +150,14 @@ def _proven_leads(before: Agent, event: RosterEvent) -> tuple[tuple[int, str], .
 def narrowed(agent: Agent | None, event: RosterEvent, continued: Agent | None) -> RosterEvent | None:
     """Return the part of another program's line that counts; None for nothing of it.
 
-    It may register, tag, rename and end an agent that has no client. An agent with a client but no lead may get a lead
-    by it: that binds, and frees nobody. ``continued`` is the agent that the line names as its older self.
+    It may register, tag, rename and end an agent without a client, or of the machine whose word it is. One with a
+    client but no lead may get a lead by it: that binds, and frees nobody. ``continued``: whom it comes to continue.
     """
-    if agent is None or agent.client is None:
+    machine = proofs.machine(event.proof) or ""
+    if agent is None or agent.client is None or agent.home == machine:
         mine = agent is None or agent.lead is None
-        older = event.continues if continued is not None and continued.client is None else None
+        is_open = continued is not None and (continued.client is None or continued.home == machine)
+        older = event.continues if is_open else None
         return event.replace(client=None, lead=event.lead if mine else None, continues=older)
     if event.event in ("register", "update") and event.lead is not None and agent.lead is None:
         return RosterEvent("update", event.session_id, event.timestamp, lead=event.lead)
@@ -384,10 +386,8 @@ class Roster:
 
     def is_shown_of_another(self, word: str, agent: Agent | None = None) -> bool:
         """Return whether the word is what is shown of another living agent's id. Any program may take that word."""
-        others = (a for a in self.agents.values() if a is not agent and a.state != DEAD)
-        return len(word) == address.ID_SHOWN and any(
-            address.shorten_id(a.session_id) == word != a.session_id for a in others
-        )
+        ids = (a.session_id for a in self.agents.values() if a is not agent and a.state != DEAD)
+        return len(word) == address.ID_SHOWN and any(address.shorten_id(one) == word != one for one in ids)
 
     def begins_too_shortly(self, word: str) -> bool:
         """Return whether the word is the beginning of an agent's id, but too short to name it."""

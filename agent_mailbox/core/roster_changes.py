@@ -61,6 +61,7 @@ def enrolled(request: Registration, roster: Roster, actor: str, now: int, namesp
     if me == USER:
         raise Malformed("'user' is the person, not a session", "register a session under its own id")
     present = roster.get(me)
+    _refuse_apart(present, actor)
     if present is None or present.state == DEAD:
         if present is not None and request.event == "update":
             raise Refused(f"{me} is dead", f"run `agent-mailbox roster register --session-id {typed(me)}` to revive it")
@@ -72,7 +73,7 @@ def enrolled(request: Registration, roster: Roster, actor: str, now: int, namesp
 
         request = request.replace(name=free_name(me, roster, request.is_unused))
     alike = () if present is not None else tuple(_look_alikes("session id", me, me, roster))
-    olds, ends = _succession(request, roster, now)
+    olds, ends = _succession(request, roster, actor, now)
     inherited = [tag for old in olds for tag in _left_by(old, me, roster)]
     tags = _tags(request, present, inherited, tuple(namespaces))
     name = request.name if request.name is not None else present.name if present else None
@@ -122,7 +123,8 @@ def _refuse_taken(word: str, me: str, what: str, roster: Roster) -> None:
         if agent is not None and agent.session_id != me and agent.state != DEAD:
             raise Refused(
                 f"{what} {word!r} is taken by {agent.session_id} ({agent.state})",
-                f"choose another, or run `agent-mailbox roster retire {typed(agent.session_id)}` if that agent is gone",
+                f"choose another, or run `agent-mailbox roster retire {typed(agent.session_id)}`"
+                f"{f' on {agent.home}' if agent.home else ''} if that agent is gone",
                 code="name_taken",
             )
 
@@ -151,20 +153,26 @@ def _refuse_agent_word(tag: str, own: tuple[str | None, ...], me: str, roster: R
         raise Refused(f"the role {word!r} is an agent's id or name", "choose another", code="name_taken")
 
 
-def _succession(request: Registration, roster: Roster, now: int) -> tuple[list[str], list[RosterEvent]]:
-    """Return the agents that the session comes to continue, and the ends of those that are not dead yet."""
+def _succession(request: Registration, roster: Roster, actor: str, now: int) -> tuple[list[str], list[RosterEvent]]:
+    """Return the agents that the session comes to continue, and the ends of those that are not dead yet.
+
+    One of another machine it continues by the person's word alone: the other machines would ignore any other."""
     me = request.session_id
     olds = [] if request.continues in (None, USER) else [request.continues]
     if request.name is not None:
         check_name(request.name)
         _refuse_role_word(request.name, "name", roster)
         bearer = roster.bearer(request.name)
-        if bearer is None or bearer.session_id == me or (bearer.state == ALIVE and bearer.session_id not in olds):
+        is_held = bearer is not None and bearer.state == ALIVE and bearer.session_id not in olds
+        if bearer is None or bearer.session_id == me or is_held or _is_apart(bearer, actor):
             _refuse_taken(request.name, me, "name", roster)
         else:
             _refuse_taken(request.name, bearer.session_id, "name", roster)
             olds.append(bearer.session_id)
         _refuse_look_alike(request.name, me, roster)
+    for old in olds:
+        if old != me:
+            _refuse_apart(roster.get(old), actor)
     ends = [
         RosterEvent(event="retire", session_id=old, timestamp=now, by=me, reason=f"continued by {me}")
         for old in dict.fromkeys(olds)
@@ -173,6 +181,19 @@ def _succession(request: Registration, roster: Roster, now: int) -> tuple[list[s
     # No agent continues its own predecessor again, or one that a living agent continues.
     fresh = [old for old in dict.fromkeys(olds) if old not in roster.lineage(me) and set(roster.heirs(old)) <= {old}]
     return fresh, ends
+
+
+def _is_apart(agent: Agent | None, actor: str) -> bool:
+    """Return whether the agent lives on another machine, and the actor is neither that agent nor the person.
+
+    No machine but this one would believe what such an actor says of it."""
+    return agent is not None and agent.home is not None and actor not in (USER, agent.session_id)
+
+
+def _refuse_apart(agent: Agent | None, actor: str) -> None:
+    if agent is not None and _is_apart(agent, actor):
+        what = f"{agent.session_id} lives on {agent.home}, and {actor} does not: no other machine would believe it"
+        raise Refused(what, "only that session or the person may do this")
 
 
 def _refuse_own_lead(me: str, lead: str | None, olds: Iterable[str], roster: Roster) -> None:
@@ -314,6 +335,7 @@ def ended(session_id: str, event: str, roster: Roster, actor: str, now: int, rea
     agent = roster.find(session_id)
     if agent.session_id == USER:
         raise Refused("the person cannot be frozen or retired", "name an agent")
+    _refuse_apart(agent, actor)
     target = TRANSITIONS.get((agent.state, event))
     if target is None:
         if agent.state == {"freeze": FROZEN, "thaw": ALIVE, "retire": DEAD}[event]:

@@ -12,7 +12,7 @@ from ..core.message_reads import Reads
 from ..core.records import Message, Read, RosterEvent
 from ..core.roster import ALIVE, CLIENT_ENDED, FROZEN
 from ..core.roster_changes import Decision
-from ..store.log.proof_view import add_proof
+from ..store.log.proof_view import weigh_read
 from ..store.log.stamps import EVERYONE
 from .registry import Registry
 
@@ -115,7 +115,7 @@ def _unseen_claims(desk: OpenMailbox, sessions: Collection[str]) -> list[tuple[s
     for position, line in desk.logs.reads.lines():
         record = codec.read(line) if any(word in line for word in ours) else None
         if isinstance(record, Read) and record.session_id in sessions:
-            reads.apply(add_proof(record, view, line, position))
+            reads.apply(weigh_read(record, view, line, position))
             if record.nonce and is_by_role(record):
                 offered[record.message_id] = None
     found = [(i, read.session_id) for i in offered for read in reads.unseen(i) if is_by_role(read)]

@@ -10,7 +10,8 @@ under the reads' lock (``core.message_reads``):
 - Two holders at once: the second finds the first one's claim under the lock, and leaves that mail.
 - Killed behind the claim: the mail is shown to the claimer again, or to another once the claim has lapsed.
 - The claimer comes back while another takes over a lapsed claim: both look under the reads' lock. The claimer holds its
-  delivery lock from its look to its record, which keeps its claims (``message_reads.DELIVERING``).
+  delivery lock from its look to its record, which keeps its claims (``message_reads.DELIVERING``). Another machine sees
+  no such lock: there the claimer thaws, and claims again, in the order, before it is shown what it had claimed.
 """
 
 from __future__ import annotations
@@ -164,6 +165,9 @@ class Delivery:
         try:
             reads = self.box.in_order(self.box.logs.reads, hurried=True)
             may = reads.decide(lambda log: self._claim(log, poll, items, wanted))
+            if self._is_away(poll.session_id):  # the person gave this machine up meanwhile
+                self._admit(poll.session_id)
+                may = reads.decide(lambda log: self._claim(log, poll, items, wanted))
         except Busy:
             if not self.box.logs.is_shared:
                 raise
@@ -176,18 +180,24 @@ class Delivery:
         me = poll.session_id
         if not poll.is_current() or any(item.claimed and item.claimed.session_id != me for item in items):
             items = poll.unread(self.box.now(), adopt=False)  # a claimer may have come back without a write
+        if self._is_away(me):
+            wanted = set()
         may = [item for item in items if not item.claims or (item.message.id in wanted and self._may_take(item, me))]
-        new = [i for i in may if i.claims and (i.claimed is None or i.claimed.session_id != me)]
+        new = [i for i in may if i.claims and (self.box.logs.is_shared or not i.claimed or i.claimed.session_id != me)]
         lines = [codec.spell_read(Read(i.message.id, me, poll.judged, "claim", i.via)) for i in new]
         size = log.append(lines, (), [self.box.prove(me) for _ in new], durably=False)
         poll.claimed({item.message.id for item in may if item.claims}, size)
         return may
 
+    def _is_away(self, me: str) -> bool:
+        """Return whether the session is not alive by the order: another machine may take over what it claims."""
+        return self.box.logs.is_shared and me != USER and self.box.logs.read_roster().state(me) != ALIVE
+
     def _may_take(self, item: Item, me: str) -> bool:
         """Return whether the session may take over the claim of the role mail: an unproven line ends no proven one."""
         claim = item.claimed
         return (
-            claim is None or claim.session_id == me or not proofs.proves(claim.proof) or self.box.prove(me) is not None
+            claim is None or claim.session_id == me or not proofs.decides(claim.proof) or self.box.prove(me) is not None
         )
 
     def _poll(self, session_id: str) -> Poll:

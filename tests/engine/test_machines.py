@@ -26,7 +26,7 @@ from agent_mailbox.core.records import USER, Message, Read
 from agent_mailbox.mailbox import absence, open_mailbox
 from agent_mailbox.space import joining_space, purging
 from agent_mailbox.space.copy import comparison
-from agent_mailbox.space.order.order import CLAIMS, reads_of
+from agent_mailbox.space.order.order import reads_of
 from agent_mailbox.store.files import system
 from agent_mailbox.upkeep import shared_steward
 
@@ -65,7 +65,7 @@ class Space(RuleBasedStateMachine):
             self.introduce(machine)
         self.chance = random.Random(7)
         self.shown: dict[tuple[str, str], int] = {}
-        self.by_role: dict[str, set[str]] = {}
+        self.by_role: dict[tuple[str, str], set[str]] = {}
         self.excused: set[str] = set()
         self.acknowledged: dict[str, str] = {}
         self.purged: set[int] = set()
@@ -123,7 +123,7 @@ class Space(RuleBasedStateMachine):
             key = (who, item.message.id)
             self.shown[key] = self.shown.get(key, 0) + 1
             if item.claims:
-                self.by_role.setdefault(item.message.id, set()).add(who)
+                self.by_role.setdefault((item.message.id, item.via), set()).add(who)
 
     @rule(who=sessions, message=sent, event=st.sampled_from(("ack", "release")))
     def settle(self, who: str, message: str, event: str) -> None:
@@ -205,12 +205,7 @@ class Space(RuleBasedStateMachine):
             for record in self.space.records
             if record.log == reads_of(other) and isinstance(read := codec.read(record.line), Read)
         }
-        claimed = {
-            (read.message_id, read.session_id)
-            for record in self.space.records
-            if record.log == CLAIMS and isinstance(read := codec.read(record.line), Read)
-        }  # also what it has not shown yet: as it comes back, it does
-        for message_id, who in claimed | {(one, who) for one, holders in self.by_role.items() for who in holders}:
+        for message_id, who in [(one, who) for (one, _), holders in self.by_role.items() for who in holders]:
             if HOME.get(who) == other and (message_id, who) not in shipped:
                 self.excused.add(message_id)
         try:
@@ -334,8 +329,8 @@ class Space(RuleBasedStateMachine):
                 heirs = {agent.session_id for agent in roster.line(who)}
                 if who in message.recipients and message.sender not in heirs:
                     assert any((heir, message_id) in self.shown for heir in heirs)
-            if ROLE in message.recipients and message_id not in self.excused:
-                assert len(self.by_role.get(message_id, ())) <= 1
+            if message_id not in self.excused:
+                assert len(self.by_role.get((message_id, ROLE), ())) <= 1
 
 
 def _id(line: bytes) -> str:

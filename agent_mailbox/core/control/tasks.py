@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from .. import proofs
 from ..address import DIRECT
 from ..records import USER
+from ..roster import DEAD
 from ..text import word
 from . import authority, transitions
 from .messages import (
@@ -211,17 +212,26 @@ class Tasks(dict[str, Task]):
         if task.is_held_by(holder, step.message.timestamp, self.roster):
             is_begun = task.state == transitions.CLAIMED
             return Verdict(REPEATED, "", "it is the holder's already", about=holder) if is_begun else None
-        if task.held_proven and not (names and step.is_proven):
+        takes_over = names and (step.is_proven or self._is_from_away(step, task, holder))
+        if task.held_proven and not takes_over:
             return Verdict(LATE, "", f"{word(task.answerer)} holds it", about=holder)
         return None if names or step.is_proven else Verdict(LATE, "", f"{word(task.answerer)} holds it", about=holder)
 
     def _is_elsewhere(self, step: TaskStep, holder: str) -> bool:
         """Return whether another machine says this of a session of its own, and nobody confirmed its key here yet. Such
-        a claim keeps others from the task, as a claim of role mail does, and ends nothing."""
+        a claim keeps others from the task, as a claim of role mail does. It ends the hold of nobody who was there."""
         agent, proof = self.roster.get(holder), step.message.proof
         if agent is None or agent.home is None or proof is None or proofs.proves(proof):
             return False
         return proofs.machine(proof) in (None, agent.home)  # without one, its sender is of its machine
+
+    def _is_from_away(self, step: TaskStep, task: Task, holder: str) -> bool:
+        """Return whether a session of another machine takes the task from one that was away at that instant."""
+        before, when = self.roster.get(task.answerer), step.message.timestamp
+        if before is None or not self._is_elsewhere(step, holder):
+            return False
+        is_frozen = any(since <= when and (until is None or when < until) for since, until in before.frozen)
+        return is_frozen or (before.state == DEAD and before.changed <= when)
 
     def _may_give(self, step: TaskStep, task: Task, holder: str) -> bool:
         """Return whether the speaker may give the task to another agent: the person, its adder or holder, the agent's

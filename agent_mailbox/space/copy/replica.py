@@ -58,7 +58,7 @@ class Replica(KnownCopy):
         super().__init__(logs, order, directory, judge)
         self.queue = SendQueue(directory, logs.wait)
         self._proofs: Mapping[bytes, Proof | None] = {}
-        self._is_fresh = self._is_guess = False
+        self._is_fresh = False
         self._told = set[int]()
         self._is_sure = False
         self._moved_at: int | None = None
@@ -101,20 +101,12 @@ class Replica(KnownCopy):
     def begin_decision(self) -> None:
         """Be ready for one decision, under the lock; what this process took in just before need not be asked for again.
 
-        The order refuses a decision that something else preceded: see ``publish_lines``, ``publish_nothing``."""
-        self._is_guess = self._is_fresh
+        The order refuses a decision that something else preceded: see ``publish_lines``."""
         if self._is_fresh:
             self.look_locally()
         else:
             self.catch_up()
         self._is_fresh = False
-
-    def publish_nothing(self) -> None:
-        """Stay with a decision that adds nothing after ``begin_decision``, under the same lock.
-
-        Raises ``Moved`` if that did not ask, and something came since: what was this machine's may be another's."""
-        if self._is_guess and self.order.read_after(self.state.applied, 1):
-            raise Moved("order has moved", "look again")
 
     def publish_lines(self, log: Log, lines: Sequence[bytes], proofs: Mapping[bytes, Proof | None]) -> bool:
         """Publish decided lines of a local log after ``begin_from``, under the same lock, and write them there.

@@ -45,7 +45,8 @@ def place_line(kind: str, position: int, line: bytes, machine: str, proof: Proof
     read = codec.read(line)
     if not isinstance(read, Read):
         return None
-    return Waiting(position, line, CLAIMS if read.event in DECIDED else reads_of(machine), None, proof)
+    is_decision = read.event in DECIDED and proofs.proves(proof)  # another program's line decides nothing
+    return Waiting(position, line, CLAIMS if is_decision else reads_of(machine), None, proof)
 
 
 def taken_back(lines: Iterable[tuple[int, bytes]], view: ProofView | None, late: Collection[int]) -> set[int]:

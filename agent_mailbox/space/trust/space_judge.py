@@ -20,7 +20,7 @@ from ...core.machine_rights import SessionMachines, may_say, oversteps
 from ...core.records import BadLine, Message, Record, RosterEvent
 from ...core.space_seals import unsealed
 from ...store.files import system
-from ..order.order import MESSAGES, ROSTER
+from ..order.order import CLAIMS, MESSAGES, ROSTER
 from . import machine_keys, machine_trust, waiting_seals
 
 if TYPE_CHECKING:
@@ -144,24 +144,28 @@ class SpaceJudge:
         """Return the verdict on a record that is not here yet. ``ours``: what this process itself saw of its writer."""
         found, other = self._judge_sealed(record, ours), record.machine if record.machine != self.machine else None
         if other is not None and not proofs.proves(found.proof):
-            found = self.judge_unproven(other, record.log, found)
+            is_refused = found.proof is None and space_seals.of(record.line) is not None
+            found = self.judge_unproven(other, record.log, found, refused=is_refused)
         if record.log == ROSTER and self._homes is not None:
             event = codec.roster_event(found.line)
             if isinstance(event, RosterEvent):
                 self._homes.note(event, other, counts=proofs.proves(found.proof))
         return found
 
-    def judge_unproven(self, machine: str, log: str, found: Judged, *, restored: bool = False) -> Judged:
+    def judge_unproven(
+        self, machine: str, log: str, found: Judged, *, refused: bool = False, restored: bool = False
+    ) -> Judged:
         """Return the verdict on another machine's line, of which nothing is proven: it tells of its own sessions alone.
 
         Else a roster event or a read is ignored. Mail is shown, and its sender's no more than by name
-        (``proofs.is_bare_word``). An event that brings a session says of which machine it is. A line that was
-        ``restored`` may be another one's, and says nothing of that."""
+        (``proofs.is_bare_word``). Its roster events, claims and releases are its word: they count for its sessions as
+        proven ones do. Else role mail would have two holders, one by each machine's view. A line whose seal was
+        ``refused`` is no word. One that was ``restored`` may be another machine's, and says nothing of its own."""
         homes, line = self._homes, found.line
         if homes is None or (log == MESSAGES and not may_settle(line)):
             return found
         who = reader_of(line) if log not in (MESSAGES, ROSTER) else None
-        if who is not None and homes.lives(who.decode("ascii", "replace"), machine):
+        if who is not None and log != CLAIMS and homes.lives(who.decode("ascii", "replace"), machine):
             return found  # as most reads are: they are not decoded
         record = _decode_line(log, unsealed(line))
         if isinstance(record, BadLine):
@@ -169,10 +173,17 @@ class SpaceJudge:
         is_over = oversteps(machine, record, homes)
         if is_over and not (isinstance(record, Message) and _is_sealable(line)):
             return Judged(space_seals.ignored(line, machine), found.proof)
-        brings = isinstance(record, RosterEvent) and homes.is_new(record.session_id) and not restored
-        if (is_over or brings) and _is_sealable(line):
+        is_word = is_over or (not restored and self._is_word(machine, log, record, refused=refused))
+        if is_word and _is_sealable(line):
             return Judged(line, proofs.of_machine(machine, found.proof or proofs.UNPROVEN))
         return found
+
+    def _is_word(self, machine: str, log: str, record: Message | Read | RosterEvent, *, refused: bool) -> bool:
+        """Return whether the record, which does not overstep, decides about a session of that machine."""
+        if self._homes is None or isinstance(record, Message) or log not in (CLAIMS, ROSTER):
+            return False
+        who = record.session_id
+        return self._homes.is_new(who) or (self._homes.lives(who, machine) and not refused)
 
     def is_ours_alone(self, machine: str, log: str, line: bytes) -> bool:
         """Return whether a roster event or read is of a session of this machine, of which no other one may tell."""

@@ -20,7 +20,7 @@ from ..files.small_files import open_file, storage_failed
 from ..locks.lock import WAIT, FileLock, is_held
 from . import custody
 from .log import Log
-from .proof_view import add_proof, weigh_message
+from .proof_view import weigh_message, weigh_read
 from .stamps import StampFiles
 
 TYPE_CHECKING = False
@@ -321,7 +321,7 @@ def parse_reads(lines: Iterable[tuple[int | None, bytes]], view: ProofView | Non
     for position, line in lines:
         record = codec.read(line)
         if not isinstance(record, BadLine):
-            yield add_proof(record, view, line, position)
+            yield weigh_read(record, view, line, position)
 
 
 def parse_roster(lines: Iterable[tuple[int, bytes]], view: ProofView | None = None) -> Iterator[RosterEvent]:

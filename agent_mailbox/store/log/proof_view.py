@@ -181,6 +181,12 @@ def mark_bare_word(message: Message, view: ProofView | None, line: bytes, positi
     return message if proof is None else message.replace(proof=proof)
 
 
+def weigh_read(read: Read, view: ProofView | None, line: bytes, position: int | None) -> Read:
+    """Return the read with what is proven of its writer, or with whose word it is of its own sessions."""
+    said = view.said(line, position) if view is not None and SEALED in line else None
+    return read if said is None or (said.kind == proofs.WAITS and said.machine is None) else read.replace(proof=said)
+
+
 def add_proof(record: R, view: ProofView | None, line: bytes, position: int | None) -> R:
     """Return the record with what is proven of its writer."""
     proof = view.proof(line, position) if view is not None and SEALED in line else None

@@ -36,7 +36,7 @@ from ...core.records import BadLine, Record
 from ..files import small_files, system
 from ..files.lines import boundary, line_at, lines_of
 from ..log.logs import parse_roster
-from ..log.proof_view import add_proof, weigh_message
+from ..log.proof_view import weigh_message, weigh_read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ class Poll:
             if isinstance(record, BadLine):
                 continue
             if record.message_id in ids:
-                found[position] = add_proof(record, view, line, position)
+                found[position] = weigh_read(record, view, line, position)
             elif position >= since and record.event == "release":
                 return None
         return found
