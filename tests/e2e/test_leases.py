@@ -96,17 +96,20 @@ def write(pair: Pair, name: str, text: str) -> list[Body]:
     return [use("Write", file_path=str(pair.client.project / name), content=text)]
 
 
-def test_who_writes_a_leased_file_is_told_between_tools_and_the_holder_once(pair: Pair) -> None:
-    """An agent that writes a leased file is told whom to write to, and its tools run. The holder hears of it once."""
-    bob = [write(pair, "plan.md", "one"), [bash("echo two >> plan.md")], write(pair, "other.md", "x")]
-    pair.work([LEASE], bob, [[bash("true")], [bash("true")]])
-    told = pair.last("BOB")
+def test_who_writes_another_s_file_is_told_between_tools_and_the_other_once(pair: Pair) -> None:
+    """An agent that writes a leased file is told whom to write to, and its tools run. The holder hears of it once. Of a
+    file without a lease both are told once."""
+    both = [[use("Read", file_path=str(pair.client.project / "both.md"))], write(pair, "both.md", "his")]
+    leased = [write(pair, "plan.md", "one"), [bash("echo two >> plan.md")], write(pair, "other.md", "x")]
+    pair.work([write(pair, "both.md", "hers"), LEASE], [*both, *leased], [[bash("true")], [bash("true")]])
+    told, heard = pair.last("BOB"), pair.last("ANN")
     assert told.count("plan.md is leased by Ann until") == 1
     assert "send --to Ann" in told
-    assert [wrong for wrong, _ in pair.results("BOB")] == [False] * 3
+    assert told.count("Ann edited both.md 0 min ago") == 1
+    assert [wrong for wrong, _ in pair.results("BOB")] == [False] * 5
     assert (pair.client.project / "plan.md").read_text() == "onetwo\n"
-    heard = pair.last("ANN")
     assert heard.count("Bob edits plan.md, which you lease") == 1
+    assert heard.count("Bob edits both.md now") == 1
 
 
 def test_an_enforced_lease_refuses_every_way_a_file_is_named(pair: Pair) -> None:
@@ -121,7 +124,7 @@ def test_an_enforced_lease_refuses_every_way_a_file_is_named(pair: Pair) -> None
     assert pair.last("ANN").count("Bob edits plan.md, which you lease") == 1
 
 
-def test_without_a_lease_both_are_told_of_each_other_once_and_nobody_else_reads_a_word(pair: Pair) -> None:
+def test_nobody_reads_a_word_about_files_of_its_own(pair: Pair) -> None:
     """A file that one of them alone writes puts nothing of ours into its conversation."""
     bob = [write(pair, "own.md", "x"), [bash("echo x > own.txt")]]
     pair.work([write(pair, "plan.md", "hers")], bob, [[bash("true")]])
@@ -129,14 +132,3 @@ def test_without_a_lease_both_are_told_of_each_other_once_and_nobody_else_reads_
         text = pair.last(name)
         start = START + text.count("also works in this tree")
         assert text.count("agent-mailbox") == SECTION.count("agent-mailbox") + start, name
-    pair.ready.clear()
-    pair.done.clear()
-    other = pair.ids["BOB"] = str(uuid.uuid4())
-    pair.post.register(other, "--name", "Bea")
-    pair.ids["ANN"] = str(uuid.uuid4())
-    pair.post.register(pair.ids["ANN"], "--name", "Amy")
-    pair.client.model.requests.clear()
-    bob = [[use("Read", file_path=str(pair.client.project / "both.md"))], write(pair, "both.md", "his")]
-    pair.work([write(pair, "both.md", "hers")], bob, [[bash("true")], [bash("true")]])
-    assert pair.last("BOB").count("Amy edited both.md 0 min ago") == 1
-    assert pair.last("ANN").count("Bea edits both.md now") == 1
