@@ -57,6 +57,16 @@ def list_text(those: Sequence[Note], roster: Roster, style: Style) -> str:
     return "\n".join(lines or ["no notes"]) + "\n"
 
 
+def kept_text(old: Note, new: Note) -> str:
+    """Return why a note that was to replace an ``old`` one did not; empty if it did, or if nothing was left."""
+    if old.ended_by is None:
+        return f"{old.id} stays on the list: nothing proves who wrote {new.id}"
+    if old.ended_by.id == new.message.id or notes.is_drop(old.ended_by):
+        return ""
+    other = notes.PREFIX + old.ended_by.id[:8]
+    return f"{other} had replaced {old.id} before: now {other} and {new.id} are both on the list, so drop one"
+
+
 def note_text(note: Note, roster: Roster, style: Style, command: Callable[[str], str]) -> str:
     """Return a note with its words behind the bar, and what took its place."""
     m, ended = note.message, note.ended_by

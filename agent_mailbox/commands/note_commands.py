@@ -43,7 +43,10 @@ def add(app: App, /, on: Sequence[str], title: str, body: str | None, replaces: 
     text = title if body is None else values.read_body(app, body)
     tags = [tag for one in on for tag in one.split(",")]
     made = desk.add_note(me, tags, title, text, replaces, system.getcwd())
-    made = desk.all_notes().get(made.message.id, made)
+    found = desk.all_notes()
+    made = found.get(made.message.id, made)
+    if replaces and (said := note_output.kept_text(desk.find_note(replaces), made)):
+        app.give_warning(said)
     roster = desk.box.logs.read_roster()
     app.print_done(note_output.list_text([made], roster, app.style_text), {"note": note_output.note_json(made)})
 

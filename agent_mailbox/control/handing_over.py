@@ -54,6 +54,7 @@ class HandingOver:
         words = list(to) or [self._usual_taker(me)]
         if any(self.tasking.stored_address(word) == me for word in words):
             raise Malformed("nobody hands over to itself", "name another agent, a role or a tag with --to")
+        self.tasking.refuse_several(words)
         roster = self.box.logs.read_roster()
         task_id = f"{HANDOVER}{system.urandom(4).hex()}"
         payload = messages.TaskAssignment(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..control_plane import control_log, task_reports, watch_reports
 from ..core import codec, compose, frame
-from ..core.address import route
+from ..core.address import ALL, route
 from ..core.compose import Draft
 from ..core.control import authority, messages, transitions
 from ..core.control.task import BLOCKED, Task
@@ -58,6 +58,7 @@ class Tasking:
             raise Malformed("the task has no title", "name it with --title, in a few words")
         if not to or any(not word.strip() for word in to):
             raise Malformed("the task is for nobody", "name an agent, a role or a tag with --to")
+        self.refuse_several(to)
         roster = self.box.logs.read_roster()
         agent = roster.meant(to[0]) if len(to) == 1 and ":" not in to[0] and to[0] != USER else None
         if payload.plan_required and agent is not None:
@@ -137,6 +138,12 @@ class Tasking:
         if agent.state == DEAD:
             raise Refused(f"{holder} is dead", "`agent-mailbox roster list` lists the living", code="dead")
         return agent.session_id
+
+    def refuse_several(self, to: Sequence[str]) -> None:
+        """Raise ``Malformed`` if a task is for several agents alone: only one of them would have it."""
+        stored = {self.stored_address(word) for word in to} if len(to) > 1 else set()
+        if len(stored) > 1 and not any(":" in one or one == ALL for one in stored):
+            raise Malformed("a task is for one agent", "add one for each, or name a role or a tag: then one claims it")
 
     def stored_address(self, word: str) -> str:
         """Return an address as it is in the log: an agent's id, a role or a tag."""

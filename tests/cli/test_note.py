@@ -53,11 +53,15 @@ def test_a_note_is_on_the_board_and_in_no_inbox(team: Post) -> None:
 
 
 def test_a_note_is_replaced_by_anyone_and_dropped_by_its_own(team: Post) -> None:
-    """Both leave the board, and stay in the log. Nothing unproven takes a note away."""
+    """Both leave the board, and stay in the log. Who replaces one that another replaced meanwhile is told. Nothing
+    unproven takes a note away."""
     first = added(team, "Use redis")
     second = added(team, "Use valkey", "--replaces", first["id"], by="ben")
     assert listed(team) == [second["id"]]
     assert team.ok("note", "show", first["id"])["note"]["replaced_by"] == second["id"]
+    late = ("note", "add", "--title", "Use keydb", "--replaces", first["id"], "--session", "ann")
+    assert f"{second['id']} had replaced {first['id']} before" in team.call(*late).stderr
+    assert len(listed(team)) == 2
     refused = team.call("note", "drop", second["id"], "--session", "ann")
     assert (refused.rc, "ben's note" in refused.stderr) == (1, True)
     for kind in ({}, {"dropped": True}):

@@ -110,6 +110,8 @@ def test_who_adds_a_task_hears_at_once_that_it_may_wait_for_ever(team: Post) -> 
     words = ("task", "add", "--title", "t", "--session", "lee", "--to")
     done = team.call(*words, "project:noone", "--ack-by", "24h")
     assert (done.rc, "nobody who may claim it is there yet: it waits for project:noone" in done.stderr) == (0, True)
+    assert "a task is for one agent" in team.call(*words, "ann,ben").stderr
+    assert team.ok(*words, "ann,role:worker")["task"]["state"] == "open"
     assert ", wanted by 20" in team.call("task", "list").stdout
     assert team.call(*words, "project:x").stderr == ""
     late = team.call(*words, "project:x", "--ack-by", "2020-01-01")
