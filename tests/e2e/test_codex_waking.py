@@ -8,7 +8,7 @@ import os
 import re
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.clients import doorbell
 from agent_mailbox.known_clients.codex import CODEX
@@ -22,7 +22,7 @@ from tests.helpers import PATIENCE, READS, TOOLS, until
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 SERVER = ("app-server", "--listen", "unix://")
 """How a plain ``codex`` starts its background server, but for a copy of the program that updates itself."""
@@ -35,13 +35,17 @@ class CodexTerminal(Terminal):
     answers = ((b"\x1b[6n", b"\x1b[1;1R"), (b"\x1b[c", b"\x1b[?62;c"))
 
     def submit(self, prompt: str) -> None:
-        """Type a prompt and send it: a return key right behind words counts as one of a pasted text. It draws words in
-        pieces as its list of skills goes. That it works says nothing: it does at its start, too."""
+        """Type a prompt and send it."""
+        self.enter(prompt, lambda _: self.client.model.asked(prompt))
+
+    def enter(self, words: str, has_followed: Callable[[bytes], Any]) -> None:
+        """Type words and send them: a return key right behind them counts as one of a pasted text. It draws them in
+        pieces as its list of commands goes. That it works says nothing: it does at its start, too."""
         seen = len(self.screen)
-        self.type(prompt)
-        in_pieces = b".*".join(re.escape(letter.encode()) for letter in prompt[-8:].replace(" ", ""))
+        self.type(words)
+        in_pieces = b".*".join(re.escape(letter.encode()) for letter in words[-8:].replace(" ", ""))
         self.wait(lambda: re.search(in_pieces, self.screen[seen:], re.DOTALL))
-        self.press("\r", lambda _: self.client.model.asked(prompt), again_after=0.5)
+        self.press("\r", has_followed, again_after=0.5)
 
 
 @contextmanager
@@ -148,7 +152,7 @@ def test_a_session_that_cannot_be_woken_is_told_by_the_doctor(codex: Codex) -> N
             assert talk.count("| MAIL_AFTER_ESCAPE") == 1
             assert doorbell.LINE not in talk
             terminal.wait(lambda: listens(codex, me) and turn_is_over(codex) and not unwoken(codex))
-            terminal.press("/clear\r", lambda _: unwoken(codex))
+            terminal.enter("/clear", lambda _: unwoken(codex))
             assert "by /clear" in unwoken(codex)[0]
             post.send("bob", me, "MAIL_FOR_THE_CLEARED")
             assert "PROMPT_THREE" not in terminal.ask("PROMPT_CLEARED")
