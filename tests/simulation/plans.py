@@ -174,6 +174,8 @@ class Plan(NamedTuple):
     """Does the product take a few for many, so that what it does with many happens here, too?"""
     scans: bool = True
     """Does it scan a log that is large by that?"""
+    start: int = 0
+    """When it begins, in seconds since 1970; 0: with the year 2026."""
 
 
 def kinds() -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Mail as rich as life: several addresses, words that resemble each other, sizes at the borders of buffers.
+"""Mail as rich as life: several addresses, words that resemble each other, sizes and times at borders.
 
 Belongs here: sessions of their own, whom only the second judge judges (``second_judge``), and the sweeps in which they
 meet a steward and each other. They also ask what the other sweeps leave out: threads, histories, words, one message.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from agent_mailbox.core.address import uuid_of
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.roster_changes import Registration
-from agent_mailbox.errors import Ambiguous, NotFound, Refused
+from agent_mailbox.errors import Ambiguous, Busy, NotFound, Refused
 from agent_mailbox.mailbox.queries import MailQueries
 from tests.judge.mail import Judge
 from tests.simulation import second_judge
@@ -21,23 +21,40 @@ from tests.simulation.scene import Sweep
 from tests.simulation.stage import pick
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from agent_mailbox.core.inbox import Item
     from tests.simulation.letters import Session
     from tests.simulation.process import Process
     from tests.simulation.stage import Stage
 
-COMMANDS = ("meet", "post_around", "take", "hand_back", "settle_up", "depart", "browse")
+COMMANDS = ("meet", "post_around", "post_shared", "take", "claim_alone", "hand_back", "settle_up", "depart", "browse")
 IDS = ("wren-1", "wren-10", "wren-100")
 """Each is the beginning of the next."""
 CARRIED = (("role:op", "project:a"), ("role:opera", "project:ab"), ("role:OP", "role:op", "project:A", "project:a"))
+SHARED = "role:op"
 ADDRESSES = (*IDS, "role:op", "role:opera", "role:OP", "project:a", "project:ab", "project:A", "all")
 SIZES = (1, 20, 511, 512, 513, 4095, 4096, 4097)
 """The line's end comes at each of these, or beside it: a sector, a page, what is read of a torn end."""
 BREAKS = "a\r\nb\x0bc\x1cd\x85e\u2028f\u2029g"
 ATTACKS = ("in peace", "held", "is killed", "is killed half way", "held half way", "fails")
+TURNS = (1772319600, 1774747800, 1792888200, 1803855600, 1835391600)
+"""Before the end of February 2026, before clocks turn in March and October of that year, before February ends in 2027,
+and before the 29th of 2028, by half an hour or an hour."""
 SWEEPS = {
+    "minutes and months": Sweep(
+        2,
+        "_meet post_shared@1 post_around? later?",
+        "claim_alone@0|claim_alone@2 take@0|take@2|run_steward",
+        "soon take@0|take@2 soon? take@0|take@2 later? run_steward? browse?",
+        ATTACKS,
+        outages=0.1,
+        small=0.6,
+        agents=3,
+        live=(0, 0, 1),
+        rounds=6,
+        starts=TURNS,
+    ),
     "words that resemble each other": Sweep(
         2,
         "_meet post_around post_around@1 settle_up? browse? later?",
@@ -80,15 +97,28 @@ def meet(stage: Stage, process: Process, me: Session) -> None:
 
 def post_around(stage: Stage, process: Process, me: Session) -> None:
     """Send a message to up to three addresses, perhaps as an answer; its line ends beside the border of a buffer."""
+    _post(
+        stage,
+        process,
+        me,
+        dict.fromkeys(str(pick(process, ADDRESSES)) for _ in range(1 + int(process.chance.random() * 3))),
+    )
+
+
+def post_shared(stage: Stage, process: Process, me: Session) -> None:
+    """Send a message to the role that two of them have."""
+    _post(stage, process, me, [SHARED])
+
+
+def _post(stage: Stage, process: Process, me: Session, to: Iterable[str]) -> None:
     who, _ = _self(me)
-    to = tuple(dict.fromkeys(str(pick(process, ADDRESSES)) for _ in range(1 + int(process.chance.random() * 3))))
     message_id = uuid_of(f"{process.chance.getrandbits(128):032x}", "4")
     size = int(pick(process, SIZES)) + int(process.chance.random() * 3) - 1
     known = sorted(stage.judge.rich)
     stage.judge.rich.add(message_id)
     draft = Draft(
         sender=who,
-        to=to,
+        to=tuple(to),
         content=(BREAKS + f" word{len(known)} ").ljust(max(size - 300, 0), "."),
         subject=BREAKS,
         thread=str(pick(process, known)) if known and process.chance.random() < 0.4 else None,
@@ -117,6 +147,19 @@ def take(stage: Stage, process: Process, me: Session) -> None:
         return items
 
     stage.desk(who, clock=lambda: now).deliver(who, show)
+
+
+def claim_alone(stage: Stage, process: Process, me: Session) -> None:
+    """End once role mail is claimed, and before any is shown."""
+
+    def show(items: list[Item]) -> Sequence[Item]:
+        raise Busy("the reader does not read", code="output_blocked")
+
+    who, _ = _self(me)
+    try:
+        stage.desk(who).deliver(who, show)
+    except Busy:
+        return
 
 
 def hand_back(stage: Stage, process: Process, me: Session) -> None:

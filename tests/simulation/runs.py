@@ -122,7 +122,7 @@ def run(
     """
     started = process_time()
     plan = plan or plan_of(seed, count, kind=kind)._replace(beside=tuple(beside))
-    world = World(seed, plan.profile, only)
+    world = World(seed, plan.profile, only, plan.start * SECOND)
     world.victims = frozenset(map(str, plan.victims))
     for place, aim in plan.directed:
         world.directed.setdefault(str(place), []).append(aim)

@@ -28,7 +28,8 @@ class Sweep(NamedTuple):
     """Worlds of few calls have a large one."""
     prepared: str
     met: str
-    """The first one is attacked. ``everyone`` before a command: each agent does it. ``later``: hours go by."""
+    """The first one is attacked. ``everyone`` before a command: each agent does it. ``later``: hours go by; ``soon``:
+    as long as a claim lasts, about."""
     since: str
     attacks: tuple[str, ...] = ()
     """Those of ``ATTACKS`` that suit it; none: all that have a weight."""
@@ -52,3 +53,5 @@ class Sweep(NamedTuple):
     """How many there are; 0: two or three, and four with clients. Agents 0 and 2 share a role, as do 1 and 3."""
     loose: float = 0.6
     """How often each change of names is durable by itself."""
+    starts: tuple[int, ...] = ()
+    """When it begins, in seconds since 1970: one of these; none: with the year 2026."""

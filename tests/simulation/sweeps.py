@@ -305,8 +305,8 @@ SWEEPS = {
 SWEEPS |= meetings.SWEEPS | policies.SWEEPS | durability.SWEEPS | tables.SWEEPS | rich.SWEEPS
 
 
-LATER = "later"
-"""Hours go by, if nobody is at work."""
+PAUSES = {"later": (150,), "soon": (9, 10, 11)}
+"""Minutes that go by, if nobody is at work: one of these."""
 
 
 def sweep_of(seed: int, profile: Profile, name: str) -> Plan:
@@ -330,8 +330,9 @@ def sweep_of(seed: int, profile: Profile, name: str) -> Plan:
     for number in range(rounds):
         places: dict[str, int] = {}
         for role, word in _round(chance, sweep):
-            if word == LATER:
-                jobs.append((PAUSE, 150))
+            if word in PAUSES:
+                minutes = PAUSES[word]
+                jobs.append((PAUSE, minutes[0] if len(minutes) == 1 else chance.choice(minutes)))
                 continue
             word, _, number_of = word.partition("@")
             each = range(agents) if word.startswith("_") else [int(number_of or chance.random() * agents)]
@@ -356,6 +357,7 @@ def sweep_of(seed: int, profile: Profile, name: str) -> Plan:
         directed=tuple(directed),
         small=chance.random() < sweep.small,
         scans=sweep.scans,
+        start=Random(f"start {seed}").choice(sweep.starts or (0,)),
     )
 
 
@@ -363,7 +365,7 @@ def _round(chance: Random, sweep: Sweep) -> Iterator[tuple[str, str]]:
     """The words of a round, each with its part in the attack."""
     yield "", CALM
     for word in drawn_words(chance, sweep.prepared):
-        if word == LATER:
+        if word in PAUSES:
             yield "", REST
         yield "", word
     yield "", STORM

@@ -50,17 +50,19 @@ def _set_bounds(until: Sequence[float | None]) -> None:
 class World:
     """A machine with its disk. ``appeared`` and ``renamed`` are told to a judge."""
 
-    def __init__(self, seed: int, profile: Profile, only: dict[tuple[str, int], str] | None = None) -> None:
+    def __init__(
+        self, seed: int, profile: Profile, only: dict[tuple[str, int], str] | None = None, start: int = 0
+    ) -> None:
         self.seed = seed
         self.profile = profile
         self.choices = Choices(seed, profile, only)
         self.disk = Disk(ordered=profile.ordered, grain=profile.grain)
         self.kernel = Kernel(self, self.disk)
-        self.hosts = Processes(START)
+        self.hosts = Processes(start or START)
         self.doomed: list[Process] = []
         """Processes that somebody kills."""
         self.now = 1000 * SECOND
-        self.offset = START
+        self.offset = start or START
         self.started = 0
         self.calls = 0
         self.digest = 0
