@@ -120,6 +120,7 @@ def test_the_append_goes_to_the_file_that_is_at_the_path(tmp_path: Path) -> None
 
 FULL = """
 import resource, sys
+sys.dont_write_bytecode = True  # Python would keep what it could write of a module
 from agent_mailbox.errors import StorageFailed
 from agent_mailbox.store.log.log import Log
 path, room, tail = sys.argv[1], int(sys.argv[2]), sys.argv[3].encode()
