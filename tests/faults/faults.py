@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 EXHAUSTIVE = os.environ.get("AGENT_MAILBOX_FAULTS") == "all"
 """Every case; without it one of each kind."""
+WHOLE = EXHAUSTIVE or bool(os.environ.get("AGENT_MAILBOX_NIGHT"))
+"""Each kind of a command's calls; without it a share of the steward's."""
+SHARE = 3
+"""The steward makes three times as many kinds of calls as another command: a push tries each third of them."""
 CALLS = (
     *("write", "pwrite64", "writev", "rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat"),
     *("ftruncate", "truncate", "fsync", "fdatasync", "mkdir", "mkdirat", "rmdir", "utimensat", "flock", "openat"),
@@ -47,6 +51,11 @@ def sample(calls: list[Call]) -> list[Call]:
     is to replace counts for nobody until then."""
     some = [call for call in calls if call.name.startswith("rename") or not call.is_aside]
     return calls if EXHAUSTIVE else list({call.kind: call for call in some}.values())
+
+
+def share(calls: list[Call], command: Command, first: int) -> list[Call]:
+    """Choose the calls that are tried now, from the ``first`` on; the night tries all."""
+    return calls if WHOLE or not command.steward else calls[first::SHARE]
 
 
 NAMELESS = re.compile(r"/preview-|/#\d+( ?\(deleted\))?$|[.-]\d{3,}(/|$)|\.[0-9a-f]{8,}\b[^/]*(/|$)")

@@ -55,7 +55,7 @@ def _copy(place: Path) -> Path:
 
 def _pytest(tree: Path, tests: Iterable[str]) -> subprocess.CompletedProcess[str]:
     words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rf", "--tb=no", *dict.fromkeys(tests)]
-    env = {**os.environ, "PYTHONPATH": str(tree), "COLUMNS": "400"}
+    env = {**os.environ, "PYTHONPATH": str(tree), "COLUMNS": "400", "AGENT_MAILBOX_NIGHT": "1"}
     return subprocess.run(words, cwd=tree, env=env, capture_output=True, text=True, check=False)
 
 

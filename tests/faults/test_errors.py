@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.faults import commands
-from tests.faults.faults import EXHAUSTIVE, TRIED, sample
+from tests.faults.faults import EXHAUSTIVE, TRIED, sample, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,7 @@ RETRIED = {"write", "fsync", "fdatasync"}
 def wanted(case: Case) -> list[tuple[Call, str]]:
     """Which calls are to fail, and how."""
     errors = EVERYTHING if EXHAUSTIVE else ALWAYS
-    calls = sample([call for call in case.calls() if EXHAUSTIVE or case.is_log(call)])
+    calls = share(sample([call for call in case.calls() if EXHAUSTIVE or case.is_log(call)]), case.command, 1)
     return [(call, error) for call in calls for error in errors.get(call.name, ())]
 
 
@@ -78,7 +78,7 @@ def test_what_was_not_synced_is_synced_by_the_repetition(
     calls = case.calls()
     chosen = sample([call for call in calls if call.name in ("fsync", "fdatasync")])
     if not EXHAUSTIVE and len(chosen) > 1:  # the other way has those between
-        chosen = chosen[how == "killed before it" :: 2]
+        chosen = share(chosen[how == "killed before it" :: 2], command, 0)
     syncs = [n for n, call in enumerate(calls) if call in chosen]
     assert syncs
     for n in syncs:
