@@ -15,7 +15,7 @@ import tempfile
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from agent_mailbox.core import proofs
 from agent_mailbox.core.records import USER
@@ -50,6 +50,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],  # a clock's verdict as well
 )
 settings.register_profile("push", settings.get_profile("mailbox"), max_examples=25)  # it is not kept waiting
+settings.register_profile("drawn", settings.get_profile("push"), phases=(Phase.explicit, Phase.generate))  # a mutant
 settings.register_profile("long", settings.get_profile("mailbox"), derandomize=False, max_examples=5_000)
 settings.load_profile("mailbox")
 

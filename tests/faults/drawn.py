@@ -1,128 +1,65 @@
 """``scripts/mutate``: draw mutants that nobody chose, and say how many are found: by tests, by the simulation, by none.
 
-Each is tried in a throw-away copy of the tree. First come the tests near it, by name: those that speak most of its
-function, its module, and the modules that use it. Then worlds, in which more befalls that function. Survivors are
-printed as patches. No drawn mutant is kept; a survivor that counts becomes a test.
+A mutant is put into a forked process that has imported all (``warm``). It first runs the tests that reach the changed
+line (``reached``). Those that no test finds are tried in worlds, in which more befalls their function; of the others
+each tenth is. So the second share is of a sample. Tests of real clients, of the browser and of strace are left out.
+
+Each result is kept as it comes, so a draw that was stopped goes on where it was. Survivors are printed as patches. No
+mutant is kept: a survivor that counts becomes a test, and ``--again`` tries the survivors with it.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import re
-import subprocess
+import json
 import sys
-import tempfile
-from functools import cache
 from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tests.faults.drawing import ROOMS, Drawn, draw
-from tests.faults.mutants import _copy
-from tests.helpers import ROOT
+from tests.faults import reached, warm
+from tests.faults.drawing import ROOMS, draw
+from tests.simulation import kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-NEAR = ("core", "judge", "store", "faults", "cli", "trust", "engine", "claude", "simulation")
-SLOW = ("test_mutants.py", "test_simulation.py", "test_machines.py", "test_kills.py", "test_agreement.py")
-TIME = 600
-"""Seconds for the tests of one mutant, whose loop may have no end."""
+    from tests.faults.drawing import Drawn
 
-
-def near_tests(mutant: Drawn, most: int) -> list[str]:
-    """Return the test files that import the mutant's module, then those that mention its function, module and room, and
-    the modules that use it, most."""
-    own, module, room = mutant.within.rpartition(".")[2], mutant.path.stem, mutant.path.parent.name
-    spoken = {own: 8, module: 3, room: 1} | dict.fromkeys(_importers(mutant.path), 1)
-    words = {re.compile(rf"\b{re.escape(word.strip('_'))}\b"): weight for word, weight in spoken.items()}
-    imports = _imports_of(module)
-    scores = {
-        name: sum(weight * len(word.findall(text)) for word, weight in words.items()) / len(text) ** 0.5
-        + bool(imports.search(text))
-        for name, text in _tests().items()
-    }
-    found = sorted((name for name in scores if scores[name]), key=lambda name: -scores[name])[:most]
-    return [*found, "tests/judge"] if "/core/" in str(mutant.path) else found
+TESTS = ("core", "judge", "store", "cli", "trust", "engine", "claude", "mcp", "simulation/test_outcomes.py")
+SAMPLE = 10
+"""One in so many of those that tests find is tried in worlds."""
+SECONDS = 20
+"""Of the processor: as long run the tests of one mutant, at most."""
 
 
-def _importers(path: Path) -> list[str]:
-    """Return the names of the modules that import one."""
-    word = _imports_of(path.stem)
-    return [one.stem for one, text in _product().items() if word.search(text)]
-
-
-def _imports_of(module: str) -> re.Pattern[str]:
-    """Return the pattern of a line that imports a module, or something of it."""
-    return re.compile(rf"^ *(from [.\w]*\b{module} import|from [.\w]+ import .*\b{module}\b)", re.MULTILINE)
-
-
-@cache
-def _product() -> dict[Path, str]:
-    return {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "agent_mailbox").rglob("*.py"))}
-
-
-@cache
-def _tests() -> dict[str, str]:
-    files = (path for room in NEAR for path in sorted((ROOT / "tests" / room).glob("test_*.py")))
-    return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in files if path.name not in SLOW}
-
-
-def find_by_tests(tree: Path, tests: list[str]) -> str:
-    """Return the test that notices; empty if none does. One that fails without the mutant, too, notices nothing."""
-    left = [one for one in tests if one not in _broken]
-    while left:
-        try:
-            failed = _failed_test(tree, left)
-        except subprocess.TimeoutExpired:
-            return f"no end in {TIME} s"
-        if failed is None or not _fails_anyway(failed):
-            return failed or ""
-        _broken.update(one for one in left if failed.startswith(one))
-        left = [one for one in left if one not in _broken]
+def find_by_tests(there: warm.Warm, tests: list[str], mutant: Drawn) -> str:
+    """Return the test that notices; empty if none does. It must do so twice, the second time alone."""
+    left, put = tests, lambda: warm.put_in_place(mutant.path, mutant.text)
+    while left and (failed := there.first_failure(left, put)):
+        name = failed.removeprefix(warm.ENDLESS)
+        if name != failed or name not in left or there.first_failure([name], put):
+            return failed
+        left = left[left.index(name) + 1 :]
     return ""
 
 
-_broken: set[str] = set()
-"""Files and directories of tests that fail without any mutant: they say nothing about one."""
-
-
-def _failed_test(tree: Path, tests: list[str]) -> str | None:
-    """Return the first test that fails; None if none does.
-
-    Raises:
-        subprocess.TimeoutExpired: they do not end.
-    """
-    words = ["pytest", "-p", "no:cacheprovider", "-x", "-q", "-rfE", "--tb=no", "--hypothesis-profile=push", *tests]
-    done = _run(tree, words)
-    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
-    return failed[0] if failed else None if done.returncode in (0, 5) else "the tests do not begin"
-
-
-def _fails_anyway(test: str) -> bool:
-    """Return whether a test fails in a copy that has no mutant."""
-    if "::" not in test:
-        return False
-    with tempfile.TemporaryDirectory() as scratch:
-        return _failed_test(_copy(Path(scratch)), [test.partition("::")[0]]) is not None
-
-
-def find_by_worlds(tree: Path, mutant: Drawn, worlds: int) -> str:
+def find_by_worlds(mutant: Drawn, worlds: int) -> str:
     """Return the first world that breaks; empty if none does."""
-    words = ["tests.simulation", "--worlds", str(worlds), "--until-broken", "--beside"]
-    try:
-        done = _run(tree, [*words, f"{mutant.path.stem}.{mutant.within}"])
-    except subprocess.TimeoutExpired:
-        return f"no end in {TIME} s"
-    told = re.search(r"^seed .*", done.stdout, re.MULTILINE)
-    return told[0] if told else "worlds do not run" if done.returncode else ""
+    beside = [f"{mutant.path.stem}.{mutant.within}"]
 
+    def run(tell: Callable[[str], None]) -> None:
+        warm.put_in_place(mutant.path, mutant.text)
+        for seed in range(1, worlds + 1):
+            for kind in ("", kinds.MACHINES)[: 1 + (seed % kinds.SHARE == 0)]:
+                tell(f"{warm.ENDLESS}seed {seed} {kind}")
+                result = kinds.run(seed, kind=kind, beside=beside)
+                if result.breaches:
+                    tell(f"seed {seed} ({result.kind}): {result.breaches[0]}")
+                    return
+        tell("")
 
-def _run(tree: Path, words: list[str]) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": str(tree), "COLUMNS": "300"}
-    command = [sys.executable, "-m", *words]
-    return subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, check=False, timeout=TIME)
+    return warm.in_a_fork(run)
 
 
 def told_share(name: str, found: int, of: int) -> str:
@@ -139,28 +76,71 @@ def main(given: Iterable[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="What is drawn; each seed draws others.")
     parser.add_argument("--count", type=int, default=10, help="How many.")
     parser.add_argument("--rooms", nargs="+", choices=ROOMS, default=ROOMS, help="Where.")
-    parser.add_argument("--tests", type=int, default=16, metavar="N", help="Files of tests near each, at most.")
     parser.add_argument("--worlds", type=int, default=40, metavar="N", help="Worlds for each; 0: none.")
+    parser.add_argument("--again", action="store_true", help="Try what survived before once more.")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="Where results are kept.")
     parser.add_argument("--list", action="store_true", help="Only say what is drawn.")
     options = parser.parse_args(given if given is None else [*given])
     chosen = draw(options.seed, options.count, tuple(options.rooms))
     if options.list:
         print("\n".join(f"{mutant.name} in {mutant.within}" for mutant in chosen))
         return 0
-    by_tests, by_worlds, left = 0, 0, list[Drawn]()
-    for number, mutant in enumerate(chosen, 1):
-        with tempfile.TemporaryDirectory() as scratch:
-            tree = _copy(Path(scratch))
-            (tree / mutant.path.relative_to(ROOT)).write_text(mutant.text, encoding="utf-8")
-            test = find_by_tests(tree, near_tests(mutant, options.tests))
-            world = find_by_worlds(tree, mutant, options.worlds) if options.worlds else ""
-        by_tests, by_worlds = by_tests + bool(test), by_worlds + bool(world)
-        left += [] if test or world else [mutant]
-        print(f"{number} {mutant.name}: tests: {test or 'nothing'}; worlds: {world or 'nothing'}", flush=True)
-    for mutant in left:
-        print(mutant.diff())
-    for name, found in (("tests", by_tests), ("the simulation", by_worlds), ("either", len(chosen) - len(left))):
-        print(told_share(name, found, len(chosen)))
+    place = options.results or reached.KEPT / f"drawn-{options.seed}.jsonl"
+    known = _results(place)
+    if any(_is_left(mutant, known, again=options.again) for mutant in chosen):
+        warm.start(TESTS, lambda there: _try_all(there, chosen, known, place, options))
+    return _sum_up(chosen, known, options.seed)
+
+
+def _results(place: Path) -> dict[str, dict[str, Any]]:
+    """Return what is known of each mutant, by its patch: the last word of each."""
+    lines = place.read_text(encoding="utf-8").splitlines() if place.exists() else ()
+    return {row["patch"]: row for row in map(json.loads, lines)}
+
+
+def _is_left(mutant: Drawn, known: dict[str, dict[str, Any]], *, again: bool) -> bool:
+    row = known.get(mutant.diff())
+    return row is None or (again and not row["test"])
+
+
+def _try_all(
+    there: warm.Warm,
+    chosen: list[Drawn],
+    known: dict[str, dict[str, Any]],
+    place: Path,
+    options: argparse.Namespace,
+) -> None:
+    """Try those that are not known, and keep each result."""
+    tests = reached.known_tests(there)
+    left = [one for one in enumerate(chosen, 1) if _is_left(one[1], known, again=options.again)]
+
+    def run(share: int) -> None:
+        for number, mutant in left[share :: warm.PROCESSES]:
+            test = find_by_tests(there, reached.tests_for(tests, mutant.path, mutant.line, SECONDS), mutant)
+            world = known.get(mutant.diff(), {}).get("world")
+            if options.worlds and world is None and (not test or number % SAMPLE == 0):
+                world = find_by_worlds(mutant, options.worlds)
+            row = {"name": mutant.name, "test": test, "world": world, "patch": mutant.diff()}
+            with place.open("a", encoding="utf-8") as file:
+                file.write(f"{json.dumps(row)}\n")
+            told = "not tried" if world is None else world or "nothing"
+            print(f"{number} {mutant.name}: tests: {test or 'nothing'}; worlds: {told}", flush=True)
+
+    warm.in_parallel(run)
+    known |= _results(place)
+
+
+def _sum_up(chosen: list[Drawn], known: dict[str, dict[str, Any]], seed: int) -> int:
+    rows = [known[mutant.diff()] for mutant in chosen if mutant.diff() in known]
+    sample = [row for number, row in enumerate(rows, 1) if number % SAMPLE == 0 and row["world"] is not None]
+    for row in rows:
+        if not row["test"] and not row["world"]:
+            print(row["patch"])
+    print(f"seed {seed}")
+    print(told_share("tests", sum(bool(row["test"]) for row in rows), len(rows)))
+    if sample:
+        print(told_share("the simulation", sum(bool(row["world"]) for row in sample), len(sample)))
+    print(told_share("either", sum(bool(row["test"] or row["world"]) for row in rows), len(rows)))
     return 0
 
 

@@ -1,13 +1,19 @@
-"""Mutants that nobody chose: drawn from a seed, tried in a copy, never kept."""
+"""Mutants that nobody chose: drawn from a seed, tried in a forked process, never kept."""
 
 from __future__ import annotations
 
 import ast
+import os
+import signal
 
-from tests.faults import mutants
-from tests.faults.drawing import Drawn, draw
-from tests.faults.drawn import find_by_tests, near_tests, told_share
+from agent_mailbox.core import instant
+from agent_mailbox.core.instant import parse
+from tests.faults import reached, warm
+from tests.faults.drawing import draw
+from tests.faults.drawn import told_share
 from tests.helpers import ROOT
+
+INSTANT = ROOT / "agent_mailbox/core/instant.py"
 
 
 def test_a_seed_draws_the_same_changes_each_time_and_another_seed_others():
@@ -21,31 +27,39 @@ def test_a_seed_draws_the_same_changes_each_time_and_another_seed_others():
         assert mutant.diff().startswith(f"--- a/{mutant.path.relative_to(ROOT)}\n")
 
 
-def test_the_tests_near_a_change_are_those_that_speak_most_of_its_function():
-    """A change of expiry is tried by the tests of expiry, and by the judge of the core."""
-    mutant = Drawn(ROOT / "agent_mailbox/core/inbox.py", 1, "", "expires_at", "")
-    assert {"tests/core/test_expiry.py", "tests/judge"} <= {*near_tests(mutant, 8)}
-
-
 def test_a_share_is_told_with_how_unsure_it_is():
     """Thirty draws say little: the true share is within a wide stretch."""
     assert told_share("tests", 24, 30) == "24 of 30 found by tests: 80% (63% to 90%)"
 
 
-def test_a_test_that_fails_without_the_mutant_finds_none(tmp_path, monkeypatch):
-    """It is left out, and the tests behind it are asked."""
-    whole, mutated = tmp_path / "whole", tmp_path / "mutated"
-    for tree, number in ((whole, 1), (mutated, 2)):
-        for room in ("agent_mailbox", "tests", "hooks"):
-            (tree / room).mkdir(parents=True)
-        profile = 'from hypothesis import settings\n\nsettings.register_profile("push")\n'
-        (tree / "tests/conftest.py").write_text(profile)
-        (tree / "agent_mailbox/__init__.py").touch()
-        (tree / "agent_mailbox/number.py").write_text(f"NUMBER = {number}\n")
-        (tree / "tests/test_broken.py").write_text("def test_broken():\n    assert False\n")
-        says = "from agent_mailbox.number import NUMBER\n\n\ndef test_says():\n    assert NUMBER == 1\n"
-        (tree / "tests/test_number.py").write_text(says)
-    monkeypatch.setattr(mutants, "ROOT", whole)
-    near = ["tests/test_broken.py", "tests/test_number.py"]
-    assert find_by_tests(mutated, near) == "tests/test_number.py::test_says"
-    assert find_by_tests(mutated, near[:1]) == ""
+def test_a_forked_process_alone_runs_the_change_under_every_name_that_was_imported():
+    """A name that another module took from the changed one before gets the changed code, too."""
+    text = INSTANT.read_text(encoding="utf-8").replace("return day * DAY\n", "return day * DAY + 1\n")
+
+    def run(tell):
+        warm.put_in_place(INSTANT, text)
+        tell(f"{parse('1970-01-01')} {instant.told('1970-01-02')}")
+
+    assert warm.in_a_fork(run) == "1 86400001"
+    assert parse("1970-01-01") == 0
+
+
+def test_a_process_that_ends_before_its_last_word_is_told_by_the_word_before():
+    """A test that ends the process, or is ended because it has no end, is the one that noticed."""
+
+    def run(tell):
+        tell("no end: this test")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert warm.in_a_fork(run) == "no end: this test"
+
+
+def test_a_change_is_tried_by_the_tests_that_reach_it_the_near_and_quick_ones_first():
+    """They are as many as fit into the time; where none reaches its line, those of its function are tried."""
+    line = next(n for n, text in enumerate(INSTANT.read_text().split("\n"), 1) if "not a time of day" in text)
+    file = str(INSTANT.relative_to(ROOT))
+    near, far = "tests/core/test_instant.py::test_near", "tests/core/test_inbox.py::test_far"
+    tests = [reached.Test(far, 0.2, {file: {line}}), reached.Test(near, 0.9, {file: {line}})]
+    tests += [reached.Test(f"{far}_dear", 60.0, {file: {line}}), reached.Test(f"{far}_aside", 0.1, {file: {line - 1}})]
+    assert reached.tests_for(tests, INSTANT, line, 20) == [near, far]
+    assert reached.tests_for(tests[3:], INSTANT, line, 20) == [f"{far}_aside"]
