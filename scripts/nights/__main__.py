@@ -20,6 +20,7 @@ PARTS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
         ("scripts/mutate", "--count", "10"),
         {},
     ),
+    "load": ("the suite, twenty times beside busy processes", (sys.executable, "-m", "scripts.nights.load"), {}),
     "gateway": (
         "100,000 connections to a gateway, and a day of ten peers",
         (*PYTEST, "tests/swarm/test_bounded.py"),
