@@ -71,7 +71,7 @@ def _said(p: m.Payload) -> tuple[str, ...]:
         return f"{ran}: the hook {p.hook!r} changed it after the rules judged it", p.reason
     if isinstance(p, m.PolicyUpdate):
         rules = _listed("allow", p.allow), _listed("deny", p.deny), _listed("hosts", p.hosts)
-        return "adds" if p.adds else "", *rules
+        return *rules, "beside the earlier rules" if p.adds else ""
     if isinstance(p, m.ModeSet):
         return (p.mode,)
     if isinstance(p, m.LeasePaths):
