@@ -10,10 +10,8 @@ import pytest
 
 from agent_mailbox import Draft, Mailbox, Refused, Registration
 from agent_mailbox.core import codec
-from agent_mailbox.core.records import USER, Read
+from agent_mailbox.core.records import Read
 from agent_mailbox.errors import BadData, Busy
-from agent_mailbox.mailbox import absence
-from agent_mailbox.space import joining_space
 from agent_mailbox.space.copy import comparison
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.copy.taken_records import CROWD
@@ -22,7 +20,6 @@ from agent_mailbox.store.log.unordered import unsealed
 from agent_mailbox.store.user_state import creation
 
 from .memory_order import MemoryOrder, MemorySpace
-from .mortal import Machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -272,30 +269,3 @@ def test_what_comes_while_a_copy_is_compared_is_no_difference(two: Two) -> None:
         path.write_bytes(path.read_bytes().replace(b"one", b"one more"))
         with pytest.raises(BadData, match="record of the space is not here"):
             comparison.compare_with_order(replica)
-
-
-def test_who_comes_back_shows_no_role_mail_that_went_to_another_meanwhile(tmp_path: Path) -> None:
-    """Ann claimed a role's mail, and died before she showed it. Her machine is given up, and the mail goes to ben. She
-    comes back: her machine takes that in first, though nothing is left to be decided."""
-    space, shown = MemorySpace(), list[str]()
-    north, south = (Machine(str(tmp_path), name, space) for name in ("north", "south"))
-    for one, other, who in ((north, south, "ann"), (south, north, "ben")):
-        one.trust([other])
-        one.box.register(Registration(session_id=who, roles=("dev",)), who)
-    south.box.send(Draft(sender="boss", to=("role:dev",), content="one"))
-
-    def dies(_: list[Item]) -> list[Item]:
-        raise KeyboardInterrupt
-
-    def note(items: list[Item]) -> list[Item]:
-        shown.extend(item.message.content for item in items)
-        return items
-
-    north.catch_up()
-    with pytest.raises(KeyboardInterrupt):
-        north.box.deliver("ann", dies)
-    north.catch_up()
-    absence.give_up(south.box, joining_space.give_up(south.box, south.order, "north"), USER)
-    south.box.deliver("ben", note)
-    north.box.deliver("ann", note)
-    assert shown == ["one"]

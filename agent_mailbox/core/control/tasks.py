@@ -231,7 +231,7 @@ class Tasks(dict[str, Task]):
         if before is None or not self._is_elsewhere(step, holder):
             return False
         is_frozen = any(since <= when and (until is None or when < until) for since, until in before.frozen)
-        return is_frozen or (before.state == DEAD and before.changed <= when)
+        return is_frozen or task.moved < before.returned or (before.state == DEAD and before.changed <= when)
 
     def _may_give(self, step: TaskStep, task: Task, holder: str) -> bool:
         """Return whether the speaker may give the task to another agent: the person, its adder or holder, the agent's

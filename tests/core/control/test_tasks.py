@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agent_mailbox.core.control import message_text, transitions
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.control.state import ControlState
-from agent_mailbox.core.proofs import TERMINAL, of_session
+from agent_mailbox.core.proofs import TERMINAL, UNPROVEN, WAITS, of_machine, of_session
 from agent_mailbox.core.records import Message, RosterEvent
 from agent_mailbox.core.roster import CLIENT_ENDED, Roster
 
@@ -195,3 +195,19 @@ def test_a_claim_in_the_person_s_name_counts_only_if_the_person_is_proven_to_wri
     for number, proof, holder in ((1, None, ""), (2, TERMINAL, "user")):
         fold.apply(said(number, "user", m.TaskClaim(request_id="t1")).replace(proof=proof))
         assert fold.tasks.holder(fold.tasks["t1"]) == holder
+
+
+def test_a_machine_that_is_not_listed_takes_a_task_over_from_one_that_was_away_alone() -> None:
+    """Its claim names the one before. It counts if that holder was frozen or dead then, though it came back since: so
+    all machines have the same holder."""
+    north = RosterEvent("register", "eve", 0, tags=("role:worker",), proof=of_machine("north", UNPROVEN))
+    steps = [
+        said(0, "lee", m.TaskAssignment(request_id="t1", title="T"), "role:worker"),
+        said(1, "ann", m.TaskClaim(request_id="t1")),
+        said(3, "eve", m.TaskClaim(request_id="t1", over="m1")).replace(proof=WAITS),
+    ]
+    frozen = [RosterEvent("freeze", "ann", 2 * MINUTE), RosterEvent("thaw", "ann", 4 * MINUTE, proof=of_session("ann"))]
+    dead = [RosterEvent("retire", "ann", 2 * MINUTE), RosterEvent("register", "ann", 4 * MINUTE, client="1")]
+    for events, holder in (([], "ann"), (frozen, "eve"), (frozen[:1], "eve"), (dead, "eve"), (dead[:1], "eve")):
+        fold = ControlState(Roster([*PEOPLE, north, *events]), steps)
+        assert fold.tasks["t1"].answerer == holder
