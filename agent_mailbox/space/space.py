@@ -28,10 +28,8 @@ from .trust.space_judge import SpaceJudge
 if TYPE_CHECKING:
     from ..store.log.custody import Custody
     from ..store.log.logs import Logs
-    from .copy.replica import Replica
     from .order.order import SpaceOrder, TotalOrder
     from .order.space_files import SpaceFiles
-    from .trust.space_judge import SpaceJudge
 
 PLACE, FILE, SERVING = "engine", "space", "serving"
 """Within the user's record: a directory, the space, and the file whose lock the replicator holds."""

@@ -8,15 +8,11 @@ first signature alone: no reader needs it.
 from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
-from typing import TYPE_CHECKING
 
 from ...errors import StorageFailed
 from ...store.files import system
 from ...store.files.small_files import read_file, replace_file
 from ...store.log import keys
-
-if TYPE_CHECKING:
-    pass
 
 FILE = "key"
 _FORM = b"agent-mailbox-machine-key 1 "
