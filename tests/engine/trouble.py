@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Outcome = tuple[float, str]
 
-BEGIN, END = "<!-- scripts/bench-engine --trouble writes this -->\n", "<!-- to here, too -->\n"
+BEGIN, END = "<!-- python -m tests.engine.trouble writes this -->\n", "<!-- to here, too -->\n"
 SEND = "send", "--from", "ann", "--to", "ben", "--body"
 HOOK = {"session_id": "ann", "hook_event_name": "PostToolUse"}
 
