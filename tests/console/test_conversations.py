@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,7 @@ from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.store.archive.archive import Archive
 from agent_mailbox.store.projection import archived_mail
 from tests.console.conftest import Running, Window
+from tests.e2e.conftest import npm_file
 from tests.helpers import MESSAGES, READS, ROOT, Post, record, until
 
 if TYPE_CHECKING:
@@ -274,6 +276,7 @@ def test_a_new_message_goes_to_anyone_with_completion(talk: Running, browser: Br
     page.get_by_text("Sent to Ada, project:x.").wait_for()
     assert last(talk.post) == ("to several", ["ada", "project:x"])
     assert window.problems == []
+    window.context.close()  # a page that is loaded again would have what was written
     answer = talk.ask("/send", {"to": "nobody-at-all", "body": "kept", "next": "/new"})
     assert answer.status == 303
     assert 'value="nobody-at-all"' in talk.ask("/new").text
@@ -329,6 +332,16 @@ def test_lines_of_templates_are_short() -> None:
     """No line is longer than a reader's window."""
     for path in (ROOT / "agent_mailbox/console/templates").glob("*.html"):
         assert max(map(len, path.read_text().splitlines())) <= 130, path.name
+
+
+def test_a_linter_finds_nothing_in_script_and_style() -> None:
+    """The linter biome has no objection to any script or style of the page."""
+    biome = npm_file("@biomejs/biome", "2.6.8", "@biomejs/biome/bin/biome", "--version")
+    files = [*ROOT.glob("agent_mailbox/console/static/*.js"), *ROOT.glob("agent_mailbox/console/static/*.css")]
+    words = ("lint", "--error-on-warnings", f"--config-path={ROOT / 'tests/console/biome.json'}")
+    looked = subprocess.run([biome, *words, *files], capture_output=True, text=True, check=False)
+    assert looked.returncode == 0, looked.stdout + looked.stderr
+    assert f"Checked {len(files)} files" in looked.stdout + looked.stderr
 
 
 def test_an_upgrade_brings_every_module_anew(running: Running) -> None:

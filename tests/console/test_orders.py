@@ -102,7 +102,7 @@ def test_what_may_not_be_is_told_and_changes_nothing(running: Running) -> None:
 
 
 def test_an_order_shows_live_as_the_person_s(running: Running, browser: Browser) -> None:
-    """The mode changes where one looks; the row that comes live is proven, as it is after a reload."""
+    """The mode and the name change where one looks; the row that comes live is proven, as it is after a reload."""
     running.post.register("ada", "--name", "Ada")
     page = Window(browser, running).go("/agent?id=ada")
     expect(page.locator("#link-state")).to_contain_text("● live")
@@ -112,6 +112,9 @@ def test_an_order_shows_live_as_the_person_s(running: Running, browser: Browser)
     expect(page.locator(".facts")).to_contain_text("safe")
     expect(page.locator("[data-live]")).to_contain_text("mode set request: safe")
     expect(page.locator("[data-live]")).not_to_contain_text("unverified")
+    page.locator("#name").fill("Countess")
+    page.get_by_role("button", name="Rename").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Countess")
 
 
 def test_an_agent_that_was_long_silent_is_alive_on_no_page(post: Post) -> None:

@@ -41,7 +41,7 @@ const offer = () => {
 area?.addEventListener("input", offer);
 area?.form.addEventListener("reset", () => setTimeout(offer));
 area?.addEventListener("keydown", (event) => {
-  if (event.key !== "Tab" || event.shiftKey || line.hidden) return;
+  if (event.key !== "Tab" || event.shiftKey || event.isComposing || line.hidden) return;
   event.preventDefault();
   complete($("button", line).textContent.slice(1));
 });

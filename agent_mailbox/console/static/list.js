@@ -100,7 +100,7 @@ export const days = (list) => {
     const first = row.previousElementSibling?.matches(".news-begin") ? row.previousElementSibling : row;
     if (first.previousElementSibling !== line) first.before(line);
   }
-  lines.forEach((line) => used.has(line) || line.remove());
+  $$(".day", list).forEach((line) => used.has(line) || line.remove()); // an older page brings its own
 };
 // Removes rows beyond the limit, at the end that is out of sight.
 const trim = (list, fromTop) => {
@@ -115,7 +115,10 @@ const trim = (list, fromTop) => {
     at.searchParams.set("before", `${first.dataset.at}.${first.dataset.key}`);
     if (link) link.href = at.pathname + at.search;
   }
-  if (over.length && !fromTop) list.removeAttribute("data-live"), newest(list);
+  if (over.length && !fromTop) {
+    list.removeAttribute("data-live");
+    newest(list);
+  }
   joinRows();
 };
 export const joinRows = () => $$(".list .message").forEach(join);
