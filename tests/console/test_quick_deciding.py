@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pytest
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Route
 
     from agent_mailbox.core.control.control_requests import ControlRequest
     from agent_mailbox.core.inbox import Item
@@ -105,6 +105,96 @@ def test_a_late_list_brings_no_decided_request_back(running: Running, browser: B
     until(lambda: bool(page.evaluate("1") and {"", "rail"}.intersection(loaded)))
     assert ("" in loaded, page.locator("#r-perm-01").count()) == (False, 0)
     assert window.problems == []
+
+
+def test_a_page_from_before_a_decision_brings_no_request_back(running: Running, browser: Browser) -> None:
+    """The page may be loaded again while a decision is on its way. Its line stays away, and nothing is opened."""
+    ask(running.post, 1)
+    window = Window(browser, running).unhurried()
+    page = window.go("/")
+    window.choose("perm-00")
+    before = running.ask("/").text
+    page.route(running.url, lambda route: route.fulfill(body=before, content_type="text/html"))
+    on_its_way: list[Route] = []
+    page.route("**/decide", lambda route: on_its_way.append(route))
+    page.keyboard.press("y")
+    page.get_by_role("button", name="Send now").click()
+    until(lambda: bool(page.evaluate("1") and on_its_way))
+    assert not page.locator("#r-perm-00").is_visible()
+    on_its_way[0].continue_()
+    until(lambda: decided(running.post) == {"perm-00": (True, "")})
+    page.locator("#r-perm-00").wait_for(state="detached")
+    page.evaluate(
+        """async () => {
+            const place = document.querySelector("script[type=module]").src.replace(/[^/]*$/, "refresh.js");
+            const { PATCHED, stale } = await import(place);
+            const patched = new Promise((done) => document.addEventListener(PATCHED, done, { once: true }));
+            stale("main");
+            await patched;
+        }"""
+    )
+    assert page.locator("#r-perm-00").count() == 0
+    assert page.locator("#details").inner_text() == "Nothing more waits here."
+    assert window.problems == []
+
+
+def test_a_key_that_is_held_down_decides_one_request(running: Running, browser: Browser) -> None:
+    """A keyboard repeats a key that is held, which decides nothing more. Back shows no decided one."""
+    ask(running.post, 3)
+    window = Window(browser, running).unhurried()
+    page = window.go("/")
+    window.choose("perm-00")
+    for _ in range(3):
+        page.keyboard.down("y")
+    page.keyboard.up("y")
+    page.locator('.card[data-request="perm-01"]').wait_for()
+    for _ in range(2):
+        page.keyboard.down("Enter")
+    page.keyboard.up("Enter")
+    assert page.get_by_text("Sent in").count() == 1
+    page.go_back()
+    page.locator('.card[data-request="perm-01"]').wait_for()
+    assert page.get_by_text("Sent in").count() == 1
+    page.get_by_role("button", name="Send now").click()
+    until(lambda: decided(running.post) == {"perm-00": (True, "")})
+    assert window.problems == []
+
+
+def test_enter_that_ends_a_word_of_an_input_method_denies_nothing(running: Running, browser: Browser) -> None:
+    """A reason in Japanese is composed: Enter takes the word that is offered, and only the next one denies."""
+    ask(running.post, 1)
+    window = Window(browser, running).unhurried()
+    page = window.go("/")
+    window.choose("perm-00")
+    page.keyboard.press("n")
+    keyboard = window.context.new_cdp_session(page)
+    keyboard.send("Input.imeSetComposition", {"text": "だめ", "selectionStart": 2, "selectionEnd": 2})
+    page.keyboard.press("Enter")
+    assert page.get_by_text("Sent in").count() == 0
+    keyboard.send("Input.insertText", {"text": "だめ"})
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Send now").click()
+    until(lambda: decided(running.post) == {"perm-00": (False, "だめ")})
+    assert window.problems == []
+
+
+def test_what_another_window_decided_is_not_decided_again(running: Running, browser: Browser) -> None:
+    """Two windows decide one request differently. The first one counts, and the second is told so."""
+    ask(running.post, 2)
+    one, other = (Window(browser, running).unhurried() for _ in range(2))
+    for window in (one, other):
+        window.go("/")
+        window.choose("perm-00")
+    one.page.keyboard.press("y")
+    other.page.keyboard.press("n")
+    other.page.keyboard.type("no")
+    other.page.keyboard.press("Enter")
+    one.page.get_by_role("button", name="Send now").click()
+    until(lambda: decided(running.post) == {"perm-00": (True, "")})
+    other.page.get_by_role("button", name="Send now").click()
+    other.page.locator("#said").get_by_text("is decided: approved").wait_for()
+    assert decided(running.post) == {"perm-00": (True, "")}
+    assert one.problems == []
 
 
 def test_one_request_costs_no_look_at_the_others(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,6 +100,11 @@ const enter = (field) => {
 document.addEventListener("keydown", (event) => {
   const field = event.target.matches("input, textarea, select");
   const isBare = !event.ctrlKey && !event.metaKey && !event.altKey && !$("dialog[open]");
+  if (event.isComposing) return; // Enter and Escape end a word there, as in Japanese
+  if (event.repeat && isBare && !field && Object.hasOwn(keys, event.key) && !"jk".includes(event.key)) {
+    event.preventDefault(); // a key that is held down decides one request
+    return;
+  }
   if ((waits || ($("#inbox") && isLoading())) && isBare && !field && (event.key === "Enter" || event.key.length === 1)) {
     event.preventDefault();
     later(event.key);

@@ -46,7 +46,7 @@ const same = (one, other) => one.outerHTML === other.outerHTML;
 export const PATCHED = "patched"; // the event on the document after the page was brought up to date
 const tellPatched = () => document.dispatchEvent(new Event(PATCHED));
 
-// What was decided here is gone, though an event from before that may still list it.
+// What was decided here is gone, though an event or a page from before that may still list it.
 const gone = new Set();
 export const noteGone = (line) => {
   gone.add(line.dataset.key);
@@ -146,6 +146,7 @@ const refresh = async () => {
     const fresh = $("#main > [data-patch]", page);
     const old = $("#main > [data-patch]");
     if (fresh && old && (wanted.has("main") || wanted.has("all"))) {
+      $$(".item", fresh).filter((one) => gone.has(one.dataset.key)).forEach((one) => one.remove());
       const before = $$(".card, .item", old).map((one) => one.dataset.key);
       patch(old, fresh);
       old.dataset.again = fresh.dataset.again ?? "";

@@ -6,12 +6,13 @@ import { noteMove } from "./requests.js";
 const WAITS = 5000; // ms
 const LATEST = 2000; // ms before a request expires
 const held = new Map();
+const sent = new Set(); // those whose answer has not come
 const unseen = new CSSStyleSheet(); // a rule outlives the patching of a card
 document.adoptedStyleSheets.push(unseen);
 
 const show = () => {
   const rule = (id) => `#${CSS.escape(`r-${id}`)}, #main .card[data-request="${CSS.escape(id)}"] { display: none }`;
-  unseen.replaceSync([...held.keys()].filter(Boolean).map(rule).join(""));
+  unseen.replaceSync([...held.keys(), ...sent].filter(Boolean).map(rule).join(""));
   $("#held").replaceChildren(...[...held.values()].map(({ line }) => line));
 };
 const shut = (request) => {
@@ -22,7 +23,12 @@ const shut = (request) => {
   show();
   return it;
 };
-const sendOne = (request, leaves = false) => shut(request).send(leaves);
+const sendOne = async (request, leaves = false) => {
+  sent.add(request);
+  await shut(request).send(leaves);
+  sent.delete(request);
+  show();
+};
 const undoOne = (request) => shut(request).undone();
 
 export const undo = () => {
@@ -32,7 +38,7 @@ export const undo = () => {
   return true;
 };
 
-export const isHeld = (request) => held.has(request);
+export const isHeld = (request) => held.has(request) || sent.has(request);
 export const hold = (request, card, what, send, undone) => {
   const until = Date.now() + waits(card);
   const line = document.createElement("p");
