@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..console.phone import Way
 
 PORT = 8642
-NEEDED = ("starlette", "uvicorn", "jinja2", "markdown_it", "nh3")
+NEEDED = ("starlette", "uvicorn", "jinja2", "markdown_it", "nh3", "python_multipart")
 
 
 @cli.command(cls=CommandWithOptions, widens=lambda *_: "whoever has the link of the console decides as you")

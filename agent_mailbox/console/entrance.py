@@ -112,22 +112,19 @@ class Entrance:
 
 async def read_form(request: Request) -> dict[str, str]:
     """Return the fields of a URL-encoded form; of a repeated field the last."""
-    return _parse_fields(await request.body())
-
-
-async def read_parts(request: Request) -> tuple[dict[str, str], list[UploadedFile]]:
-    """Return the fields of a form in either form of a body, and its files."""
-    kind = request.headers.get("content-type", "")
     body = await request.body()
-    return split_form(body, kind) if kind.startswith(PARTED) else (_parse_fields(body), [])
-
-
-def _parse_fields(body: bytes) -> dict[str, str]:
     try:
         pairs = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict")
     except ValueError:
         return {}
     return {key: values[-1] for key, values in pairs.items()}
+
+
+async def read_parts(request: Request) -> tuple[dict[str, str], list[UploadedFile]]:
+    """Return the fields of a form in either form of a body, and its files."""
+    if request.headers.get("content-type", "").startswith(PARTED):
+        return await split_form(request)
+    return await read_form(request), []
 
 
 def local_path(path: str) -> str:

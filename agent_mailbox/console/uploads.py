@@ -1,12 +1,13 @@
 """The fields and files of a form that a browser sends in parts (RFC 7578), and keeping the files in the mailbox.
 
-Belongs here: taking such a body apart. One that is wrong has no fields, and its action says what is missing.
+Belongs here: what is taken of such a body. One that is wrong has no fields, and its action says what is missing.
 """
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
+
+from starlette.exceptions import HTTPException
 
 from ..core import attachments, codec
 from ..core.records import Record
@@ -14,16 +15,15 @@ from ..errors import Malformed
 from ..store.attachments import attachment_files
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
+
     from .desk import Looking
 
 PARTED = "multipart/form-data"
 MOST_PARTS = 64
-"""Parts of a body: the fields of a form, and its files."""
-_BOUNDARY = re.compile(r'boundary="?([^";,\s]{1,200})"?')
-_NAME = re.compile(r'[; ]name="([^"]*)"')
-_FILENAME = re.compile(r'[; ]filename="([^"]*)"')
+"""Fields of a form, and its files."""
 _ESCAPED = {"%22": '"', "%0D": "\r", "%0A": "\n"}
-"""The characters that browsers escape in the names of parts (WHATWG HTML, 4.10.21.8)."""
+"""The characters that browsers escape in the names of files (WHATWG HTML, 4.10.21.8)."""
 
 
 class UploadedFile(Record):
@@ -33,30 +33,20 @@ class UploadedFile(Record):
     content: bytes
 
 
-def split_form(body: bytes, content_type: str) -> tuple[dict[str, str], list[UploadedFile]]:
-    """Return the fields of a body, of a repeated field the last, and its files; nothing of a body that is wrong."""
-    found = _BOUNDARY.search(content_type)
-    if found is None:
-        return {}, []
-    mark = b"--" + found[1].encode("latin-1", "replace")
+async def split_form(request: Request) -> tuple[dict[str, str], list[UploadedFile]]:
+    """Return the fields of a form in parts, of a repeated field the last, and its files; nothing of a body that is
+    wrong."""
     fields: dict[str, str] = {}
     files: list[UploadedFile] = []
-    parts = body.split(mark)[1:]
-    if len(parts) > MOST_PARTS:
+    try:
+        async with request.form(max_files=MOST_PARTS, max_fields=MOST_PARTS) as form:
+            for name, value in form.multi_items():
+                if isinstance(value, str):
+                    fields[name] = value
+                elif value.filename or value.size:
+                    files.append(UploadedFile(_unescape(value.filename or ""), await value.read()))
+    except HTTPException:
         return {}, []
-    for part in parts:
-        head, _, content = part.removeprefix(b"\r\n").removesuffix(b"\r\n").partition(b"\r\n\r\n")
-        try:
-            said = head.decode()
-            name, filename = _NAME.search(said), _FILENAME.search(said)
-            if name is None:
-                continue  # the end of the body
-            if filename is None:
-                fields[_unescape(name[1])] = content.decode()
-            elif filename[1] or content:
-                files.append(UploadedFile(_unescape(filename[1]), content))
-        except UnicodeDecodeError:
-            return {}, []
     return fields, files
 
 

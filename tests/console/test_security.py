@@ -261,7 +261,8 @@ def test_nothing_but_the_console_imports_its_libraries(post: Post) -> None:
         "import sys\n"
         "from agent_mailbox.launch import main\n"
         "main(sys.argv[1:])\n"
-        "print([m for m in ('starlette', 'uvicorn', 'jinja2', 'markdown_it', 'nh3', 'asyncio') if m in sys.modules])"
+        "named = ('starlette', 'uvicorn', 'jinja2', 'markdown_it', 'nh3', 'python_multipart', 'asyncio')\n"
+        "print([m for m in named if m in sys.modules])"
     )
     for words in (["console", "--help"], ["status", "--session", "x"], ["control", "pending", "--session", "x"]):
         assert post.python(code, *words).stdout.splitlines()[-1] == "[]", words
