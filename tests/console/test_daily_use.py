@@ -105,7 +105,7 @@ def test_a_request_is_decided_at_a_phone_with_its_bar_in_sight(office: Office, b
     who = office.hire()
     given = json.dumps({"command": "\n".join(f"make step-{n}" for n in range(90))})
     request = office.post.ok(*ASK[:6], given, "--session", who)["request"]["id"]
-    window = Window(browser, office.console, **PHONE)
+    window = Window(browser, office.console, **PHONE).unhurried()
     page = window.go("/")
     assert not page.locator("#details").is_visible()
     button = window.choose(request).locator(".approve")
@@ -317,7 +317,7 @@ def test_new_mail_is_gone_through_channel_by_channel(office: Office, browser: Br
     page.locator("#news").wait_for()
     page.evaluate("document.body.focus()")
     page.keyboard.press("n")
-    page.wait_for_url(re.compile(f"project%3A{second}|project:{second}"))
+    page.wait_for_url(lambda url: "/channel?to=project" in url and not url.endswith(first))  # others may have some, too
 
 
 # -- who is signed in -------------------------------------------------------------------------------------------------
