@@ -42,8 +42,8 @@ PARTS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
         {"AGENT_MAILBOX_NIGHT": "1"},
     ),
     "console": (
-        "every view of a week of forty agents, in each look",
-        (*PYTEST, "tests/console/test_week.py"),
+        "every view of a week of forty agents, in each look; three views in Firefox",
+        (*PYTEST, "tests/console/test_week.py", "tests/console/test_firefox.py"),
         {"AGENT_MAILBOX_NIGHT": "1"},
     ),
     "mcp": (
