@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 import uuid
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,8 @@ from tests.helpers import MESSAGES, READS, ROSTER, Post
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from playwright.sync_api import Page
 
 AGENTS = 50
 NOTE_FRAMES = """
@@ -42,6 +45,7 @@ PATHS = {
     "all mail": "/archive",
     "dead letters": "/dead",
     "timeline": "/timeline?hours=168",
+    "a search": "/search?q=figures+step",
 }
 TIMES = 15
 
@@ -210,9 +214,9 @@ def _open_on(console: Running, ids: Sequence[str], over: threading.Event | None)
             console.ask(f"/archive?open={message_id}")
 
 
-def screen(post: Post, times: int) -> tuple[float, float]:
-    """How long after its acknowledgement a message is in a frame of the browser: median and worst, ms."""
-    took = []
+@contextmanager
+def looked_at(post: Post) -> Iterator[tuple[Running, Page]]:
+    """A console, and a browser's page of a channel, for a ``with`` block."""
     with Running(post) as console, browsers.opened() as made:
         console.enter()
         context = made.new_context()
@@ -221,14 +225,42 @@ def screen(post: Post, times: int) -> tuple[float, float]:
         page = context.new_page()
         page.goto(f"{console.url}channel?to=project:p1")
         page.wait_for_selector(".link-state.live")
+        yield console, page
+
+
+def send_one(post: Post, text: str) -> str:
+    """Send a message to the channel as an agent does; its id."""
+    sent = post.run("send", "--from", "agent01", "--to", "project:p1", "--body", text, "--json")
+    message_id: str = sent.json["message"]["id"]
+    return message_id
+
+
+def screen(post: Post, times: int) -> tuple[float, float]:
+    """How long after its acknowledgement a message is in a frame of the browser: median and worst, ms."""
+    took = []
+    with looked_at(post) as (_, page):
         page.evaluate(NOTE_FRAMES)
         for number in range(times):
-            sent = post.run("send", "--from", "agent01", "--to", "project:p1", "--body", f"timed {number}", "--json")
+            message_id = send_one(post, f"timed {number}")
             acknowledged = time.time() * 1000
-            message_id = sent.json["message"]["id"]
             page.wait_for_function("i => window.at[i]", arg=message_id)
             took.append(max(float(page.evaluate("i => window.at[i]", message_id)) - acknowledged, 0.0))
     return statistics.median(took), max(took)
+
+
+def live(post: Post, count: int, minutes: float) -> Iterator[tuple[str, float]]:
+    """What so many messages cost that come one by one, for so long, while a page looks on."""
+    with looked_at(post) as (console, page):
+        yield "memory before the live messages, MiB", memory(console.pid)
+        begun, most, last = time.monotonic(), 0, ""
+        for number in range(count):
+            last = send_one(post, f"event {number}")
+            most = max(most, memory(console.pid))
+            time.sleep(max(begun + (number + 1) * minutes * 60 / count - time.monotonic(), 0))
+        page.wait_for_selector(f"#m-{last}")
+        yield f"{count:,} live messages, minutes", (time.monotonic() - begun) / 60
+        yield "most memory meanwhile, MiB", most
+        yield "elements of the page behind them", page.evaluate("document.querySelectorAll('*').length")
 
 
 def main() -> None:
@@ -237,6 +269,8 @@ def main() -> None:
     parser.add_argument("--sizes", default="1000,1000000", help="messages behind the page")
     parser.add_argument("--messages", type=int, default=40, help="messages to time to the screen")
     parser.add_argument("--idle", type=float, default=10, help="seconds to watch it idle")
+    parser.add_argument("--live", type=int, default=0, help="messages that come one by one, at the end")
+    parser.add_argument("--minutes", type=float, default=60, help="for how long they come")
     given = parser.parse_args()
     for count in map(int, given.sizes.split(",")):
         with tempfile.TemporaryDirectory(prefix="bench-console-") as scratch:
@@ -248,6 +282,8 @@ def main() -> None:
             middle, worst = screen(post, given.messages)
             print(f"| on the screen after the acknowledgement, median, ms | {middle:.0f} |")
             print(f"| the slowest of {given.messages} | {worst:.0f} |", flush=True)
+            for what, value in live(post, given.live, given.minutes) if given.live else ():
+                print(f"| {what} | {value:.1f} |", flush=True)
 
 
 if __name__ == "__main__":
