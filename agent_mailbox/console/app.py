@@ -331,6 +331,8 @@ class ConsoleApp:
             said = await run_in_threadpool(run_action)
             if path in ("/seen", "/place"):
                 self.hub.publish_events([Event("seen")])
+            if path == "/put-off":
+                self.hub.publish_events([Event("owed")])
         except Exception as error:
             problem, status = describe_error(error, self.hint)
             kind, said = "problem", f"{problem['what']}. {problem['hint']}".strip()

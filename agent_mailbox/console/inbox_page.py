@@ -9,8 +9,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ..control_plane import control_log
+from ..core.instant import HOUR, MINUTE
 from ..core.records import USER, Record
 from ..core.text import clipped
+from ..errors import Refused
 from . import cards, decided_requests, presenters
 from .call_words import CallWords
 
@@ -33,6 +35,8 @@ MOST_UNVERIFIED = 20
 """Requests without a proof that a page shows: any program may write hundreds."""
 TURN = 8
 """Requests of one agent that are placed by their deadlines; its further ones come after those of all others."""
+BEFORE = 2 * MINUTE
+"""Milliseconds before its deadline at which a line is back that was put off."""
 SOON = 10 * 60_000
 """Milliseconds before a deadline in which it is marked."""
 STOPS, ASKS, UNVERIFIED, OTHERS, KNOW, UNREAD = "stops", "asks", "unverified", "others", "know", "unread"
@@ -73,6 +77,10 @@ def view_inbox(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
     asking = [*(m for m in letters if m.ack), *_still_owed(now, survey, {m.id for m in letters})]
     news = [m for m in letters if not m.ack]
     mine = {m.id for m in (*letters, *asking)}
+    later = now.unread.list_put_off()
+    waiting = mine | {request.message_id for request in now.open_requests()}
+    put_off = [until for message_id, until in later.items() if message_id in waiting]
+    asking, news = ([m for m in mail if m.id not in later] for mail in (asking, news))
     unread = [m for m in survey.unread or () if m.id not in mine and USER not in m.recipients]
     groups = [
         *group_requests(now),
@@ -88,8 +96,27 @@ def view_inbox(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
         "groups": groups,
         "chosen": params.get("open") or (shown[0].message_id if shown else ""),
         "reasons": decided_requests.latest_reasons(control_log.of(now.mailbox).requests.values()),
+        "put_off": len(put_off),
+        "again": (min(put_off) - now.mailbox.now()) // 1000 + 1 if put_off else "",
         "read_at_once": [m.id for m in news[:MOST]],
     }
+
+
+def put_off(now: Looking, fields: Mapping[str, str]) -> str:
+    """Put a line off for an hour, or until its deadline is near; without an ``id`` have all of them back.
+
+    Raise ``Refused`` if its deadline is near."""
+    message_id, clock = fields.get("id", ""), now.mailbox.now()
+    if not message_id:
+        now.unread.end_put_off()
+        return "Everything that you put off is here again."
+    request = next((one for one in now.open_requests() if one.message_id == message_id), None)
+    deadline = None if request is None else expires_at(request)
+    until = min(clock + HOUR, clock + HOUR if deadline is None else deadline - BEFORE)
+    if until <= clock:
+        raise Refused("its deadline is too near to put it off", "decide it now")
+    now.unread.put_off(message_id, until)
+    return "Put off, for an hour at most."
 
 
 def _still_owed(now: Looking, survey: Survey, unread: Collection[str]) -> list[Message]:
@@ -100,8 +127,12 @@ def _still_owed(now: Looking, survey: Survey, unread: Collection[str]) -> list[M
 
 
 def group_requests(now: Looking) -> list[InboxGroup]:
-    """Return the groups of open requests: the person's, those that nothing proves, and those that others decide."""
-    asked = [(request, request.list_deciders(now.roster)) for request in now.open_requests()]
+    """Return the groups of open requests: the person's, those that nothing proves, and those that others decide.
+
+    Those that the person put off are in none."""
+    later = now.unread.list_put_off()
+    found = (request for request in now.open_requests() if request.message_id not in later)
+    asked = [(request, request.list_deciders(now.roster)) for request in found]
     mine = by_deadline([one for one in asked if one[0].proven and USER in one[1]])
     forged = [one for one in asked if not one[0].proven]
     others = by_deadline([one for one in asked if one[0].proven and USER not in one[1]])

@@ -1,4 +1,4 @@
-"""Mail in the channels that is new to the person.
+"""Mail in the channels that is new to the person, and what they put off.
 
 Belongs here: counting it by the person's marks, and moving them. Mail to the person has real reads; these marks are
 notes beside them, which no agent sees.
@@ -58,6 +58,19 @@ class Unread:
     def set_place(self, kind: str, place: str, is_on: bool) -> None:
         """Pin or mute a place, or end that; ``kind`` is one of the lists of ``core.marks``."""
         self._keep_marks(self.load_marks().placed(kind, place, is_on))
+
+    def list_put_off(self) -> dict[str, int]:
+        """Return the ids of the messages that are put off now, each with the instant (ms) at which it comes back."""
+        now = self._mailbox.now()
+        return {message_id: until for message_id, until in self.load_marks().later.items() if until > now}
+
+    def put_off(self, message_id: str, until: int) -> None:
+        """Put a message off until an instant (ms)."""
+        self._keep_marks(self.load_marks().replace(later=self.list_put_off()).put_off(message_id, until))
+
+    def end_put_off(self) -> None:
+        """Have everything back that was put off."""
+        self._keep_marks(self.load_marks().replace(later={}))
 
     def count_new(self, addresses: Iterable[str]) -> dict[str, int]:
         """Return how many messages of each channel are new; at most ``MOST_COUNTED``."""

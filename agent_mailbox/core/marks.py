@@ -1,4 +1,4 @@
-"""The person's own marks of places: how far they have seen each channel, and which places are pinned or muted.
+"""The person's own marks: how far they have seen each channel, which places are pinned or muted, what is put off.
 
 Belongs here: an instant for a channel, and for a topic of it where that is further. No agent is told of a mark, and
 nothing counts as read by one. A place is a channel's address, or ``@id`` for the talk with an agent.
@@ -27,12 +27,14 @@ PINNED, MUTED = "pinned", "muted"
 class Marks(Record):
     """Everything up to ``since`` (ms) is seen, and each channel or topic up to its own instant.
 
-    ``pinned``: the places that come first. ``muted``: those whose new mail is not counted."""
+    ``pinned``: the places that come first. ``muted``: those whose new mail is not counted. ``later``: the ids of
+    messages that the person put off, each until an instant."""
 
     since: int
     until: Mapping[str, int] = {}
     pinned: tuple[str, ...] = ()
     muted: tuple[str, ...] = ()
+    later: Mapping[str, int] = {}
 
     def reached(self, address: str, topic: str | None = None) -> int:
         """Return the instant up to which a channel, or its topic (folded), is seen."""
@@ -55,6 +57,10 @@ class Marks(Record):
         rest = tuple(other for other in getattr(self, kind) if other != place)
         return self.replace(**{kind: (*rest, place)[-MOST:] if is_on else rest})
 
+    def put_off(self, message_id: str, until: int) -> Marks:
+        """Return the marks with a message put off until an instant."""
+        return self.replace(later=dict([*self.later.items(), (message_id, until)][-MOST:]))
+
 
 def _key(address: str, topic: str) -> str:
     return f"{address}\n{topic[:LONGEST]}"
@@ -63,7 +69,8 @@ def _key(address: str, topic: str) -> str:
 def written(marks: Marks) -> bytes:
     """Return the marks as a file's content."""
     lists = {kind: list(getattr(marks, kind)) for kind in (PINNED, MUTED)}
-    return codec.dumps({"since": marks.since, "until": dict(marks.until), **lists}).encode("utf-8", "replace") + b"\n"
+    instants = {"until": dict(marks.until), "later": dict(marks.later)}
+    return codec.dumps({"since": marks.since, **instants, **lists}).encode("utf-8", "replace") + b"\n"
 
 
 def read(content: bytes) -> Marks | None:
@@ -71,11 +78,14 @@ def read(content: bytes) -> Marks | None:
     found = codec.parse(content)
     if not isinstance(found, dict) or not isinstance(found.get("since"), int):
         return None
-    until = found.get("until")
-    known = until.items() if isinstance(until, dict) else ()
+    until, later = (_instants(found.get(key)) for key in ("until", "later"))
     lists = (found.get(kind) for kind in (PINNED, MUTED))
     pinned, muted = (tuple(filter(_is_text, given)) if isinstance(given, list) else () for given in lists)
-    return Marks(found["since"], {key: at for key, at in known if isinstance(at, int)}, pinned, muted)
+    return Marks(found["since"], until, pinned, muted, later)
+
+
+def _instants(given: object) -> dict[str, int]:
+    return {key: at for key, at in given.items() if isinstance(at, int)} if isinstance(given, dict) else {}
 
 
 def _is_text(value: object) -> bool:

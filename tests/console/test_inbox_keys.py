@@ -32,15 +32,18 @@ GIVE = """([kind, name, bytes]) => {
 
 
 def test_a_line_is_put_off_chosen_and_always_allowed_by_one_key(running: Running, browser: Browser) -> None:
-    """``s`` puts a line off for an hour, in this browser alone, and the inbox gives it back. ``x`` chooses it, and the
-    bar decides what is chosen. ``Y`` goes to the offered rule, which ``Enter`` adds."""
+    """``s`` puts a line off for an hour, in each browser, if its deadline is not near. The inbox gives it back. ``x``
+    chooses it, and the bar decides what is chosen. ``Y`` goes to the offered rule, which ``Enter`` adds."""
     running.post.register("wren", "--name", "Wren")
     box = OpenMailbox(str(running.post.box))
     asks = ControlDesk(box)
     for name, offered in (("one", ()), ("two", ()), ("three", ()), ("rule", (RULE,))):
         call: dict[str, Any] = {"tool": "Bash", "input": {"command": f"make {name}"}}
         asks.request("wren", PermissionRequest(**call, request_id=f"perm-{name}", suggestions=offered))
-    window = Window(browser, running)
+    near = PermissionRequest(tool="Bash", input={}, request_id="perm-near", expires=box.now() + 90_000)
+    refused = running.does("/put-off", id=asks.request("wren", near).message_id)
+    assert (refused["status"], refused["said"]) == (409, "its deadline is too near to put it off. decide it now")
+    window, other = Window(browser, running), Window(browser, running).go("/")
     page = window.go("/")
     for name in ("one", "rule"):
         window.choose(f"perm-{name}")
@@ -48,6 +51,7 @@ def test_a_line_is_put_off_chosen_and_always_allowed_by_one_key(running: Running
         if name == "one":
             expect(page.locator("#r-perm-one")).to_be_hidden()
             expect(page.locator("#details .card")).to_have_attribute("data-request", "perm-two")
+            expect(other.locator("#r-perm-one")).to_have_count(0)
     page.keyboard.press("Enter")
     page.locator("#held", has_text="Allow always").wait_for()
     page.get_by_role("button", name="Show 1 that you put off").click()

@@ -1,12 +1,9 @@
-// The inbox: which line is chosen, which one comes next, and which are put off for an hour.
-import { $, $$, attempt } from "./dom.js";
-import { say } from "./notices.js";
+// The inbox: which line is chosen, and which one comes next.
+import { $, $$ } from "./dom.js";
 import { isLoading, loadAhead, marked, open, ready } from "./panel.js";
 import { PATCHED } from "./refresh.js";
 import { noteMove } from "./requests.js";
 
-const HOUR = 3600000; // ms
-const BEFORE = 120000; // ms before its deadline in which a line is not put off
 const visible = () => $$("#inbox .item").filter((item) => item.checkVisibility());
 export const chosenItem = () => $("#inbox .item.opened");
 const isWide = () => matchMedia("(min-width: 721px)").matches;
@@ -59,41 +56,13 @@ const fill = () => {
 document.addEventListener(PATCHED, fill);
 window.addEventListener("popstate", fill);
 
-// -- put off ------------------------------------------------------------------------------------------------------------
-
-const unseen = new CSSStyleSheet();
-document.adoptedStyleSheets.push(unseen);
-const load = () => attempt(() => JSON.parse(localStorage.getItem("put-off"))) ?? {};
-const show = () => {
-  const now = Date.now();
-  const kept = Object.fromEntries(Object.entries(load()).filter(([, until]) => until > now));
-  attempt(() => localStorage.setItem("put-off", JSON.stringify(kept)));
-  const keys = Object.keys(kept).filter((key) => document.getElementById(key));
-  unseen.replaceSync(keys.map((key) => `#${CSS.escape(key)} { display: none }`).join(""));
-  const button = $("#put-off");
-  if (!button) return;
-  button.hidden = !keys.length;
-  button.textContent = `Show ${keys.length} that you put off`;
-};
+// An hour later it is here again, in each browser.
 export const putOff = () => {
   const item = chosenItem();
   if (!item) return;
-  const deadline = Number($("[data-until]", item)?.dataset.until || Infinity);
-  const until = Math.min(Date.now() + HOUR, deadline - BEFORE);
-  if (until <= Date.now()) {
-    say("problem", "Its deadline is too near to put it off.");
-    return;
-  }
   const next = beside(item);
-  attempt(() => localStorage.setItem("put-off", JSON.stringify({ ...load(), [item.id]: until })));
-  show();
+  const form = $("#put-off");
+  form.elements.id.value = item.dataset.message;
+  form.requestSubmit();
   moveOn(next === item ? null : next);
-  say("news", "Put off in this browser, for an hour at most.");
 };
-$("#put-off")?.addEventListener("click", () => {
-  attempt(() => localStorage.removeItem("put-off"));
-  show();
-});
-if ($("#inbox")) setInterval(show, 30000);
-document.addEventListener(PATCHED, show);
-show();
