@@ -12,7 +12,7 @@ import pytest
 
 from tests.faults import commands
 from tests.faults.evidence import Evidence
-from tests.faults.faults import EXHAUSTIVE, TRIED, sample
+from tests.faults.faults import EXHAUSTIVE, TRIED, sample, share
 from tests.faults.verdict import KILLED, Verdict
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def test_a_part_is_written_and_then_no_more(
 ) -> None:
     """Refused the rest, the command takes back what arrived and fails; killed, it leaves half a line, on its own."""
     case = case_of(command)
-    calls = sample([call for call in case.calls() if call.name == "write"])
+    calls = share(sample([call for call in case.calls() if call.name == "write"]), command, then == "die")
     parts = DEATHS if then == "die" else PARTS
     for call in calls:
         for takes in parts:

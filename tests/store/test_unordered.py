@@ -90,6 +90,17 @@ def test_only_what_is_struck_out_behind_a_waiting_line_is_saved(tmp_path: Path) 
     assert part.saved()[1:] == (places[8], [])
 
 
+def test_a_log_that_is_gone_is_another_one_for_whoever_saw_it(tmp_path: Path) -> None:
+    """Nothing changed for one who never saw it."""
+    path = tmp_path / "log"
+    part = Unordered(Log(str(path)))
+    assert part.look()
+    path.touch()
+    assert part.look()
+    path.unlink()
+    assert not part.look()
+
+
 def _bare(line: bytes) -> bytes:
     """The line without its seal."""
     return b'{"x":1}' if b"seal" in line else line
