@@ -6,9 +6,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_mailbox.core import codec
-from agent_mailbox.core.exact_lines import ExactLines
+from agent_mailbox.core.exact_lines import ExactLines, plain_record
 from agent_mailbox.core.records import Message
 from agent_mailbox.core.words import folded, quick_folding
+
+from .build import read
 
 TEXTS = st.text(st.sampled_from('ab Zü—"\\/\n\t\r\x1f\x7f\u2028\U0001f600nut{}[]:,'), min_size=1, max_size=12)
 WORDS = st.sampled_from(["ann", "role:x", "all", "b1134fc7-6f1e-4997-83ed-699c6c8ae683", "é", "a b", "old\nid"])
@@ -85,3 +87,11 @@ def test_our_writers_lines_are_the_usual_ones() -> None:
         assert fields[6] == message.thread
     assert ExactLines().fields(line[:-1] + b',"seal":"1 27 0 180 user@terminal f0cf5caa"}') is not None
     assert ExactLines().fields(line[:-1] + b',"more":1}') is None
+
+
+def test_our_writers_reads_are_told_without_being_decoded() -> None:
+    """A reader of the log would be right without that, and slow. Other spellings are decoded."""
+    for event, takes in (("read", True), ("ack", True), ("seen", False)):
+        line = codec.spell_read(read(f"{5:032}", "bob-1", event=event)).removesuffix(b"\n")
+        assert plain_record(line) == (b"%032d" % 5, b"bob-1", takes, False)
+        assert plain_record(line.replace(b'":"', b'": "')) is None

@@ -13,7 +13,7 @@ from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.keeping.retention import compacted
 from agent_mailbox.core.message_reads import Reads
 from agent_mailbox.core.proofs import BEFORE
-from agent_mailbox.core.records import ROSTER_EVENTS, Message, Read, RosterEvent
+from agent_mailbox.core.records import ROSTER_EVENTS, USER, Message, Read, RosterEvent
 from agent_mailbox.core.roster import Agent, Roster
 
 from .build import ack, at, event, message, read, register, release, state
@@ -51,6 +51,12 @@ def test_nothing_moves_until_more_messages_are_live_than_the_limit_and_then_all_
     assert retention.plan(at_limit, at(1), limit).move == frozenset()
     above = state([*read_ones[1:], message("unread")], reads, PEOPLE)
     assert retention.plan(above, at(1), limit).move == {m.id for m in read_ones[1:]}
+
+
+def test_a_copy_keeps_direct_mail_that_the_person_has_not_seen():
+    """It keeps no mail for the sake of the person alone that is for everyone."""
+    mailbox = state([message("direct", USER), message("for-all", "all")], [], PEOPLE)
+    assert retention.without_open({"direct", "for-all"}, mailbox, (USER,), at(1)) == {"for-all"}
 
 
 # -- finished, by mode ------------------------------------------------------------------------------------------------
