@@ -210,9 +210,9 @@ class Window:
         if not self.page.evaluate("'axe' in window"):
             self.page.add_init_script(program.read_text())
             self.page.evaluate(program.read_text())
-        how: dict[str, Any] = {"resultTypes": ["violations"], "rules": {"target-size": {"enabled": True}}}
-        if rules:  # else each, and the one which it leaves out by itself
-            how = {"resultTypes": ["violations"], "runOnly": list(rules)}
+        how: dict[str, Any] = {"resultTypes": ["violations"], "iframes": False, "preload": False, "selectors": False}
+        # without names of rules each, and the one which it leaves out by itself
+        how |= {"runOnly": list(rules)} if rules else {"rules": {"target-size": {"enabled": True}}}
         found = self.page.evaluate(
             """async ([within, how]) => {
                 for (const one of document.querySelectorAll("body *"))
