@@ -227,4 +227,4 @@ def test_moved_into_the_background_a_session_goes_on_and_a_fork_is_told_that_it_
     ]
     assert fork not in (session, moved["session_id"])
     told = client.model.asked("PROMPT_FORK")[0]
-    assert f"this session is {fork}, a fork with another one's talk: Fore is not you" in told
+    assert f"this session is {fork[:8]}, a fork with another one's talk: Fore is not you" in told
