@@ -25,6 +25,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from tests.door import switches
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -160,6 +162,7 @@ class Program:
     """The program in a scratch directory, with a home and an environment of its own."""
 
     def __init__(self, scratch: Path) -> None:
+        switches.switch_now()  # a program without pytest, such as a storm, calls commands within its process, too
         self.scratch = scratch
         self.home = scratch / "home"
         self.cwd = scratch / "work"

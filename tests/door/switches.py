@@ -167,12 +167,18 @@ SWITCHES: dict[str, Callable[[Any], None]] = {
 }
 
 
+_set: set[str] = set()
+"""The modules whose switches are set in this process."""
+
+
 def switch_now() -> None:
-    """Set the switches in this process, for tests that call the product within it."""
+    """Set the switches in this process, once, for tests that call the product within it."""
     from importlib import import_module
 
     for name, switch in SWITCHES.items():
-        switch(import_module(name))
+        if name not in _set:
+            _set.add(name)
+            switch(import_module(name))
 
 
 def switch_as_imported() -> None:
