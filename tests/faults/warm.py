@@ -65,6 +65,7 @@ class Warm:
                 signal.setitimer(signal.ITIMER_PROF, ENDLESS_SECONDS)
                 if not passes(item, after):
                     tell(item.nodeid)
+                    item.session._setupstate.teardown_exact(None)  # ends the servers that tests share
                     return
             tell("")
 
