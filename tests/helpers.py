@@ -19,6 +19,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import termios
 import time
 import uuid
 from contextlib import ExitStack, contextmanager
@@ -315,6 +316,11 @@ def made_once(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callabl
             make(making)
             making.rename(place)
     return place
+
+
+def waiting_bytes(pipe: Any) -> int:
+    """Return how many bytes wait in a pipe for their reader."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4), sys.byteorder)
 
 
 def start_at_once(children: list[subprocess.Popen[bytes]]) -> None:

@@ -52,10 +52,10 @@ def write_out(text: str, patience: float | None = None) -> None:
         ) from None
 
 
-def write_taken(text: str) -> None:
+def write_taken(text: str, patience: float) -> None:
     """Write, and return once the reader took everything; raises as ``write_out`` does."""
-    until = time.monotonic() + PATIENCE
-    write_out(text, PATIENCE)
+    until = time.monotonic() + patience
+    write_out(text, patience)
     if (error := why_untaken(_output_descriptor(), max(until - time.monotonic(), 0))) is not None:
         raise error
 

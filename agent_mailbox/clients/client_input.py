@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 LOCK_WAIT = 1.0
 """Seconds a hook waits for any lock: SessionEnd hooks share 1.5 s."""
+READER_WAIT = 8.0
+"""Seconds a hook waits for its client to take the answer. A busy client takes it late, and shows it all the same. They
+are fewer than ``known_client.TIMEOUT``, at which the client ends the hook and shows nothing."""
 MAX_INPUT = 64 << 20
 """Bytes of a client's JSON: it may carry a whole prompt or a tool's answer."""
 TELLING = ("SessionStart", "UserPromptSubmit", "Stop")

@@ -45,7 +45,7 @@ def answer_hook(event: str, directory: str | None) -> int:
 
     def write_answer(text: str) -> None:
         answers.append(text)
-        write_taken(text)
+        write_taken(text, client_input.READER_WAIT)
 
     try:
         _answer_event(name, directory, system.environment(), write_answer)

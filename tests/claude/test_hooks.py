@@ -11,15 +11,18 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from agent_mailbox import Mailbox, Registration
 from agent_mailbox.clients import texts
+from agent_mailbox.clients.client_input import READER_WAIT
 from agent_mailbox.clients.hooks import session
 from agent_mailbox.core import address, given_names
 from agent_mailbox.core.given_names import NAMES
+from agent_mailbox.known_clients.known_client import TIMEOUT
 from agent_mailbox.mailbox.delivery import Delivery
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.mailbox.session_brake import SessionBrake
@@ -37,12 +40,12 @@ from tests.helpers import (
     record,
     refused,
     stamp,
+    until,
     utf16,
+    waiting_bytes,
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from agent_mailbox.core.inbox import Item
 
 ME = "b1134fc7-6f1e-4997-83ed-699c6c8ae683"
@@ -908,6 +911,33 @@ def test_a_hook_whose_output_nobody_takes_leaves_the_mail_unread(client: Client)
     assert b"Traceback" not in err
     assert client.post.unread(ME) == [sent]
     assert sent[:8] in client.context("UserPromptSubmit")
+
+
+def _count_naps(process: int) -> int:
+    """Return how often a process waited so far."""
+    return int(Path(f"/proc/{process}/status").read_text().partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells that the hook waits")
+def test_a_client_that_reads_late_is_shown_its_mail_once(client: Client) -> None:
+    """A hook waits for a busy client, longer than a command for its reader. What the client takes counts as shown."""
+    assert READER_WAIT < TIMEOUT
+    client.hook("SessionStart")
+    sent = client.post.send("x", ME)
+    impatient = "import sys; from agent_mailbox.cli import output; output.PATIENCE = 0.0\n"
+    impatient += "from agent_mailbox.launch import main; sys.exit(main())"
+    with client.post.start("hook", "UserPromptSubmit", env={**client.env}, python=("-c", impatient)) as child:
+        assert child.stdin is not None
+        child.stdin.write(json.dumps(SAMPLES["UserPromptSubmit"]).encode())
+        child.stdin.close()
+        child.stdin = None
+        until(lambda: child.poll() is not None or waiting_bytes(child.stdout))
+        late = _count_naps(child.pid) + 20  # a command gives up after 8 looks
+        until(lambda: child.poll() is not None or _count_naps(child.pid) >= late)
+        assert child.poll() is None, child.communicate()
+        out, _ = child.communicate(timeout=PATIENCE)
+    assert sent[:8] in out.decode()
+    assert client.post.unread(ME) == []
 
 
 def test_role_mail_that_another_is_being_shown_is_not_shown_by_a_hook(client: Client) -> None:

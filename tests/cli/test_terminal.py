@@ -10,11 +10,11 @@ import select
 import subprocess
 import sys
 import termios
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.helpers import PATIENCE, READS, Post, Program, refused, until
+from tests.helpers import PATIENCE, READS, Post, Program, refused, until, waiting_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -318,19 +318,10 @@ def test_paging_with_peek_is_not_given_up(pair: Post) -> None:
     words = ("check", "--session", "alice", "--peek", "--limit", "0")
     with pair.start(*words, python=("-c", impatient)) as child:
         assert child.stdout is not None
-        until(lambda: child.poll() is not None or _waits_for_its_reader(child.stdout))
+        until(lambda: child.poll() is not None or waiting_bytes(child.stdout) >= select.PIPE_BUF * 12)
         assert child.poll() is None, child.communicate()
         assert child.stdout.read() == wanted
         assert child.wait(PATIENCE) == 0
-
-
-def _waits_for_its_reader(pipe: Any) -> bool:
-    """Is the pipe as full as it gets?"""
-    import fcntl
-    import termios
-
-    waiting = int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4), sys.byteorder)
-    return waiting >= select.PIPE_BUF * 12
 
 
 @pytest.mark.parametrize("closed", ["stdin", "stdout", "stderr"])
