@@ -15,6 +15,7 @@ import pytest
 from scripts.benchmarks import goals, launch, plot, report, timing
 from scripts.benchmarks.measures import GROUPS, HOOK, PLAIN_CHECK, Results
 from tests.helpers import PATIENCE, ROOT
+from tests.night import nightly
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,6 +63,7 @@ def timed(name: str, size: int, seconds: float, how: str = "dash") -> timing.Tim
     return timing.Timed(subject, [seconds], [0.01])
 
 
+@nightly
 @pytest.mark.skipif(not os.access(launch.CONSOLE[0], os.X_OK), reason="agent-mailbox is not installed beside Python")
 def test_a_quick_run_gives_tables_and_leaves_nothing_behind(venv: Path) -> None:
     """Two small mailboxes, one round: goals, processes and inside figures for the parts asked for."""

@@ -21,6 +21,7 @@ PARTS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
         {},
     ),
     "load": ("the suite, twenty times beside busy processes", (sys.executable, "-m", "scripts.nights.load"), {}),
+    "suite": ("all tests, with those that a push leaves out", (*PYTEST, "tests"), {"AGENT_MAILBOX_NIGHT": "1"}),
     "gateway": (
         "100,000 connections to a gateway, and a day of ten peers",
         (*PYTEST, "tests/swarm/test_bounded.py"),

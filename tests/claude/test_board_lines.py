@@ -114,7 +114,7 @@ def test_whoever_looks_first_tells_that_a_holder_is_silent(team: Post) -> None:
     one is told again."""
     add(team, "task-a", "First")
     team.ok("task", "claim", "task-a", "--session", "ann")
-    team.file("config.toml").write_text("[tasks]\nsilent = 0.0001\n")
+    team.file("config.toml").write_text("[tasks]\nsilent = 0.000001\n")
     console = Notifier(str(team.box))
     looks = (
         lambda: hears(team, "lee"),

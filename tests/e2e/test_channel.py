@@ -12,6 +12,7 @@ from tests.console.conftest import Running, Window
 from tests.console.week import picture
 from tests.e2e.standin import ANSWER, bash, conversation, said
 from tests.helpers import MESSAGES, PATIENCE, until
+from tests.night import nightly
 from tests.store.test_finding import git
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def send(*words: str, attach: bool = False) -> tuple[str]:
     return (" ".join(["./share" if attach else "agent-mailbox send", *words]),)
 
 
+@nightly
 def test_three_agents_and_the_person_talk_in_one_channel(client: Client, browser: Browser) -> None:
     """Two topics stand apart; the person's answer reaches all three models; one's picture
     is on the page, and its path in another's conversation; the picture to the person is on the first page."""

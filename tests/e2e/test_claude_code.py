@@ -20,6 +20,7 @@ from tests.e2e.shown import shows, shows_at
 from tests.e2e.standin import Failed, bash, conversation, in_turn, said
 from tests.e2e.terminal import Terminal
 from tests.helpers import FRAME, PATIENCE, READS, stamp
+from tests.night import nightly
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Client
@@ -109,6 +110,7 @@ def test_mail_sent_as_the_turn_ends_starts_one_more_turn(client: Client) -> None
     assert client.events("MAIL_AT_THE_END") == [(session, "read"), (session, "seen")]
 
 
+@nightly
 def test_twenty_messages_one_at_the_end_of_every_turn_do_not_loop(client: Client) -> None:
     """The turn is continued five times; what comes then stays unread, for the next prompt."""
     count = 0

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from agent_mailbox.clients import doorbell
 from agent_mailbox.known_clients.codex import CODEX
 from tests.e2e.responses import by_prompt, conversation, said, shell
-from tests.e2e.shown import shows, shows_at
+from tests.e2e.shown import shows, shows_at, takes_long
 from tests.e2e.standin import ANSWER
 from tests.e2e.terminal import Terminal
 from tests.e2e.test_codex import Codex, binary, codex  # noqa: F401 - the fixtures
@@ -130,6 +130,7 @@ def test_mail_wakes_an_idle_session(codex: Codex) -> None:  # noqa: F811
 
 @shows_at(CODEX, "without its server", "mail", "no wake")
 @shows_at(CODEX, "cleared", "no wake")
+@takes_long
 def test_a_session_that_cannot_be_woken_is_told_by_the_doctor(codex: Codex) -> None:  # noqa: F811
     """After Escape, Codex keeps what is queued until the next prompt: nothing is queued, and mail comes with that
     prompt. After ``/clear`` the old session stays loaded for a minute, out of its person's sight: mail begins no turn

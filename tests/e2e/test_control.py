@@ -23,6 +23,7 @@ from tests.e2e.shown import shows, takes_long
 from tests.e2e.standin import ANSWER, bash, in_turn, said, use
 from tests.e2e.terminal import Terminal
 from tests.helpers import MAIN, MESSAGES, record, until
+from tests.night import nightly
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -187,6 +188,7 @@ def test_without_an_answer_in_time_it_is_denied_and_a_late_approval_changes_noth
     assert not worker.file("ran1").exists()
 
 
+@nightly
 def test_ten_requests_at_once_each_get_their_own_answer(worker: Worker) -> None:
     """Each of ten requests at once gets its own answer, in whatever order the lead decides them."""
     outside = worker.post.scratch / "outside"

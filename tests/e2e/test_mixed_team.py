@@ -6,7 +6,6 @@ The proof is the last request of each session, which holds its whole conversatio
 from __future__ import annotations
 
 import json
-import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from tests.e2e import completions, gemini, responses, standin, test_codex, test_
 from tests.e2e.conftest import Client, client_program
 from tests.e2e.standin import StandIn
 from tests.helpers import MESSAGES, PATIENCE, TOOLS, until
+from tests.night import nightly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -138,7 +138,7 @@ def team(post: Post) -> Iterator[Team]:
             yield made
 
 
-@pytest.mark.skipif(not os.environ.get("AGENT_MAILBOX_NIGHT"), reason="four clients at once: scripts/night")
+@nightly
 def test_twenty_messages_in_all_modes_reach_each_of_their_readers_once(team: Team) -> None:
     """Four clients get each message of every kind of address exactly once. It may come before a session, between tools,
     at a turn's end or while the session is idle."""
@@ -177,7 +177,7 @@ def test_twenty_messages_in_all_modes_reach_each_of_their_readers_once(team: Tea
     assert team.wrong(sent) == {}
 
 
-@pytest.mark.skipif(not os.environ.get("AGENT_MAILBOX_NIGHT"), reason="four clients at once: scripts/night")
+@nightly
 def test_four_clients_finish_a_chain_of_tasks_without_a_word(team: Team) -> None:
     """All four claim what is open at once, three times, and finish what they got. Each of three tasks, of which each
     waits for the one before, has one claim and is done. The log has no message of text."""

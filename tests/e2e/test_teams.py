@@ -21,6 +21,7 @@ from tests.e2e.standin import ANSWER, bash, said, use
 from tests.e2e.terminal import Terminal
 from tests.faults import faults
 from tests.helpers import READS, until
+from tests.night import nightly
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -202,6 +203,7 @@ def bridges(lock: Path) -> list[str]:
     return found
 
 
+@nightly
 def test_under_contention_each_arrives_once(client: Client) -> None:
     """60 of ours to the lead's inbox while the teammate sends it 25: the lead's model has each exactly once, in what
     it was told, and the mailbox the 25."""

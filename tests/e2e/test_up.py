@@ -20,6 +20,7 @@ from tests.e2e.conftest import KEY, Client, client_program
 from tests.e2e.responses import Responses
 from tests.e2e.standin import StandIn
 from tests.helpers import TOOLS, until
+from tests.night import nightly
 from tests.surroundings import NOBODY_SAID
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def team(post: Post) -> Iterator[Team]:
             made.kill()
 
 
-@pytest.mark.skipif(not os.environ.get("AGENT_MAILBOX_NIGHT"), reason="three clients at once: scripts/night")
+@nightly
 def test_three_clients_come_up_come_back_after_all_was_killed_and_end(team: Team) -> None:
     """Each is in the roster with its name, its role and its lead, has its prompt, and mail wakes it. Killed, all three
     come back as the same sessions; ended, none runs. The file's rules and tasks are given once."""

@@ -275,6 +275,6 @@ class Core(RuleBasedStateMachine):
         return [event.replace(proof=proofs.of_session(event.session_id)) for event in events]
 
 
-Core.TestCase.settings = settings(max_examples=2 * settings().max_examples, stateful_step_count=40)
+Core.TestCase.settings = settings(stateful_step_count=40)
 TestCore = Core.TestCase
 TestCore.__doc__ = "After any history the core's answers are the judge's, which knows the texts alone."
