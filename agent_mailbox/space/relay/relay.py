@@ -84,9 +84,9 @@ class Relay:
         except (OSError, ValueError):
             pass  # a command that was killed, or is none of ours
         finally:
-            command.close()
             self._free.append(order)
             self._room.release()
+            command.close()  # last: whoever sees this end finds room
 
     def _answer_call(
         self, order: SpaceOrder, head: dict[str, Any], lines: Sequence[bytes]
