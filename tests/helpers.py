@@ -45,6 +45,12 @@ MESSAGES, READS, ROSTER = "agent-mailbox.jsonl", "agent-mailbox-reads.jsonl", "a
 ARCHIVE, HEARTBEATS = "agent-mailbox-archive", "agent-heartbeats"
 FRAME = "Agent mail"
 """Words that a hook shows with agents' mail. A test that misses them also sees that mail brings them."""
+IMPATIENT = (
+    "-c",
+    "import sys; from agent_mailbox.cli import output; output.PATIENCE = 0.0\n"
+    "from agent_mailbox.launch import main; sys.exit(main())",
+)
+"""What Python runs in place of the program: a command that gives up at once where its reader does not read."""
 _OURS = f"{DOOR}:{ROOT}"
 """The PYTHONPATH of the program under test."""
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "COVERAGE_PROCESS_START")

@@ -31,7 +31,7 @@ from . import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
 
     from .desk import Looking
 
@@ -60,7 +60,7 @@ def send_reply(now: Looking, fields: Fields) -> str:
 
 def _answer_message(now: Looking, message_id: str, draft: Draft, everyone: bool) -> str:
     """Answer a message, which the person has read by that, and tell who gets the answer."""
-    _record_read(now, {message_id})
+    now.record_read({message_id})
     return presenters.describe_sent(now.mailbox.reply(message_id, draft, everyone=everyone), now.mailbox, now.roster)
 
 
@@ -86,13 +86,8 @@ def _attached_entries(given: str) -> Any:
 
 def mark_read(now: Looking, fields: Fields) -> str:
     """Mark the person's mail as read: the messages that the page showed (``ids``)."""
-    count = _record_read(now, set(fields.get("ids", "").split()))
+    count = now.record_read(set(fields.get("ids", "").split()))
     return f"Marked {count} as read." if count else "All of it was read before."
-
-
-def _record_read(now: Looking, ids: Collection[str]) -> int:
-    """Record those of the person's unread messages as read, and no other; return how many."""
-    return now.mailbox.deliver(USER, lambda items: items, only=ids)
 
 
 def mark_seen(now: Looking, fields: Fields) -> str:
@@ -110,7 +105,7 @@ def mark_seen(now: Looking, fields: Fields) -> str:
 def acknowledge_message(now: Looking, fields: Fields) -> str:
     """Acknowledge a message, and mark it as read if it is the person's."""
     message_id = fields.get("id", "")
-    _record_read(now, {message_id})
+    now.record_read({message_id})
     return f"{frame.short(now.mailbox.ack(message_id, USER).id)} is acknowledged."
 
 
@@ -133,7 +128,7 @@ def decide_request(now: Looking, fields: Fields) -> str:
     if word == "always":
         said["updates"] = always_updates(request)
     request = now.requests.answer(USER, request, word != "deny", **said)
-    _record_read(now, {request.message_id})  # else it is never archived
+    now.record_read({request.message_id})  # else it is never archived
     changed = " with your changed input" if said.get("updated_input") is not None else ""
     asker = presenters.party_name(request.asker, now.roster)
     what = cards.tell_request(request, now.roster)

@@ -27,7 +27,7 @@ from .tallies import Tallies
 from .unread import Unread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from ..core.control.control_requests import ControlRequest
     from ..core.inbox import Item
@@ -93,6 +93,10 @@ class Looking:
         if self._letters is None or not self._is_one_look:
             self._letters = self.mailbox.peek(USER, control=False)
         return self._letters
+
+    def record_read(self, ids: Collection[str]) -> int:
+        """Record those of the person's unread messages as read, and no other; return how many."""
+        return self.mailbox.deliver(USER, lambda items: items, only=ids)
 
     def receipts_of(self, ids: Iterable[str]) -> dict[str, Receipt]:
         """Return the receipts of messages by id; unknown ids are left out."""

@@ -83,7 +83,7 @@ def view_inbox(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
     asking, news = ([m for m in mail if m.id not in later] for mail in (asking, news))
     unread = [m for m in survey.unread or () if m.id not in mine and USER not in m.recipients]
     groups = [
-        *group_requests(now),
+        *group_requests(now, later),
         _group_mail(ASKS, "Asks you", "by mail", asking, now),
         _group_mail(KNOW, "To know", "", news, now),
         _group_mail(UNREAD, "Nobody has read it", "mail to others", unread[::-1], now, is_folded=True),
@@ -126,11 +126,10 @@ def _still_owed(now: Looking, survey: Survey, unread: Collection[str]) -> list[M
     return [message for message in messages if not reads.acked(message, lineage)]
 
 
-def group_requests(now: Looking) -> list[InboxGroup]:
+def group_requests(now: Looking, later: Collection[str]) -> list[InboxGroup]:
     """Return the groups of open requests: the person's, those that nothing proves, and those that others decide.
 
-    Those that the person put off are in none."""
-    later = now.unread.list_put_off()
+    ``later``: the messages that the person put off, whose requests are in none."""
     found = (request for request in now.open_requests() if request.message_id not in later)
     asked = [(request, request.list_deciders(now.roster)) for request in found]
     mine = by_deadline([one for one in asked if one[0].proven and USER in one[1]])

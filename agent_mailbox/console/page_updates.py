@@ -94,7 +94,7 @@ class PageUpdater:
         if not isinstance(payload, Ask | Answer):
             return
         now = self._looking
-        stops = inbox_page.group_requests(now)[0]
+        stops = inbox_page.group_requests(now, now.unread.list_put_off())[0]
         asked = next((entry for entry in stops.entries if entry.request == payload.request_id), None)
         if USER in message.recipients and asked is None:
             yield "stale", "main"  # forged, or over already

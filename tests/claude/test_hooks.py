@@ -29,6 +29,7 @@ from agent_mailbox.mailbox.session_brake import SessionBrake
 from agent_mailbox.store.user_state.processes import Whereabouts
 from tests.helpers import (
     HEARTBEATS,
+    IMPATIENT,
     MESSAGES,
     PATIENCE,
     READS,
@@ -924,9 +925,7 @@ def test_a_client_that_reads_late_is_shown_its_mail_once(client: Client) -> None
     assert READER_WAIT < TIMEOUT
     client.hook("SessionStart")
     sent = client.post.send("x", ME)
-    impatient = "import sys; from agent_mailbox.cli import output; output.PATIENCE = 0.0\n"
-    impatient += "from agent_mailbox.launch import main; sys.exit(main())"
-    with client.post.start("hook", "UserPromptSubmit", env={**client.env}, python=("-c", impatient)) as child:
+    with client.post.start("hook", "UserPromptSubmit", env={**client.env}, python=IMPATIENT) as child:
         assert child.stdin is not None
         child.stdin.write(json.dumps(SAMPLES["UserPromptSubmit"]).encode())
         child.stdin.close()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.helpers import PATIENCE, READS, Post, Program, refused, until, waiting_bytes
+from tests.helpers import IMPATIENT, PATIENCE, READS, Post, Program, refused, until, waiting_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -312,11 +312,9 @@ def test_a_reader_that_stops_early_ends_the_program_in_order(pair: Post, words: 
 def test_paging_with_peek_is_not_given_up(pair: Post) -> None:
     """The hint of a given-up check is true: a peek holds no lock, so it may wait for its reader as long as it likes."""
     pair.send("x", "alice", BIG)
-    impatient = "import sys; from agent_mailbox.cli import output; output.PATIENCE = 0.0\n"
-    impatient += "from agent_mailbox.launch import main; sys.exit(main())"
     wanted = pair.run("check", "--session", "alice", "--peek", "--limit", "0").raw
     words = ("check", "--session", "alice", "--peek", "--limit", "0")
-    with pair.start(*words, python=("-c", impatient)) as child:
+    with pair.start(*words, python=IMPATIENT) as child:
         assert child.stdout is not None
         until(lambda: child.poll() is not None or waiting_bytes(child.stdout) >= select.PIPE_BUF * 12)
         assert child.poll() is None, child.communicate()

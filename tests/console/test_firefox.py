@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from tests.console.conftest import Running
 from tests.console.firefox import FIREFOX, Firefox
 from tests.helpers import MESSAGES, until
+from tests.night import NIGHT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.helpers import Post
 
 pytestmark = [
-    pytest.mark.skipif(not os.environ.get("AGENT_MAILBOX_NIGHT"), reason="takes long: scripts/night console"),
+    pytest.mark.skipif(not NIGHT, reason="takes long: scripts/night console"),
     pytest.mark.skipif(FIREFOX is None, reason="no firefox here (on Debian: apt-get install firefox-esr)"),
 ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from tests.console import week
 from tests.console.conftest import Running, Window
 from tests.console.screenshots import LOOKS, paths
+from tests.night import NIGHT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from tests.helpers import Post
 
-NIGHT = bool(os.environ.get("AGENT_MAILBOX_NIGHT"))
 COUNT = 20_000
 
 

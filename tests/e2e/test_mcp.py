@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from tests.e2e.conftest import npm_file
 from tests.e2e.shown import shows
 from tests.e2e.standin import conversation, in_turn, use
 from tests.helpers import DOOR, MESSAGES, PATIENCE, READS
+from tests.night import NIGHT
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Client
@@ -54,7 +54,7 @@ def test_a_model_reads_and_answers_its_mail_by_tools(client: Client) -> None:
     assert [r["event"] for r in post.objects(READS)] == ["read", "ack"]
 
 
-@pytest.mark.skipif(not os.environ.get("AGENT_MAILBOX_NIGHT"), reason="the inspector is large: scripts/night")
+@pytest.mark.skipif(not NIGHT, reason="the inspector is large: scripts/night")
 def test_the_protocol_s_own_inspector_finds_the_tools_and_calls_them(post: Post) -> None:
     """The inspector of MCP lists our tools, reads mail with one, and gets an error as the tool's own."""
     inspector = npm_file("@modelcontextprotocol/inspector", INSPECTOR, ".bin/mcp-inspector")

@@ -7,7 +7,6 @@ process is: nothing here is as said. ``scripts/night`` tries all modes with all 
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import shutil
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from tests.control_desk import ControlDesk
 from tests.e2e.standin import bash, in_turn, use
 from tests.e2e.test_control import LEAD, Worker, worker  # noqa: F401 - the fixture
 from tests.helpers import MESSAGES, PATIENCE, ROSTER, record, stamp
+from tests.night import NIGHT
 from tests.surroundings import NOBODY_SAID
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def attempts(worker: Worker) -> Iterator[list[Body]]:  # noqa: F811
         yield [bash(f"touch free-{number}")]
 
 
-@pytest.mark.parametrize(("mode", "bounds"), ALL if os.environ.get("AGENT_MAILBOX_NIGHT") else USUAL)
+@pytest.mark.parametrize(("mode", "bounds"), ALL if NIGHT else USUAL)
 def test_nothing_that_a_worker_does_frees_it(worker: Worker, mode: str, bounds: str) -> None:  # noqa: F811
     """Whatever it tried before, the denied command does not run; what is installed and what is kept stay so."""
     if bounds == "sandbox" and not all(map(shutil.which, ("bwrap", "socat"))):

@@ -7,7 +7,6 @@ tried with every credential, straight, and through the subject on which the answ
 from __future__ import annotations
 
 import json
-import os
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +20,7 @@ from agent_mailbox.space.order.order import MESSAGES, ROSTER
 from agent_mailbox.space.servers import cluster
 from agent_mailbox.space.servers.cluster_record import ClusterChange
 from tests.helpers import until
+from tests.night import NIGHT
 from tests.ports import free_row
 
 from .attackers import Attacker, settle, state, written
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-NODES = 3 if "AGENT_MAILBOX_NIGHT" in os.environ else 1
+NODES = 3 if NIGHT else 1
 """A cluster takes three times as long."""
 SPACES = {"team": ("north", "south"), "ops": ("east", "north")}
 TAKEN = tuple(f"taken-{n}" for n in range(7))

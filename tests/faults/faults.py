@@ -22,6 +22,7 @@ from tests.faults.disk import Disk
 from tests.faults.evidence import LOGS, Evidence
 from tests.faults.verdict import KILLED, Verdict
 from tests.helpers import ARCHIVE, MAIN, PATIENCE, Post, Result, begin_again
+from tests.night import NIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 EXHAUSTIVE = os.environ.get("AGENT_MAILBOX_FAULTS") == "all"
 """Every case; without it one of each kind."""
-WHOLE = EXHAUSTIVE or bool(os.environ.get("AGENT_MAILBOX_NIGHT"))
+WHOLE = EXHAUSTIVE or NIGHT
 """Each kind of a command's calls; without it a share of the steward's."""
 SHARE = 3
 """The steward makes three times as many kinds of calls as another command: a push tries each third of them."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import sys
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from agent_mailbox.swarm.listener import Listener
 from agent_mailbox.swarm.protocol import wire
 from agent_mailbox.swarm.room import CROWDED, FULL, MAX_MEMBERS_KNOWN, Acquaintances, Room
 from tests.helpers import PATIENCE, until
+from tests.night import NIGHT
 from tests.ports import free_port
 from tests.swarm import quic
 from tests.swarm.crowds import crowd, is_let_in, memory, numbers, post, secured, told
@@ -217,7 +217,6 @@ def test_who_hangs_up_gives_its_place_back() -> None:
 # -- memory and words --------------------------------------------------------------------------------------------------
 
 
-NIGHT = bool(os.environ.get("AGENT_MAILBOX_NIGHT"))
 MIB = 32.0 if NIGHT else 8.0
 """What the memory may grow by: the parts of 100,000 connections that stayed would be gigabytes."""
 
