@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NAMES = re.compile("claude|codex|opencode|gemini|copilot|cursor[-_ ](?:cli|agent)|^[.]cursor", re.IGNORECASE)
+ANYWHERE = re.compile("claude|codex|opencode|gemini|copilot|cursor", re.IGNORECASE)
 ROOMS = {
     "clients.checks.codex_trust": "which hooks the person trusted, in Codex's own file",
     "clients.checks.codex_waking": "why nothing wakes a session of Codex",
@@ -59,7 +60,8 @@ def _names_in(tree: ast.Module) -> Iterator[str]:
 
 def test_a_client_is_named_in_its_own_module_alone() -> None:
     """Every other module asks the client's fields. Each exception has its reason, and none is left over."""
-    outside = [path for path in SOURCES if not module_of(path).startswith("known_clients")]
+    named = (path for path in SOURCES if ANYWHERE.search(path.read_text(encoding="utf-8")))  # few need to be parsed
+    outside = [path for path in named if not module_of(path).startswith("known_clients")]
     found = {module_of(path): words for path in outside if (words := sorted({*_names_in(parsed(path))}))}
     assert {name: words for name, words in found.items() if name not in ROOMS} == {}
     assert ROOMS.keys() - found.keys() == set()

@@ -59,7 +59,12 @@ FRAMES = [
 ]
 
 any_text = st.text(st.characters(exclude_categories=()), max_size=60)
-every_character = [chr(code) for code in range(sys.maxunicode + 1)]
+PLANE = 1 << 16
+WHOLE = (0, 1, 2, 3, 14)
+"""The planes of Unicode with characters of scripts. The others hold none or private ones: their ends stand for all."""
+every_character = [
+    chr(code) for code in range(sys.maxunicode + 1) if code // PLANE in WHOLE or not 64 <= code % PLANE < PLANE - 64
+]
 
 
 def is_plain(char: str) -> bool:

@@ -172,6 +172,7 @@ def test_mail_without_an_answer_is_shown_once_when_the_session_comes_back(client
     assert client.events("MAIL_REFUSED")[-1] == (session, "seen")
 
 
+@nightly
 def test_a_quoted_nonce_is_not_a_receipt(client: Client) -> None:
     """A delivery that the client dropped (its prompt was blocked by a user's hook) is not seen because the model reads
     the log it is recorded in; it is offered again."""

@@ -12,6 +12,7 @@ import pytest
 from agent_mailbox.clients.texts import SECTION
 from tests.e2e.standin import ANSWER, bash, conversation, said, use
 from tests.helpers import PATIENCE
+from tests.night import nightly
 from tests.store.test_finding import git
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ def test_an_enforced_lease_refuses_every_way_a_file_is_named(pair: Pair) -> None
     assert pair.last("ANN").count("Bob edits plan.md, which you lease") == 1
 
 
+@nightly
 def test_nobody_reads_a_word_about_files_of_its_own(pair: Pair) -> None:
     """A file that one of them alone writes puts nothing of ours into its conversation."""
     bob = [write(pair, "own.md", "x"), [bash("echo x > own.txt")]]

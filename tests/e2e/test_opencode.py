@@ -20,6 +20,7 @@ from tests.e2e.completions import Completions, by_prompt, results, said, shell, 
 from tests.e2e.conftest import client_program
 from tests.e2e.shown import shows, shows_at
 from tests.helpers import FRAME, PATIENCE, READS, TOOLS, Post, until
+from tests.night import NIGHT
 from tests.surroundings import NOBODY_SAID
 
 if TYPE_CHECKING:
@@ -396,12 +397,16 @@ def uninstalled_it_leaves_everything_as_it_was(opencode: Served) -> None:
     assert len(post.ok("roster", "list")["agents"]) == agents
 
 
+AT_NIGHT = (
+    plain_mail_is_not_asked_about_where_the_person_has_every_command_asked_about,
+    a_plugin_without_its_hook_breaks_nothing,
+)
+"""Each of these starts a project of its own, which takes seconds of the processor."""
 CLAIMS = (
     mail_comes_between_two_tool_calls,
     mail_wakes_an_idle_session,
     its_lead_and_its_rules_bind_it,
-    plain_mail_is_not_asked_about_where_the_person_has_every_command_asked_about,
-    a_plugin_without_its_hook_breaks_nothing,
+    *(AT_NIGHT if NIGHT else ()),
     uninstalled_it_leaves_everything_as_it_was,
 )
 """What one server shows beside its sessions' first mail."""

@@ -348,6 +348,7 @@ def killed(here: Lead, call: str) -> None:
     assert done.returncode in (-9, 137)
 
 
+@nightly
 def test_killed_at_random_nothing_is_lost_and_repetitions_say_so(client: Client) -> None:
     """kill -9 of the bridge, again and again, beside the real client: the teammate's model has everything, plain at
     most once."""
