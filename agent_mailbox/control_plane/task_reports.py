@@ -65,7 +65,7 @@ def tell(desk: OpenMailbox, me: str) -> None:
     board.keep_told(LOOKED, [])
     try:
         for key, task, holder, said in _news(desk):
-            if not board.has(key):
+            if not board.read_told(key):
                 _send(desk, board, me, task, holder, said, key)
                 if key.startswith(OPENED):
                     offer(desk, [task])
@@ -119,7 +119,10 @@ def _digest(*words: str) -> str:
 
 
 def _send(desk: OpenMailbox, board: Board, me: str, task: Task, holder: str, said: str, key: str) -> None:
-    """Send it, unless another process was first. The next look sends what failed."""
+    """Send it, unless another process was first.
+
+    A look that failed or was killed on the way left no word under the key: the next one sends it. The message's id is
+    made from the key, so a line that was written twice is one message."""
     roster = desk.logs.read_roster()
     to = hearer(task, holder, roster)
     sender = STEWARD if me == to else me
@@ -127,18 +130,15 @@ def _send(desk: OpenMailbox, board: Board, me: str, task: Task, holder: str, sai
     content = f"{task.id} ({title}), held by {name}: {said}. `agent-mailbox task show {typed(task.id)}`"
     draft = Draft(sender=sender, to=(to,), content=content, subject=f"Task {task.id}", type="notification",
                   thread=task.message_id)  # fmt: skip
-    first: list[bool] = []
 
-    def is_first() -> bool:  # an engine may have it decided twice
-        first[:] = first or [board.is_first(key)]
-        return first[0]
+    def is_wanted() -> bool:
+        if board.read_told(key):
+            return False
+        board.keep_told(key, [])
+        return board.has(key)  # else each look would write a line
 
-    try:
-        _append(desk, draft, uuid_of(_digest(key), "8", variant="8"), {to, *roster.heirs(to)}, is_first)
-    except MailboxError:
-        if first == [True]:
-            board.forget(key)
-        raise
+    _append(desk, draft, uuid_of(_digest(key), "8", variant="8"), {to, *roster.heirs(to)}, is_wanted)
+    board.keep_told(key, ["sent"])
 
 
 def _append(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +21,16 @@ from tests.helpers import MESSAGES
 if TYPE_CHECKING:
     from tests.helpers import Post
 
+DYING = """
+import os, signal, sys
+from agent_mailbox.control import task_offers
+from agent_mailbox.core.proofs import of_session
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
+from agent_mailbox.store.log.log import HeldLog
+setattr(HeldLog, sys.argv[2], lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+task_offers.tell(OpenMailbox(sys.argv[1], prove=of_session), "lee")
+"""
+"""Looks for what there is to tell, and is killed at a step of writing it."""
 WORKER = ("--role", "worker", "--lead", "lee", "--tags", "project:app")
 
 
@@ -132,7 +143,7 @@ def test_whoever_looks_first_tells_that_a_holder_is_silent(team: Post) -> None:
 
 
 def test_what_could_not_be_told_is_told_by_whoever_looks_next(team: Post, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither a lock that another process keeps nor a full disk takes the notice away. Nor is it told twice."""
+    """Neither a lock that another process keeps, a full disk nor a kill takes the notice away. Nor is it told twice."""
     add(team, "task-a", "First")
     team.ok("task", "claim", "task-a", "--session", "ann")
     team.ok("roster", "retire", "ann")
@@ -142,14 +153,22 @@ def test_what_could_not_be_told_is_told_by_whoever_looks_next(team: Post, monkey
 
     def look(wait: float = 1.0) -> int:
         task_offers.tell(OpenMailbox(str(team.box), wait=wait, prove=of_session), "lee")
-        return sum(m.get("type") == "notification" for m in team.objects(MESSAGES))
+        return len({m["id"] for m in team.objects(MESSAGES) if m.get("type") == "notification"})
+
+    def look_and_die_at(step: str) -> None:
+        assert team.python(DYING, team.box, step).rc == -signal.SIGKILL
 
     with FileLock(str(team.file(MESSAGES))):
         assert look(wait=0.0) == 0
     with monkeypatch.context() as patch:
         patch.setattr(HeldLog, "_write", fill_disk)
         assert look() == 0
-    assert (look(), look()) == (1, 1)
+    look_and_die_at("_write")
+    look_and_die_at("_announce")
+    assert look() == 1
+    told = team.lines(MESSAGES)
+    assert look() == 1
+    assert team.lines(MESSAGES) == told
 
 
 def test_a_task_wakes_one_idle_session(team: Post) -> None:
