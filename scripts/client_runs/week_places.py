@@ -82,10 +82,9 @@ class AtTerminal(Placed):
         assert terminal is not None
         terminal.mark()
         if fault == CLEARED:
-            terminal.submit("/clear")
-            terminal.wait(lambda: terminal.session() not in (None, self.id))
+            new = terminal.clear()
             self.past.append(self.last)
-            self.last, self.id = "", str(terminal.session())
+            self.last, self.id = "", new
             return
         if fault == WOKEN:
             bell = self.week.post.file(".cache", "doorbell", self.id)

@@ -151,16 +151,25 @@ class Terminal:
         """The session it runs, by the client's own registry; None before it says."""
         return self._registered().get("sessionId")
 
-    def started(self) -> str:
+    def started(self, since: int = 0) -> str:
         """Wait until its start is over, the hook of it included: the client shows the name that this hook told, and
-        waits for a prompt. A busy one waits for prompts before. Returns the session."""
+        waits for a prompt. A busy one waits for prompts before. ``since``: the length of the screen before that start.
+        Returns the session."""
 
         def named() -> str | None:
             me, agents = self.session(), self.client.post.ok("roster", "list")["agents"]
             names = [str(agent["name"]).encode() for agent in agents if agent["session_id"] == me]
-            return me if names and names[0] in self.screen and self.idle() else None
+            return me if names and names[0] in self.screen[since:] and self.idle() else None
 
         return str(self.wait(named))
+
+    def clear(self) -> str:
+        """Clear the conversation, and wait until the start of the next one is over: mail before is shown by its hook,
+        and wakes nobody. Returns the new session."""
+        old, seen = self.session(), len(self.screen)
+        self.submit("/clear")
+        self.wait(lambda: self.session() not in (None, old))
+        return self.started(seen)
 
     def mark(self) -> None:
         """What comes now begins a turn: ``idle`` means after it, for the client writes down late what it does."""
