@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -219,6 +220,24 @@ def test_a_client_that_leaves_without_a_hook_s_answer_was_shown_nothing(post: Po
         os.close(read)
         assert child.wait(PATIENCE) == 0
     assert post.unread("bob") == six
+
+
+def test_a_hook_killed_behind_its_answer_loses_no_mail(post: Post, six: list[str]) -> None:
+    """Its client has the answer, and nothing is recorded: the mail stays unread, and the next hook shows it again."""
+    read, write = os.pipe()
+    with post.start("hook", "UserPromptSubmit", stdout=write) as child:
+        os.close(write)
+        assert child.stdin is not None
+        child.stdin.write(b'{"session_id": "bob"}')
+        child.stdin.close()
+        until(lambda: waiting(read) or child.poll() is not None)
+        child.kill()
+        assert child.wait(PATIENCE) == -signal.SIGKILL
+    with open(read, "rb") as answer:
+        assert b"body 5" in answer.read()
+    assert post.unread("bob") == six
+    assert "body 5" in post.run("hook", "UserPromptSubmit", stdin='{"session_id": "bob"}').stdout
+    assert post.unread("bob") == []
 
 
 def test_a_client_that_closes_its_socket_was_shown_no_answer_of_a_hook(post: Post, six: list[str]) -> None:
