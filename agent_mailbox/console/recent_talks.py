@@ -34,7 +34,6 @@ MOST_FACES = 4
 class RecentTalk(Record):
     """A conversation: its place and its topic, who speaks in it, its messages (``count``), how many are ``new``."""
 
-    key: str
     href: str
     place: str
     title: str
@@ -69,7 +68,7 @@ def _list_topics(now: Looking) -> Iterator[RecentTalk]:
             title = presenters.one_line(said[-1].topic) or topics.PLAIN
             count = f"{len(said)}{'+' if len(digests) == EACH else ''}"
             href, fresh = topics.topic_href(address, topic), sum(one.id in new for one in said)
-            yield _talk(now, f"{address} {topic}", href, places[address], title, said, count, fresh)
+            yield _talk(now, href, places[address], title, said, count, fresh)
 
 
 def _list_direct(now: Looking) -> Iterator[RecentTalk]:
@@ -85,7 +84,7 @@ def _list_direct(now: Looking) -> Iterator[RecentTalk]:
             continue
         name, title = presenters.party_name(who, roster), presenters.title_of(said[0])
         href = presenters.page_link("/direct", **{"with": who})
-        yield _talk(now, f"@{who}", href, name, title, said, str(len(said)), new[who])
+        yield _talk(now, href, name, title, said, str(len(said)), new[who])
 
 
 def _others(message: Message, heirs: Any) -> set[str]:
@@ -96,14 +95,13 @@ def _others(message: Message, heirs: Any) -> set[str]:
 
 
 def _talk(
-    now: Looking, key: str, href: str, place: str, title: str, said: Iterable[Digest | Message], count: str, new: int
+    now: Looking, href: str, place: str, title: str, said: Iterable[Digest | Message], count: str, new: int
 ) -> RecentTalk:  # fmt: skip
     said, roster = list(said), now.roster
     speakers = [*dict.fromkeys(one.sender for one in said)]
     names = [presenters.party_name(one, roster) for one in speakers]
     at = said[0].timestamp
     return RecentTalk(
-        key=key,
         href=href,
         place=place,
         title=title,
