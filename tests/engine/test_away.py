@@ -13,7 +13,7 @@ import pytest
 from agent_mailbox.space.nats.first_server import connect_first
 from agent_mailbox.space.relay.relayed_order import AWAY_FILE
 from agent_mailbox.store.locks.lock import FileLock
-from tests.helpers import PATIENCE, until
+from tests.helpers import PATIENCE, ROSTER, until
 
 from .dark_servers import stopped
 from .nats_server import serving
@@ -56,10 +56,12 @@ def test_six_who_send_at_once_to_a_silent_engine_are_queued(dark: tuple[Pair, in
         assert all(b'"queued":true' in out for out, _ in said)
         pair.send("north", "--from", "kim", "--to", "ann", "--body", "a local word")
         assert pair.ok("north", "check", "--session", "ann")["messages"] == []
+        assert pair.seen("north", "zoe") == []  # her first look registers her, here first
         (word,) = pair.program.user_state.glob(f"**/{AWAY_FILE}")
     os.utime(word, (0, 0))  # which was long ago
     with pair.serving("south"), pair.serving("north"):
         until(lambda: pair.ok("north", "engine", "status")["queued"] == 0)
+        until(lambda: b'"zoe"' in (pair.program.scratch / "south" / ROSTER).read_bytes())
     assert sorted(pair.seen("south", "ben")) == [f"{n}" for n in range(6)]
 
 

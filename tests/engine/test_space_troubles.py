@@ -11,7 +11,7 @@ import pytest
 
 from agent_mailbox.core import compose
 from agent_mailbox.core.compose import Draft
-from agent_mailbox.space import space_words
+from agent_mailbox.space import space_checks, space_words
 from agent_mailbox.space.copy.space_troubles import RESTORED, note_trouble, noted_trouble
 from agent_mailbox.space.joining_space import SpaceStanding
 from agent_mailbox.space.nats.nats_order import open_order
@@ -113,6 +113,18 @@ def test_what_was_restored_is_told_for_a_week(tmp_path: Path, monkeypatch: pytes
     assert [noted_trouble(str(tmp_path), kind) for kind in (RESTORED, "name")] == ["", "said"]
     note_trouble(str(tmp_path), "name", "")
     assert noted_trouble(str(tmp_path), "name") == ""
+
+
+def test_a_stream_that_would_lose_records_is_told_by_its_settings() -> None:
+    """Each setting that differs, and each limit, is a line of the doctor; -1 and 0 are no limits."""
+    kept = {"storage": "file", "retention": "limits", "discard": "new", "allow_atomic": True, "max_age": 0}
+    assert [*space_checks._of_stream({"config": {**kept, "max_msgs": -1}})] == []
+    loose = {**kept, "storage": "memory", "discard": "old", "max_age": 5}
+    assert [*space_checks._of_stream({"config": loose})] == [
+        "stream's storage is 'memory', not 'file'",
+        "stream's discard is 'old', not 'new'",
+        "stream has a limit, max_age: 5",
+    ]
 
 
 def test_a_machine_without_a_key_is_told_what_that_means() -> None:

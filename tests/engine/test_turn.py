@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -137,15 +137,15 @@ def test_what_came_while_lost_records_are_looked_for_was_not_lost(two: Two) -> N
 
 
 @contextmanager
-def speaking(*answers: bytes) -> Iterator[tuple[str, list[bytes]]]:
+def speaking(*answers: bytes, greeting: bytes = b"INFO {}\r\n") -> Iterator[tuple[str, list[bytes]]]:
     """A server of NATS that greets, and then says these words, one for each that it hears; yields what it heard."""
     heard: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
             client, _ = server.accept()
-            with client:
-                client.sendall(b"INFO {}\r\n")
+            with client, suppress(BrokenPipeError, ConnectionResetError):  # who was told nonsense leaves
+                client.sendall(greeting)
                 for answer in (b"PONG\r\n", *answers):
                     heard.append(client.recv(1 << 16))
                     inbox = heard[0].partition(b"SUB ")[2].partition(b".* ")[0]
@@ -176,6 +176,22 @@ def test_who_is_in_a_hurry_waits_for_an_engine_that_works() -> None:
             assert way.ask_each([Publication("a.question", b"")])[0].data == b"ok"
         assert heard[2] == b"PING\r\n"
         way.close()
+
+
+def test_a_server_that_is_no_nats_server_is_named() -> None:
+    """Whatever it says instead, the error names it and its trouble."""
+    for greeting, answer, why in (
+        (b"SSH-2.0-OpenSSH\r\n", b"", "no NATS server answers there"),
+        (b"INFO {}\r\n", b"250 OK\r\n", "no NATS server answers there"),
+        (b"INFO {}\r\n", b"MSG INBOX.1 0 many\r\n", "the server says what no NATS server says"),
+        (b"INFO {}\r\n", b"MSG INBOX.1 0 99999999\r\n", "the server sends 99999999 bytes at once"),
+    ):
+        with speaking(answer, greeting=greeting) as (url, _):
+            way = NatsConnection(url, None, None, patience=PATIENCE)
+            with pytest.raises(Unavailable) as told:
+                way.ask_each([Publication("a.question", b"")])
+            way.close()
+        assert told.value.what == f"engine is out of reach: {url}: {why}"
 
 
 def test_mail_whose_acknowledgement_is_lost_is_there_once(two: Two) -> None:  # noqa: F811

@@ -43,7 +43,7 @@ class DoorbellLock:
         is False.
         """
         system.make_directory(self.directory)
-        with FileLock(self.directory, 5.0):
+        with FileLock(self.directory):
             if self._lock.fd >= 0:
                 self._lock.release()
             try:
