@@ -519,6 +519,25 @@ def test_a_new_session_is_told_who_it_is_and_who_leads_it(client: Client) -> Non
     assert "send --to NAME --body" in first
 
 
+def test_a_session_in_another_client_is_told_who_it_is(client: Client) -> None:
+    """There is nothing of its talk there, whether the client tells of a start or of the first prompt alone. In the same
+    client it knows."""
+    copilot = {"env": {"CLAUDECODE": None, "COPILOT_CLI": "1"}, "timestamp": "2026-03-16T14:30:00.000Z"}
+    gemini = {"env": {"CLAUDECODE": None, "GEMINI_SESSION_ID": ME}}
+    told = []
+    for event, how in (
+        ("SessionStart", {"env": {"AGENT_MAILBOX_NAME": "Ann"}}),
+        ("SessionStart", {}),
+        ("SessionStart", copilot),
+        ("UserPromptSubmit", gemini),
+        ("UserPromptSubmit", gemini),
+        ("SessionStart", {}),
+    ):
+        told.append("you are Ann" in client.hook(event, **how).raw.decode())
+        client.hook("SessionEnd", **how)
+    assert told == [True, False, True, True, False, True]
+
+
 def test_the_section_that_agents_read_says_how_a_team_works() -> None:
     """The section says how one writes, answers, takes a task, and tells all."""
     words = ("check", "send --to NAME|role:R|project:P", "reply ID", "ack ID", "note add")

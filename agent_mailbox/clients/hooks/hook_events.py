@@ -310,7 +310,7 @@ def _answer_prompt(hook: Hook) -> None:
         erases = hook.call.may_take_back
         pauses = FLUSH if offered and begins and erases else ()
         left = hook.settle_offers(pauses, returns=returns) if grown or returns or erases else bool(offered)
-        told = hook.enter_session("") if state is None else alarm_once
+        told = hook.enter_session("") if state is None or returns else alarm_once
         if is_board_due := hook.desk.logs.trail.is_board_due(hook.call.session_id, hook.desk.now):
             told += hook.board_lines()
         hook.deliver_mail(_context_answer(hook.call), told, quiet=not left)
