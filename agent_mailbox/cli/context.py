@@ -304,21 +304,24 @@ class Context:
 
         return fold_lines(text, columns)
 
-    def confirm_change(self, text: str) -> None:
-        """Print the answer of a completed change. A failed write only warns: an error would make a sender retry."""
+    def confirm_change(self, text: str) -> bool:
+        """Print the answer of a completed change; return whether that worked. A failed write only warns: an error would
+        make a sender retry."""
         try:
             write_out(text)
+            return True
         except (MailboxError, OSError) as error:
             sys.stdout = None
             self.give_warning(f"the command succeeded, but its output was lost: {error}")
+            return False
 
     def print_answer(self, text: str, value: object) -> None:
         """Print the JSON document under ``--json``, else the text."""
         self.write_answer(mail_output.json_document(value) if self.json else text)
 
-    def print_done(self, text: str, value: object) -> None:
+    def print_done(self, text: str, value: object) -> bool:
         """Print likewise the answer of a command that changed something; see ``confirm_change``."""
-        self.confirm_change(mail_output.json_document(value) if self.json else text)
+        return self.confirm_change(mail_output.json_document(value) if self.json else text)
 
     def give_warning(self, text: str) -> None:
         """Print one line on standard error."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from ..control import task_offers
 from ..core import frame, instant
 from ..core.control import message_text, messages, summary
 from ..core.control.task import BLOCKED
@@ -94,6 +95,15 @@ def step_text(found: TaskView, desk: OpenMailbox, style: Style) -> str:
     again = ": nothing changed" if found.already else ""
     state = f"{'already ' if found.already else ''}{state_text(found, desk)}{again}"
     return f"{style(neutral(found.task.id), 'id')}  {state}\n"
+
+
+def done_answer(
+    found: TaskView, following: Sequence[TaskView], desk: OpenMailbox, style: Style, command: Callable[[str], str]
+) -> tuple[str, dict[str, Any]]:
+    """Return the answer to whoever ended a task, as text and as data: it names the next one that is open to it."""
+    line = f"{task_offers.open_line(following, command)}\n" if following else ""
+    value = {"task": task_json(found), "already": found.already, "next": following[0].task.id if following else None}
+    return step_text(found, desk, style) + line, value
 
 
 def warn_of_none(app: Context, views: TaskViews, found: TaskView) -> None:

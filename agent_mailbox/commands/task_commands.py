@@ -10,7 +10,7 @@ from ..cli import task_output, team_task_output, values
 from ..cli.group import CommandGroup, cli
 from ..cli.options import App, CommandWithOptions, pass_app, session_option
 from ..clients import team_tasks
-from ..control import task_leases
+from ..control import task_leases, task_offers
 from ..control.task_views import TaskView
 from ..control.tasking import Tasking
 from ..control_plane import task_reports
@@ -186,14 +186,18 @@ def progress(app: App, /, task_id: str, phase: str, message: str, session: str |
 def done(
     app: App, /, task_id: str, summary: str, artifacts: Sequence[str], errors: Sequence[str], session: str | None
 ) -> None:
-    """Say that a task of yours is done. Those that waited for it are open then.
+    """Say that a task of yours is done. Those that waited for it are open then. The answer names your next one.
 
     \b
     Example: agent-mailbox task done task-91c5 --summary "the filter takes UTC"
     """
     desk, me = _desk(app, session, "the report")
     text = values.read_body(app, summary)
-    _reported(app, desk, desk.report(me, task_id, "done", text, artifacts=artifacts, errors=errors))
+    found = desk.report(me, task_id, "done", text, artifacts=artifacts, errors=errors)
+    following = task_offers.list_open(desk.box, me)
+    told, value = task_output.done_answer(found, following, desk.box, app.style_text, app.complete_command)
+    if app.print_done(told, value):
+        task_offers.note_next(desk.box, me, following)
 
 
 @task.command(cls=CommandWithOptions)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..cli import note_output, task_output, team_task_output, work_tree
 from ..clients import team_tasks
-from ..control import task_leases
+from ..control import task_leases, task_offers
 from ..control.handing_over import HandingOver
 from ..control.tasking import Tasking
 from ..core import frame
@@ -20,7 +20,7 @@ from ..store.files import system
 from .tool_schemas import MOST
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ..control.task_views import TaskView
     from ..mailbox.mailbox import Mailbox
@@ -43,8 +43,9 @@ def words_of(given: Given, name: str) -> list[str]:
     return [word.strip() for word in given.get(name, "").split(",") if word.strip()]
 
 
-def do_task(app: CallContext, box: Mailbox, given: Given) -> Told:
-    """Do one deed with a task; return its text and its data."""
+def do_task(app: CallContext, box: Mailbox, given: Given, settle: list[Callable[[], None]]) -> Told:
+    """Do one deed with a task; return its text and its data. ``settle``: gets what records that the client was shown
+    them."""
     desk, me = Tasking(box), app.acting_session(given.get("session"), box)
     text, deed = given.get("body", ""), given["do"]
     if deed == "list":
@@ -58,6 +59,7 @@ def do_task(app: CallContext, box: Mailbox, given: Given) -> Told:
         view = desk.claim_task(me, word) if word else desk.claim_next_task(me)
         leased, said = task_leases.lease_for(box, me, view, system.getcwd())
         text = task_output.whole_text(view, box, frame.plain, app.complete_command) + said
+        settle.append(lambda: desk.read_assignment(me, view))
         return text, {**_data(view), "leased": leased}
     if deed == "handover":
         tree = work_tree.describe_tree(system.getcwd())
@@ -74,8 +76,11 @@ def do_task(app: CallContext, box: Mailbox, given: Given) -> Told:
         return _step(box, desk.cancel_task(me, word, text)[0])
     if deed == "drop":
         return _step(box, desk.drop_task(me, word, *need(given, "body")))
-    phase = "done" if deed == "done" else need(given, "phase")[0]
-    return _step(box, desk.report(me, word, phase, text))
+    if deed == "done":
+        view, following = desk.report(me, word, deed, text), task_offers.list_open(box, me)
+        settle.append(lambda: task_offers.note_next(box, me, following))
+        return task_output.done_answer(view, following, box, frame.plain, app.complete_command)
+    return _step(box, desk.report(me, word, need(given, "phase")[0], text))
 
 
 def _list_tasks(app: CallContext, desk: Tasking, me: str) -> Told:
@@ -97,13 +102,6 @@ def _step(box: Mailbox, view: TaskView) -> Told:
 
 def _data(view: TaskView) -> dict[str, Any]:
     return {"task": task_output.task_json(view, whole=True), "already": view.already}
-
-
-def settle_claim(app: CallContext, box: Mailbox, given: Given, told: Told) -> None:
-    """Record that the client was shown the task that it claimed."""
-    if given["do"] == "claim":
-        desk, me = Tasking(box), app.acting_session(given.get("session"), box)
-        desk.read_assignment(me, desk.views.task(told[1]["task"]["id"], me))
 
 
 def do_note(app: CallContext, box: Mailbox, given: Given) -> Told:

@@ -267,9 +267,10 @@ def _agent_data(agent: Agent, seen: int, gone: Any) -> dict[str, Any]:
 
 def _task(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
     """Do one deed with a task."""
-    told = board_tools.do_task(app, desk, given)
-    write(_make_answer(app, *told))
-    board_tools.settle_claim(app, desk, given, told)
+    settle: list[Callable[[], None]] = []
+    write(_make_answer(app, *board_tools.do_task(app, desk, given, settle)))
+    for one in settle:
+        one()
 
 
 def _note(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:

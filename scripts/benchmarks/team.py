@@ -277,6 +277,7 @@ class Team:
             agent.work += [("work",), *self._finish(agent)]
         if words[:2] == ("task", "done") or "done" in words:
             self.figures.done.add(next(word for word in words if word.startswith("task-")))
+            agent.work += self.take(agent) if "open to you; next:" in said else []
 
     # -- the hour -----------------------------------------------------------------------------------------------------
 

@@ -58,7 +58,8 @@ def add(post: Post, task_id: str, title: str, to: str = "role:worker") -> None:
 
 def test_open_tasks_are_told_once_as_a_turn_begins(team: Post) -> None:
     """A worker without a task hears of the oldest and how many there are. Mail in between, and a check, lose nothing.
-    Who holds one hears nothing, until it holds none. A task that is opened again is news."""
+    Who holds one hears nothing, until it holds none. A task that is opened again is news. Who ends one is told of the
+    next by the answer, and then by no hook; that task wakes nobody else either."""
     assert hears(team, "ann") == ""
     add(team, "task-a", 'Fix "the" filter')
     add(team, "task-b", "Second")
@@ -74,8 +75,18 @@ def test_open_tasks_are_told_once_as_a_turn_begins(team: Post) -> None:
     assert hears(team, "ben") == ""
     team.ok("task", "drop", "task-a", "--reason", "ill", "--session", "ben")
     assert "2 tasks open to you; next: task-a" in hears(team, "ben")
-    team.ok("task", "done", "task-b", "--summary", "s", "--session", "ann")
-    assert "next: task-a" in hears(team, "ann")
+    team.ok("task", "claim", "task-c", "--session", "ben")
+    add(team, "task-d", "Fourth")
+    answer = team.call("task", "done", "task-b", "--summary", "s", "--session", "ann").stdout
+    assert "2 tasks open to you; next: task-a" in answer
+    assert hears(team, "ann") == ""
+    desk = OpenMailbox(str(team.box), prove=of_session)
+    assert not task_offers.wakes(desk, "ann")
+    with open("/dev/full", "wb") as full:  # an answer that nobody saw told nobody
+        assert team.run("task", "done", "task-c", "--summary", "s", "--session", "ben", stdout=full).rc == 0
+    assert task_offers.wakes(desk, "ben")
+    assert not task_offers.wakes(desk, "ben")
+    assert "next: task-a" in hears(team, "ben")
 
 
 def test_what_a_session_holds_is_told_where_it_lost_its_context(team: Post) -> None:

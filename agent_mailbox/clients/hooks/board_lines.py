@@ -11,7 +11,7 @@ from ...control.task_views import TaskView, TaskViews
 from ...control_plane import task_reports
 from ...core import frame
 from ...core.control.task import BLOCKED
-from ...core.text import neutral, typed
+from ...core.text import neutral
 from ...errors import MailboxError
 from ...mailbox import neighbours
 from ...mailbox.noting import Noting
@@ -41,11 +41,7 @@ def open_tasks(desk: OpenMailbox, me: str, program: str, views: list[TaskView] |
     found = TaskViews(desk).tasks(me) if views is None else views
     if not task_offers.untold(desk, me, found):
         return []
-    offered = [one for one in found if one.is_open_to_me]
-    first = offered[0].task
-    count = f"{len(offered)} tasks" if len(offered) > 1 else "1 task"
-    claim = f"{program} task claim {typed(first.id)}"
-    return [f'{count} open to you; next: {neutral(first.id)} "{frame.quoted(first.title)}": `{claim}`']
+    return [task_offers.open_line(task_offers.select_open(found), lambda words: f"{program} {words}")]
 
 
 def at_turn(desk: OpenMailbox, me: str, program: str) -> list[str]:
