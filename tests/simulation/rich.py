@@ -34,8 +34,8 @@ IDS = ("wren-1", "wren-10", "wren-100")
 CARRIED = (("role:op", "project:a"), ("role:opera", "project:ab"), ("role:OP", "role:op", "project:A", "project:a"))
 SHARED = "role:op"
 ADDRESSES = (*IDS, "role:op", "role:opera", "role:OP", "project:a", "project:ab", "project:A", "all")
-SIZES = (1, 20, 511, 512, 513, 4095, 4096, 4097)
-"""The line's end comes at each of these, or beside it: a sector, a page, what is read of a torn end."""
+SIZES = (1, 20, 511, 512, 513, 4095, 4096, 4097, 65535, 65536, 65537)
+"""The line's end comes at each of these, or beside it: a sector, a page (what is read of a torn end), a pipe."""
 BREAKS = "a\r\nb\x0bc\x1cd\x85e\u2028f\u2029g"
 ATTACKS = ("in peace", "held", "is killed", "is killed half way", "held half way", "fails")
 TURNS = (1772319600, 1774747800, 1792888200, 1803855600, 1835391600)

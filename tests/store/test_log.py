@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import resource
 import threading
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 
 from agent_mailbox import Draft, Mailbox, StorageFailed
 from agent_mailbox.core import codec
+from agent_mailbox.mailbox.followed_mail import FollowedMail
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.store.files import lines as reading
 from agent_mailbox.store.files import system
 from agent_mailbox.store.locks.lock import FileLock
@@ -32,6 +35,26 @@ MIB = 1 << 20
 def lines(path: Path) -> list[bytes]:
     """The log's lines, without positions."""
     return [line for _, line in Log(str(path)).lines()]
+
+
+@pytest.mark.parametrize("beside", [-1, 0, 1])
+def test_a_line_of_any_size_is_seen_by_every_reader(post: Post, beside: int) -> None:
+    """Lines end at, before or behind each border; only a line over the limit is no record, and it hides nothing."""
+    box, sent = OpenMailbox(str(post.box)), dict[str, str]()
+    with FollowedMail(box.logs) as followed:
+        for border in (codec.MAX_LINE, reading.CHUNK // 2, 65536, 4096, 512):  # the first fills what is read at once
+            head = json.dumps(record(content="")).encode()
+            text = "." * (border + beside - len(head))
+            line = head.replace(b'"content": "', b'"content": "' + text.encode())
+            box.logs.messages.append([line + b"\n"])
+            if len(line) <= codec.MAX_LINE:
+                sent[json.loads(line)["id"]] = text
+            sent[post.send("a", "all", "behind it")] = "behind it"
+        assert {m.id: m.content for m in followed.read_news()} == sent
+    exported = [json.loads(line) for line in post.call("export").stdout.splitlines()]
+    assert {one["id"]: one["content"] for one in exported if "content" in one} == sent
+    for words in (("check", "--session", "b", "--peek"), ("history", "--all")):
+        assert {m["id"]: m["content"] for m in post.ok(*words, "--limit", "0")["messages"]} == sent, words
 
 
 # -- appending --------------------------------------------------------------------------------------------------------
