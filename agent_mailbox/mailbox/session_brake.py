@@ -117,9 +117,9 @@ class SessionBrake:
         self.held, self.why, self._told = (*held,), found.why or self.why, (*self._told, *fresh)[-_KEPT:]
         threads = {**self._threads, **{call.id: call.thread for call in calls}}
         self._threads = dict([*threads.items()][-brake.KEPT :])
-        self._write()
-        for thread in fresh:
+        for thread in fresh:  # ahead of the file: one that is killed in between tells it again, by the same id
             self._tell_person(next(call for call in calls if call.thread == thread))
+        self._write()
         return found
 
     # -- what wakes ---------------------------------------------------------------------------------------------------

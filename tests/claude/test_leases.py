@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from agent_mailbox.core import given_names
+from agent_mailbox.mailbox.sending import Sending
 from agent_mailbox.store.files.edits import RECENT
 from tests.claude.test_files import by_shim, call_of, writing
 from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture
@@ -87,6 +88,11 @@ def git(*words: str) -> None:
     )
 
 
+def die(*_: object) -> None:
+    """End the program here, as a kill does: nothing behind it runs."""
+    raise KeyboardInterrupt
+
+
 @pytest.fixture
 def desk(shim: Shim) -> Desk:  # noqa: F811
     """Two sessions on one project."""
@@ -94,12 +100,19 @@ def desk(shim: Shim) -> Desk:  # noqa: F811
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_who_writes_what_another_leases_is_warned_once_and_the_holder_hears_of_it_once(desk: Desk, shell: str) -> None:
-    """Whatever worktree and whatever name the path has; the tool runs. What nobody leases is nobody's concern."""
+def test_who_writes_what_another_leases_is_warned_once_and_the_holder_hears_of_it_once(
+    desk: Desk, shell: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever worktree and whatever name the path has; the tool runs. What nobody leases is nobody's concern. A hook
+    that is killed as it tells the holder has told nobody."""
     words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
     desk.lease("src/a.py", "src/deep", "--note", 'new "grammar"')
     (desk.top / "link.py").symlink_to("src/a.py")
     (desk.top / "to-src").symlink_to("src")
+    env = {**desk.shim.env, "CLAUDE_CODE_SESSION_ID": ME}
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Sending, "send", die)
+        desk.post.call("hook", "Files", stdin=writing(desk.other / "src/a.py"), env=env)
     told = desk.writes(desk.other / "src/a.py", ME, *words)
     assert "src/a.py is leased by Ada until" in told
     assert "new 'grammar'" in told

@@ -19,7 +19,10 @@ from tests.claude.test_hooks import ME, Client
 from tests.helpers import MESSAGES, Post
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from agent_mailbox.core.compose import Draft
 
 
 @pytest.fixture
@@ -136,22 +139,29 @@ def hook(post: Post, who: str, event: str, **said: object) -> str:
 # -- the brake --------------------------------------------------------------------------------------------------------
 
 
-def rings(post: Post) -> bool:
+def rings(post: Post, send: Callable[[Draft], object] = lambda _: None) -> bool:
     """Whether the doorbell would ring for what is unread."""
     desk = OpenMailbox(str(post.box))
     desk.weigh_mail()
     items = [item for item in inbox.due(Delivery(desk).look(ME), "now", "idle") if inbox.timing(item) != inbox.ALONG]
-    return bool(items) and SessionBrake(desk, ME).may_ring(items).wakes
+    return bool(items) and SessionBrake(desk, ME, send).may_ring(items).wakes
 
 
 def test_a_loop_of_thanks_ends_and_the_person_hears_once(client: Client) -> None:
     """Each answers the other's thanks by the same words: the second one wakes nobody, at a turn's end neither. What
-    waited comes with the next turn, and a line says why."""
+    waited comes with the next turn, and a line says why. A look that is killed as it tells the person has told
+    nobody."""
     post = client.post
+
+    def die(_: object) -> None:
+        raise KeyboardInterrupt  # nothing that stands behind it runs, as after a kill
+
     first = post.send("ann", ME, "thanks!")
     assert "thanks!" in client.context("Stop")
     answer = post.ok("reply", first, "--from", ME, "--body", "thanks!")["message"]["id"]
     post.ok("reply", answer, "--from", "ann", "--body", "thanks!")
+    with pytest.raises(KeyboardInterrupt):
+        rings(post, die)
     assert client.context("Stop") == ""
     assert not rings(post)
     shown = client.context("UserPromptSubmit")

@@ -104,10 +104,10 @@ class LeaseGuard(Record):
         me = self.call.session_id
         if not lease.proven or edits.was_told(me, lease.id):
             return
-        edits.tell(me, lease.id)
         name = self._name_of(me)
         text = f"{name} edits {shown}, which you lease ({neutral(lease.id)}). They were told to write to you."
         self._send_notice(lease.owner, f"{name} edits what you lease", text, f"lease {lease.id} {me}")
+        edits.tell(me, lease.id)  # behind it: a hook that is killed in between sends the same message again
 
     def _note_write(self, edits: Edits, written: str) -> str:
         """Note the write; if another session wrote the file a moment ago, tell both, once. Returns the words for this
@@ -122,12 +122,12 @@ class LeaseGuard(Record):
         you, what = other.session_id, f"beside {{}} {codec.dumps(real)}"
         if edits.was_told(me, what.format(you)) or edits.was_told(you, what.format(me)):
             return ""
-        edits.tell(me, what.format(you))
         shown, ago = self._show_path(written), max(now - other.when, 0) // _MINUTE
         text = f"{self._name_of(me)} edits {shown} now; you did {ago} min ago, and nobody leases it. Agree who goes on."
         self._send_notice(
             you, f"{self._name_of(me)} edits the same file", text, f"beside {real} {me} {you} {other.when}"
         )
+        edits.tell(me, what.format(you))
         lease = f"`{self.program} lease take PATH` tells others."
         return f"{self._name_of(you)} edited {shown} {ago} min ago. {self._write_to(you)} {lease}"
 
