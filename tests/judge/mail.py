@@ -106,13 +106,9 @@ class Judge:
                 given = bool(line.get("title")) and line.get("event", "read") == "read"
         return given
 
-    def has_read(self, mail: Mail, who: str) -> bool:
-        """Return whether this session read it and did not give it back."""
-        return who in self.standing(mail)
-
     def has_read_before(self, mail: Mail, who: str) -> bool:
         """Return whether this session read it, or one that it continues."""
-        return any(self.has_read(mail, one) for one in selves(self.people, who))
+        return not selves(self.people, who).isdisjoint(self.standing(mail))
 
     def holder(self, mail: Mail, address: str) -> str | None:
         """Return who read role mail as a role, and so has it; the first of those.
@@ -200,35 +196,28 @@ class Judge:
 
     def is_finished(self, mail: Mail) -> bool:
         """Return whether the steward may move it: nobody waits for it, and nobody owes an answer."""
-        if mail.kind == "note" or mail.waits_elsewhere:
-            return False
         living = [who for who, person in self.people.items() if person.state != DEAD]
-        if any(mail.id in self.owes(who) for who in living):
+        if mail.waits_elsewhere or any(mail.id in self.owes(who) for who in living):
             return False
-        return all(self._is_part_finished(mail, address) for address in mail.to)
+        return self.has_expired(mail) or all(self._is_part_finished(mail, address, living) for address in mail.to)
 
-    def _is_part_finished(self, mail: Mail, address: str) -> bool:
-        if self.has_expired(mail):
-            return True
+    def _is_part_finished(self, mail: Mail, address: str, living: list[str]) -> bool:
         mode = self.mode(address)
         if mode == "direct":
-            living = (who for who, person in self.people.items() if person.state != DEAD)
             return all(self.has_read_before(mail, who) for who in living if address in selves(self.people, who))
-        holder = self.holder(mail, address) if mode == "role" else None
-        return holder is not None and self.has_read(mail, holder)
+        return mode == "role" and self.holder(mail, address) is not None
 
     # history
 
     def conversation(self, mail: Mail) -> list[str]:
         """Return the ids of all that hangs together with a message by answers, oldest first."""
-        found, size = {mail.id}, 0
+        ids, found, size = {one.id for one in self.mail}, {mail.id}, 0
         while size < len(found):
             size = len(found)
             for one in self.mail:
-                if one.line.get("thread") in found:
-                    found.add(one.id)
-                elif one.id in found and one.line.get("thread") in {other.id for other in self.mail}:
-                    found.add(str(one.line["thread"]))
+                ends = ids & {one.id, one.line.get("thread")}
+                if ends & found:
+                    found |= ends
         return [one.id for one in sorted(self.mail, key=lambda one: one.at) if one.id in found]
 
     def history(self, who: str) -> list[str]:

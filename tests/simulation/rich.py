@@ -176,7 +176,7 @@ def _deal(stage: Stage, process: Process, me: Session, *, give_back: bool) -> No
     who, _ = _self(me)
     with alone(stage.world):
         judge = _judge(stage, stage.world.wall() // 1_000_000)
-    mine = [mail.id for mail in judge.mail if mail.id in stage.judge.rich and judge.has_read(mail, who)]
+    mine = [mail.id for mail in judge.mail if mail.id in stage.judge.rich and who in judge.standing(mail)]
     if mine:
         desk, one = stage.desk(who), str(pick(process, mine))
         try:
