@@ -193,6 +193,16 @@ class Core(RuleBasedStateMachine):
             self.someone_sends("user", [first, last], None, None, "message", (False, "normal", 0, False))
             self.a_deadline_comes(0, beside, 1)
 
+    @rule(one=who, other=who)
+    def who_read_mail_owes_an_answer_though_another_gave_one(self, one, other):
+        """Its time is over, too: it is not finished before the last answer."""
+        self.someone_sends("user", ["all"], 1, None, "message", (True, "normal", 0, False))
+        for reader in (one, other):
+            self._note(self.facts.messages[-1]["id"], reader, "read", "all")
+        self.someone_deals_with_mail(0, "reply")
+        self.now += timedelta(hours=1)
+        self._compare()
+
     @rule(older=who, later=who)
     def mail_waits_for_one_that_dies_and_is_continued(self, older, later):
         """It is no dead letter."""
