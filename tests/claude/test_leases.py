@@ -110,9 +110,10 @@ def test_who_writes_what_another_leases_is_warned_once_and_the_holder_hears_of_i
     (desk.top / "link.py").symlink_to("src/a.py")
     (desk.top / "to-src").symlink_to("src")
     env = {**desk.shim.env, "CLAUDE_CODE_SESSION_ID": ME}
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch:
         patch.setattr(Sending, "send", die)
-        desk.post.call("hook", "Files", stdin=writing(desk.other / "src/a.py"), env=env)
+        with pytest.raises(KeyboardInterrupt):
+            desk.post.call("hook", "Files", stdin=writing(desk.other / "src/a.py"), env=env)
     told = desk.writes(desk.other / "src/a.py", ME, *words)
     assert "src/a.py is leased by Ada until" in told
     assert "new 'grammar'" in told

@@ -627,7 +627,9 @@ def test_hostile_mail_does_nothing_wherever_it_is_shown(post: Post, browser: Bro
         "control", "request", "permission", "--tool", "Bash", "--input", given, "--reason", evil, "--session", "ada"
     )
     post.ok("control", "request", "plan", "--body", "\n\n".join(HOSTILE), "--session", "ada")
-    task = post.ok("task", "add", "--to", "ada", "--title", evil, "--body", evil, "--context", evil, "--session", "user")["task"]["id"]
+    task = post.ok(
+        "task", "add", "--to", "ada", "--title", evil, "--body", evil, "--context", evil, "--session", "user"
+    )["task"]["id"]
     post.ok("task", "progress", task, "--phase", "verifying", "--message", evil, "--session", "ada")
     post.ok("note", "add", "--on", "project:x", "--title", evil, "--body", evil, "--session", "ada")
     with Running(post) as console:
@@ -635,13 +637,24 @@ def test_hostile_mail_does_nothing_wherever_it_is_shown(post: Post, browser: Bro
         asked: list[str] = []
         window.page.on("request", lambda request: asked.append(request.url))
         first = post.objects(MESSAGES)[0]["id"]
-        whose = {"/channel": f"to=all&open={first}", "/raw": f"id={first}", "/search": f"q={evil}", "/direct": "with=ada"}
+        whose = {
+            "/channel": f"to=all&open={first}",
+            "/raw": f"id={first}",
+            "/search": f"q={evil}",
+            "/direct": "with=ada",
+        }
         whose |= dict.fromkeys(("/agent", "/transcript"), "id=mallory")
-        for path in (*(f"{path}?{whose.get(path, '')}" for path in views.PAGES), "/fleet?as=tree", f"/tasks?open={task}"):
+        for path in (
+            *(f"{path}?{whose.get(path, '')}" for path in views.PAGES),
+            "/fleet?as=tree",
+            f"/tasks?open={task}",
+        ):
             page = window.go(path)
             assert page.evaluate("window.HIT") is None, path
             assert page.locator("iframe, object, embed, base, main style, main script, main img").count() == 0, path
-            assert page.locator("main [action]:not([action^='/']), .body form, .body button, .body [style]").count() == 0
+            assert (
+                page.locator("main [action]:not([action^='/']), .body form, .body button, .body [style]").count() == 0
+            )
             assert page.locator("form[action='/leave']").count() == 1, path
             links = page.locator(".body a").evaluate_all("all => all.map(a => [a.protocol, a.rel, a.target])")
             assert all(at[0] in ("http:", "https:") and at[1:] == ["noopener noreferrer", "_blank"] for at in links)
