@@ -113,7 +113,7 @@ def parse_call(event: str, obj: Mapping[str, Any] | BadLine, environ: Mapping[st
 
     def text_of(key: str, default: str | None = "") -> Any:
         value = obj.get(key)
-        return value if isinstance(value, str) and value else default
+        return value if isinstance(value, str) and value and "\0" not in value else default  # no path has one
 
     suggested = obj.get("permission_suggestions")
     session_id = next(filter(None, map(text_of, SESSION_KEYS)), environ.get(USUAL.session_variable))

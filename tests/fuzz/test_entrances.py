@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_mailbox.config import config
@@ -63,6 +63,7 @@ calls = (
 )
 
 
+@example(event="SessionStart", data=b'{"session_id": "bob", "cwd": "\\u0000"}')
 @given(event=st.sampled_from(EVENTS), data=calls)
 def test_a_hook_never_fails_whatever_the_client_says(box: Post, event: str, data: bytes) -> None:
     """Exit code 0, nothing or one JSON document on standard output, our own words on standard error."""
