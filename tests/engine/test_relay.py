@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 import os
 import socket
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
 
 from agent_mailbox.errors import Unavailable
+from agent_mailbox.space.order.hurry import Hurry
 from agent_mailbox.space.order.order import MESSAGES, ROSTER
 from agent_mailbox.space.relay.relay import MOST, Relay
 from agent_mailbox.space.relay.relayed_order import SOCKET, RelayedOrder, connect_to_replicator, send_frame
-from tests.helpers import Program
+from tests.helpers import Program, until
 
 from .conformance import Conformance, lines_of
 from .memory_order import MemoryOrder, MemorySpace
@@ -79,6 +81,22 @@ class TestRelayedOrder(Conformance):
     def machines(self, relayed: tuple[Relayed, Relayed]) -> Pair:  # type: ignore[override]
         """Both over their relays."""
         return relayed[0].order, relayed[1].order
+
+
+def test_who_is_in_a_hurry_leaves_a_replicator_that_is_stopped(tmp_path: Path) -> None:
+    """The kernel takes the connection, and nobody says a word: the command connects by itself."""
+    memory, found = Closing(MemorySpace(), "a"), list[int]()
+
+    def ask() -> None:
+        order = RelayedOrder("a", str(tmp_path), 1e6, lambda: memory)  # type: ignore[arg-type, return-value]
+        with Hurry(1e6):
+            found.append(order.last_position())
+
+    with socket.socket(socket.AF_UNIX) as stopped:
+        stopped.bind(str(tmp_path / SOCKET))
+        stopped.listen()
+        Thread(target=ask, daemon=True).start()
+        until(lambda: found)
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")

@@ -138,8 +138,9 @@ class RelayedOrder:
     def _is_alone(self) -> bool:
         """Return whether no replicator answers, so that this process connects by itself."""
         if self._own is None and self._socket is None:
+            patience = hurry.SILENT if hurry.is_hurried() else self._patience + 1  # one that is stopped says nothing
             try:
-                self._socket = connect_to_replicator(self._directory, self._patience + 1)
+                self._socket = connect_to_replicator(self._directory, patience)
             except (OSError, ValueError):
                 return True
         return self._own is not None
