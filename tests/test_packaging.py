@@ -82,9 +82,9 @@ def test_the_command_says_that_another_project_of_its_name_is_there(tmp_path: Pa
 
 
 def test_ci_builds_docs_and_packages_and_ends_with_the_readme_s_tests() -> None:
-    """CI runs its steps in this order. The packages are built beside the tests, and what became of them ends it."""
+    """CI runs its steps in this order: three of them beside the tests, and what became of those ends it."""
     lines = (ROOT / ".ci/run").read_text(encoding="utf-8").splitlines()
-    found = [line.partition(" &")[0] for line in lines[-6:]]
+    found = [line.partition(" &")[0] for line in lines[-8:]]
     wanted = [
         "scripts/docs --check # makes the environment",
         "scripts/package",
@@ -92,5 +92,7 @@ def test_ci_builds_docs_and_packages_and_ends_with_the_readme_s_tests() -> None:
         "scripts/bare",
         "scripts/test",
         'wait "$packages"',
+        'wait "$pages"',
+        'wait "$bare"',
     ]
     assert found == wanted
