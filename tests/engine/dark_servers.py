@@ -11,17 +11,20 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 @contextmanager
 def stopped(*pids: int) -> Iterator[None]:
     """These processes are stopped within."""
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
     try:
+        _signal_all(pids, signal.SIGSTOP)
         yield
     finally:
-        for pid in pids:
-            with suppress(ProcessLookupError):  # a database's server may end one that it started
-                os.kill(pid, signal.SIGCONT)
+        _signal_all(pids, signal.SIGCONT)
+
+
+def _signal_all(pids: Iterable[int], what: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):  # a database's server may end one that it started
+            os.kill(pid, what)
