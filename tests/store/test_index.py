@@ -12,7 +12,7 @@ import random
 import shutil
 import stat
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any
 
 import hypothesis.strategies as st
@@ -35,7 +35,7 @@ from agent_mailbox.store.files import paths
 from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.store.projection import index_keys, intake, line_facts, lookup, projection_file
 from agent_mailbox.store.projection.lookup import ask_index
-from agent_mailbox.store.projection.sqlite import sqlite3
+from agent_mailbox.store.projection.sqlite import connect, sqlite3
 from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import steward as stewards
 from tests.door import switches
@@ -69,6 +69,10 @@ QUERIES = (
 WITHS = (*AGENTS, "dev", "role:dev", "project:x", "all", "nan", "nobody")
 
 # -- the plain way ----------------------------------------------------------------------------------------------------
+
+READING = ("SELECT", "UPDATE", "DELETE")
+SMALL = ("sources", "seal", "words_config", "INDEX moving", "CONSTANT ROW")
+"""What a statement may read from end to end: it is small, however much mail there is."""
 
 
 def whole(box: Mailbox) -> InboxState:
@@ -382,6 +386,28 @@ def box(filled: Path, tmp_path: Path) -> Mailbox:
     """A copy of that mailbox, not indexed yet."""
     shutil.copytree(filled / "box", tmp_path / "box")
     return mailbox(str(tmp_path), seed=9)
+
+
+def test_what_is_new_is_taken_in_without_a_look_at_all_messages(box: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No statement of a lookup behind new mail and new reads reads a table from end to end."""
+    said: list[str] = []
+    early = box.send(Draft(sender="amy", to=("bob",), content="early", ack=True)).message.id
+    assert ask_index(box.logs, box.archive, lambda view: facade._indexed(early, view)) is not None
+
+    def watched(path: str) -> Any:
+        db = connect(path)
+        db.set_trace_callback(said.append)
+        return db
+
+    monkeypatch.setattr(projection_file, "connect", watched)
+    sent = box.send(Draft(sender="amy", to=("bob",), content="late", ack=True)).message.id
+    box.deliver("bob", lambda items: items)
+    looked_up(box, sent)
+    assert any("UPDATE reads" in one for one in said)
+    with closing(connect(index_file(box))) as db:
+        plans = {one: [*db.execute(f"EXPLAIN QUERY PLAN {one}")] for one in said if one.startswith(READING)}
+    steps = [(one, step[3]) for one, plan in plans.items() for step in plan]
+    assert [at for at in steps if at[1].startswith("SCAN") and not any(small in at[1] for small in SMALL)] == []
 
 
 # -- words ------------------------------------------------------------------------------------------------------------

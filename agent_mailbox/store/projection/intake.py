@@ -201,7 +201,8 @@ class Intake:
                 self._touched.update(*self._db.execute(f"SELECT {column} FROM {table} WHERE rowid = ?", (at[3],)))
                 what = "DELETE FROM reads" if table == "reads" else "UPDATE messages SET place = NULL"
                 self._db.execute(f"{what} WHERE rowid = ?", (at[3],))
-        self._loose = self._db.execute("SELECT 1 FROM messages WHERE place IS NULL LIMIT 1").fetchone() is not None
+        loose = "SELECT 1 FROM messages INDEXED BY moving WHERE place IS NULL LIMIT 1"  # else it reads all of them
+        self._loose = self._db.execute(loose).fetchone() is not None
 
     def _take(self, source: IndexSource, fd: int, start: int) -> None:
         """Read a log on from a position. A last line without newline is taken in, and looked at again next time."""
@@ -326,10 +327,9 @@ class Intake:
     def _judge(self, ids: Sequence[int] | None) -> None:
         """Set the state of the messages with these ids (None: of all), and mark the records of those that ask."""
         some = "" if ids is None else f" IN ({','.join('?' * len(ids))})"
-        one = f"message{some} AND " if some else ""
-        asked = f"UPDATE reads SET kind = kind | {OF_ASK} WHERE {one}message IN (SELECT id FROM messages WHERE asks)"
-        self._db.execute(asked, ids or ())
         one = f"id{some} AND " if some else ""
+        asking = f"SELECT id FROM messages WHERE {one}asks"
+        self._db.execute(f"UPDATE reads SET kind = kind | {OF_ASK} WHERE message IN ({asking})", ids or ())
         self._db.execute(f"UPDATE messages SET state = {_STATE} WHERE {one}place >= {LIVE}", ids or ())
 
     def _add_words(self, archive: Archive) -> None:
