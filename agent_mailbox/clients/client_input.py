@@ -19,6 +19,7 @@ from ..known_clients.every_client import CLIENTS, SESSION_KEYS, USUAL
 from ..known_clients.known_client import KnownClient
 from ..mailbox.open_mailbox import locate_mailbox
 from ..store.files import paths, standard_input, system
+from ..store.user_state import processes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
     from ..core.records import Proof
 
+PATHS = ("cwd", "transcript_path")
+"""The client's names for paths: one with a null byte is none."""
 LOCK_WAIT = 1.0
 """Seconds a hook waits for any lock: SessionEnd hooks share 1.5 s."""
 READER_WAIT = 8.0
@@ -93,6 +96,11 @@ class ClientInput(Record):
         is_prompt = self.event == "UserPromptSubmit"
         return self.event == "SessionStart" or (is_prompt and self.client is not None and self.client.begins_at_prompt)
 
+    def was_elsewhere(self, environ: Mapping[str, str]) -> bool:
+        """Return whether the session was in another client before: nothing of its talk is in this one."""
+        before = processes.find_whereabouts(self.session_id, paths.state_directory(environ))
+        return before is not None and before.client != self.word
+
     @property
     def may_take_back(self) -> bool:
         """Return whether the client may erase a turn from the session's conversation until the turn is over."""
@@ -113,7 +121,7 @@ def parse_call(event: str, obj: Mapping[str, Any] | BadLine, environ: Mapping[st
 
     def text_of(key: str, default: str | None = "") -> Any:
         value = obj.get(key)
-        return value if isinstance(value, str) and value and "\0" not in value else default  # no path has one
+        return value if isinstance(value, str) and value and not (key in PATHS and "\0" in value) else default
 
     suggested = obj.get("permission_suggestions")
     session_id = next(filter(None, map(text_of, SESSION_KEYS)), environ.get(USUAL.session_variable))

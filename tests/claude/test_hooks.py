@@ -538,6 +538,18 @@ def test_a_session_in_another_client_is_told_who_it_is(client: Client) -> None:
     assert told == [True, False, True, True, False, True]
 
 
+@pytest.mark.parametrize("marks", [{}, {"CLAUDECODE": None, "GEMINI_SESSION_ID": ME}], ids=["claude", "gemini"])
+def test_a_silent_session_s_next_prompt_applies_no_environment_again(client: Client, marks: dict[str, Any]) -> None:
+    """A frozen session goes on as itself in its client, so a role that its person took away stays away."""
+    env = {"AGENT_MAILBOX_ROLE": "builder", **marks}
+    client.hook("UserPromptSubmit", env=env)
+    client.post.ok("roster", "update", "--session-id", ME, "--role", "reviewer")
+    client.post.ok("roster", "freeze", ME)
+    client.hook("UserPromptSubmit", env=env)
+    assert client.agent(ME)["state"] == "alive"
+    assert "role:builder" not in client.agent(ME)["tags"]
+
+
 def test_the_section_that_agents_read_says_how_a_team_works() -> None:
     """The section says how one writes, answers, takes a task, and tells all."""
     words = ("check", "send --to NAME|role:R|project:P", "reply ID", "ack ID", "note add")

@@ -47,6 +47,13 @@ def is_over(connection: socket.socket) -> bool:
         return True
 
 
+def way_of(memory: Closing, place: Path, patience: float) -> RelayedOrder:
+    """Return a command's way over a place.
+
+    Alone it asks the order in memory, which takes no names: hence the ignored types."""
+    return RelayedOrder(memory.machine, str(place), patience, lambda: memory)  # type: ignore[arg-type, return-value]
+
+
 class Relayed:
     """A machine's relay over an order in memory, and a command's way over it."""
 
@@ -60,7 +67,7 @@ class Relayed:
 
     def command(self) -> RelayedOrder:
         """The way of a new process."""
-        return RelayedOrder(self.memory.machine, str(self.place), 5, lambda: self.memory)  # type: ignore[arg-type, return-value]
+        return way_of(self.memory, self.place, 5)
 
 
 @pytest.fixture
@@ -88,9 +95,8 @@ def test_who_is_in_a_hurry_leaves_a_replicator_that_is_stopped(tmp_path: Path) -
     memory, found = Closing(MemorySpace(), "a"), list[int]()
 
     def ask() -> None:
-        order = RelayedOrder("a", str(tmp_path), 1e6, lambda: memory)  # type: ignore[arg-type, return-value]
         with Hurry(1e6):
-            found.append(order.last_position())
+            found.append(way_of(memory, tmp_path, 1e6).last_position())
 
     with socket.socket(socket.AF_UNIX) as stopped:
         stopped.bind(str(tmp_path / SOCKET))

@@ -37,7 +37,6 @@ FLUSH = (0.05, 0.1, 0.2)
 """Seconds between looks at a turn's end for the model's last words: the client writes them a moment late."""
 MAX_CHAIN = 5
 """Times in a row that mail keeps a model from stopping; the client stops it after 8, and the rest can wait."""
-
 _BEGINNINGS = ("SessionStart", "UserPromptSubmit")
 """Events as a turn begins."""
 PERMITS = (PERMIT, PERMISSION)
@@ -310,7 +309,8 @@ def _answer_prompt(hook: Hook) -> None:
         erases = hook.call.may_take_back
         pauses = FLUSH if offered and begins and erases else ()
         left = hook.settle_offers(pauses, returns=returns) if grown or returns or erases else bool(offered)
-        told = hook.enter_session("") if state is None or returns else alarm_once
+        enters = state is None or (returns and hook.call.was_elsewhere(hook.environ))
+        told = hook.enter_session("") if enters else alarm_once
         if is_board_due := hook.desk.logs.trail.is_board_due(hook.call.session_id, hook.desk.now):
             told += hook.board_lines()
         hook.deliver_mail(_context_answer(hook.call), told, quiet=not left)

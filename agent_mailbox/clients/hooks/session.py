@@ -53,12 +53,10 @@ def begin_session(
     """Enter the session of a hook's call, and make its later commands know who they are. Returns the lines to tell it;
     ``alarm`` makes those of a broken log."""
     me, known = call.session_id, desk.logs.read_roster().get(call.session_id)
-    is_told = known is None or known.state == DEAD or known.client is None
+    is_new = known is None or known.state == DEAD or known.client is None or call.was_elsewhere(environ)
     where = Whereabouts(directory=call.cwd, client=call.word, conversation=call.conversation)
-    before = None if is_told else processes.find_whereabouts(me, paths.state_directory(environ))
-    is_told = is_told or (before is not None and before.client != call.word)  # nothing of its talk is in another client
     told = enter_session(desk, me, source, environ, where)
-    if is_told:
+    if is_new:
         told.insert(0, budget.introduction(me, desk.logs.read_roster(), program))
     try:
         tell_commands(me, environ, is_proven=desk.prove(me) is not None)
@@ -68,7 +66,7 @@ def begin_session(
         from ...space import space as spaces  # a mailbox of one machine is spared it
 
         told += filter(None, [spaces.why_late(desk.logs)])
-    told[is_told:is_told] = alarm(again=True)
+    told[is_new:is_new] = alarm(again=True)
     return [*told, *(f"{desk.logs.path(paths.CONFIG)}: {one.text}" for one in desk.config.faults if not one.note)]
 
 
