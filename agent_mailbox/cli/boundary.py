@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from ..core.text import neutral
+from ..core.text import neutral, typed
 from ..errors import MailboxError, StorageFailed
 from . import mail_output
 from .output import PATIENCE, write_out
@@ -49,6 +49,13 @@ def as_mailbox_error(error: Exception) -> MailboxError:
         code = "output" if isinstance(error, BrokenPipeError) else "storage"
         return StorageFailed(
             f"system call failed{where}: {error.strerror}", "check that the file exists and that you own it", code=code
+        )
+    if isinstance(error, EOFError) and "marshal" in str(error):
+        places = f"{typed(sys.prefix)} {typed(__file__.rpartition('/cli/')[0])}"
+        return StorageFailed(
+            "Python's cache holds a part of a module: perhaps the disk was full as it was written",
+            f"run `find {places} -name '*.pyc' -delete`: Python makes it again",
+            code="internal",
         )
     return StorageFailed(
         f"unexpected error: {type(error).__name__}: {error}",

@@ -113,7 +113,9 @@ def main(arguments: Sequence[str]) -> int:
             raise _usage_error(error, arguments) from None
         except click.ClickException as error:
             raise Malformed(error.format_message(), code="usage") from None
-        except click.Abort:
+        except click.Abort as stopped:
+            if isinstance(stopped.__cause__, EOFError):  # click takes it for the end of what is typed
+                raise stopped.__cause__ from None
             return 130
         except OSError as error:
             if error.filename is None:

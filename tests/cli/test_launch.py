@@ -354,3 +354,17 @@ def test_a_module_that_hides_a_dependency_is_an_error_with_a_hint(checkout: Chec
     env = {"PYTHONPATH": f"{hiding}:{checkout.package.parent}"}
     told = refused(checkout.run("roster", "list", "--state", "alive", "--json", env=env), 5, "click", "PYTHONPATH")
     assert told.json["error"]["code"] == "internal"
+
+
+def test_a_damaged_module_is_told_where_a_command_needs_it(checkout: Checkout) -> None:
+    """Click takes the ``EOFError`` of a cut ``.pyc`` for Ctrl-D, and such a command would end without a word."""
+    script = """
+import sys, click
+from agent_mailbox import launch
+def invoke(self, context):
+    raise EOFError("marshal data too short")
+click.Command.invoke = invoke
+sys.exit(launch.main(sys.argv[1:]))
+"""
+    told = checkout.run("roster", "list", "--state", "alive", python=("-c", script))
+    assert (told.rc, "a part of a module" in told.stderr, "-delete" in told.stderr) == (5, True, True), told

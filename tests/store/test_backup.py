@@ -438,6 +438,7 @@ def test_a_full_disk_leaves_no_half_a_backup(full: Post) -> None:
     """Exit 5, nothing under the name, nothing beside it."""
     code = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "sys.dont_write_bytecode = True  # Python would keep what it could write of a module\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
         "from agent_mailbox.launch import main; sys.exit(main())"
     )
