@@ -144,21 +144,16 @@ class Context:
     def acting_session(self, given: str | None, desk: OpenMailbox, option: str = SESSION) -> str:
         """Return the session that the command acts as: ``given`` (an id, an agent's name or a UUID's prefix), else the
         caller. ``option`` gives it. Raises ``Refused`` if the caller may not act as it."""
-        who = self._find_session(given, desk, option)
-        if given is not None:
-            self.given[SESSION] = who
-        return who
-
-    def _find_session(self, given: str | None, desk: OpenMailbox, option: str) -> str:
         caller = self.caller
         who = given or caller.said_id(self.environ) or ""
         if not who:
             raise session_unknown(option, caller.why)
         check_id(who)
-        if who in caller.sessions or (caller.is_person and who == USER):
-            return who
-        who = who if given is None else meant_agent(who, desk.logs.read_roster())
-        self.act_as(who, desk)
+        if who not in caller.sessions and not (caller.is_person and who == USER):
+            who = who if given is None else meant_agent(who, desk.logs.read_roster())
+            self.act_as(who, desk)
+        if given is not None:
+            self.given[SESSION] = who
         return who
 
     def reading_session(self, given: str | None, desk: OpenMailbox) -> str:
@@ -345,7 +340,8 @@ class Context:
             return text
         from . import suggested
 
-        return suggested.complete_commands(text, self.options)
+        options = {"--dir": self.directory} if self.directory else {}
+        return suggested.complete_commands(text, {**options, **self.given})
 
     def complete_command(self, words: str) -> str:
         """Return one of our commands for a text, with the options of this one that it needs."""
@@ -354,8 +350,3 @@ class Context:
     def options_of(self, words: str) -> str:
         """Return the options alone that ``complete_command`` adds to those words."""
         return self.complete_command(words).removeprefix(f"agent-mailbox {words}")
-
-    @property
-    def options(self) -> dict[str, str]:
-        """Return the options of this command that another one about the same needs."""
-        return {**({"--dir": self.directory} if self.directory else {}), **self.given}

@@ -129,7 +129,9 @@ def _join_threads(items: Sequence[Item], full: Mapping[str, str], page: Sheet) -
 
 def _others(items: Sequence[Item], full: Collection[str], item: Item | None = None) -> list[Item]:
     """Return the items that are not shown in full, nor the one given, as titles list them."""
-    return sorted((one for one in items if one is not item and one.message.id not in full), key=_is_from_elsewhere)
+    rest = [one for one in items if one is not item and one.message.id not in full]
+    far = [one for one in rest if is_remote(one.message.sender)]
+    return [*(one for one in rest if one not in far), *far] if far else rest
 
 
 _HEAD = 200
@@ -148,10 +150,13 @@ def possible_heads(nonce: str) -> tuple[str, str, str]:
     return f"Agent {mail}", f"User {mail}", f"Agent and user {mail}"
 
 
+_PLAIN_HEADS = possible_heads("")
+
+
 def is_delivery(text: str) -> bool:
     """Return whether a text begins as a delivery does, whatever its nonce."""
     first = text.partition("\n")[0]
-    return any(first == head or first.rpartition(" ")[0] == head for head in possible_heads(""))
+    return any(first == head or first.rpartition(" ")[0] == head for head in _PLAIN_HEADS)
 
 
 def introduction(me: str, roster: Roster, program: str) -> str:
@@ -160,6 +165,11 @@ def introduction(me: str, roster: Roster, program: str) -> str:
     lead = "" if agent is None or agent.lead in (None, USER) else f", led by {frame.name_of(agent.lead, roster)}"
     ways = f'`{program} roster list` shows others, `{program} send --to NAME --body "…"` writes'
     return f"{_YOU_ARE}{frame.identity(me, roster)}{lead}; {ways}"
+
+
+def alarm(why: str) -> str:
+    """Return what a session is told of a log that was cut or replaced."""
+    return f"{why}; nothing here counts as proven until your person ran `agent-mailbox doctor --trust`"
 
 
 def person_notice(items: Sequence[Item], parts: Sequence[str], roster: Roster) -> str:
@@ -177,16 +187,12 @@ def _rank_items(items: Sequence[Item]) -> list[Item]:
     ranked = []
     for place, item in enumerate(items):
         m = item.message
-        remote = _is_from_elsewhere(item)
+        remote = is_remote(m.sender)
         urgent = m.priority == "high" and not remote
         rank = 0 if m.type == "control" else 1 if urgent else 2 + MODES.index(item.mode)
         turns[m.sender] = turn = turns.get(m.sender, 0) + 1
         ranked.append((rank, remote, turn, place))
     return [items[place] for *_, place in sorted(ranked)]
-
-
-def _is_from_elsewhere(item: Item) -> bool:
-    return is_remote(item.message.sender)
 
 
 def _render_message(item: Item, page: Sheet, room: int) -> str:

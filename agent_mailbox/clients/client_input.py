@@ -90,12 +90,6 @@ class ClientInput(Record):
         """Return whether the client takes another input for this tool from our answer before it."""
         return self.client is None or not self.client.only_denies or self.tool in self.client.changes
 
-    @property
-    def begins(self) -> bool:
-        """Return whether the client runs this session from now on: one of them calls us at a prompt first."""
-        is_prompt = self.event == "UserPromptSubmit"
-        return self.event == "SessionStart" or (is_prompt and self.client is not None and self.client.begins_at_prompt)
-
     def was_elsewhere(self, environ: Mapping[str, str]) -> bool:
         """Return whether the session was in another client before: nothing of its talk is in this one."""
         before = processes.find_whereabouts(self.session_id, paths.state_directory(environ))
@@ -180,16 +174,14 @@ def read_input(environ: Mapping[str, str], patience: float = PATIENCE) -> dict[s
     """Return the client's JSON as soon as it is whole; why it is none if it ended before, or no byte came for
     ``patience`` seconds."""
     found: dict[str, Any] | BadLine = BadLine("empty")
-
-    def take_bytes(data: bytes) -> bool:
-        nonlocal found
+    if sys.stdin is None:
+        return found
+    seconds = {"1": 1.0, "2": PATIENCE}.get(environ.get(REST, ""))
+    then = None if seconds is None else _REST
+    for data in standard_input.possible_objects(MAX_INPUT, seconds or patience, then):
         found = codec.parse(data, MAX_INPUT, ours=False) if data.strip() else BadLine("empty")
-        return not isinstance(found, BadLine)
-
-    if sys.stdin is not None:
-        seconds = {"1": 1.0, "2": PATIENCE}.get(environ.get(REST, ""))
-        then = None if seconds is None else _REST
-        standard_input.read_object(take_bytes, MAX_INPUT, seconds or patience, then)
+        if not isinstance(found, BadLine):
+            break
     return found
 
 
@@ -229,8 +221,11 @@ def _check_moved(call: ClientInput, environ: Mapping[str, str], place: str) -> N
 def make_prover(call: ClientInput, environ: Mapping[str, str]) -> Callable[[str], Proof | None]:
     """Return a function from a session's id to the proof for records in its name. It proves the session whose client
     called the hook, and that client's earlier ones. Raises ``Refused`` if a command called it."""
-    me = call.session_id
-    proof = hook_calls.prove_call(me, environ, begins=call.begins, told=call.told, is_fork=call.source == "fork")
+    me, firsts = call.session_id, ["SessionStart"]
+    if call.client is not None and call.client.begins_at_prompt:  # it calls us at a prompt first
+        firsts.append("UserPromptSubmit")
+    begins, is_fork = call.event in firsts, call.source == "fork"
+    proof = hook_calls.prove_call(me, environ, begins=begins, told=call.told, is_fork=is_fork)
 
     def prove_session(session_id: str) -> Proof | None:
         if proof is None or session_id == me:

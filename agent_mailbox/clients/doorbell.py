@@ -139,7 +139,7 @@ class Doorbell:
     def _quiet_stamp(self) -> tuple[int, int, int] | None:
         """Return the session's quiet stamp, if the guard believes it. While it is the same one, no roster event of ours
         concerned the session; a new one says nothing of its state."""
-        return self._trail.counting(self._me, wall_clock())
+        return self._trail.believed(self._me, wall_clock())
 
     def _watched_places(self, quiet: bool) -> list[str]:
         """Return the paths to watch. With a quiet stamp, others' mail does not matter: the stamp goes before our

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ..cli.context import Context
     from ..core.inbox import Item
     from ..core.records import Message
-    from ..core.roster import Roster
     from ..errors import MailboxError
     from ..mailbox.open_mailbox import OpenMailbox
 
@@ -76,14 +75,7 @@ class CheckPage:
         self._me = me
         self._limit = limit
         self._painter = app.painter
-        self._roster: Roster | None = None
-
-    @property
-    def roster(self) -> Roster:
-        """Return the roster, asked once for the whole page."""
-        if self._roster is None:
-            self._roster = self._desk.logs.read_roster()
-        return self._roster
+        self.roster = desk.logs.read_roster()
 
     def begin_offer(self) -> None:
         """Note what a client's model is to be shown. The offer has a nonce if the client keeps its conversation where
@@ -138,9 +130,14 @@ class CheckPage:
         blocks[0].insert(0, self._painter(head, "dim") + "\n")
         chat = [item for item in items if item.message.type != "control"]  # a reply does not answer control
         last = blocks[-1]
-        answered = next((item for item in chat if not _is_dead(item.message.sender, roster)), None)
+        # A reply to the dead is refused, unless an agent has its place.
+        takes = (
+            item for item in chat if roster.state(item.message.sender) != DEAD or roster.heirs(item.message.sender)
+        )
+        answered = next(takes, None)
         if answered is not None:
-            wide = " (--all: everyone it was for)" if _has_others(answered) else ""
+            has_others = len(answered.message.recipients) > 1 or answered.mode in (TAG, BROADCAST)
+            wide = " (--all: everyone it was for)" if has_others else ""
             reply = command(f'reply {frame.short_typed(answered.message.id)} --body "…"')
             last.append(f"Reply{wide}: {reply}")
         elif chat:
@@ -218,13 +215,3 @@ def fitting_items(items: Sequence[Item], length: Callable[[Item], int]) -> Seque
         if room < 0 and number:
             return items[:number]
     return items
-
-
-def _is_dead(sender: str, roster: Roster) -> bool:
-    """Return whether the sender is dead, and no agent has its place: a reply to it is refused."""
-    return roster.state(sender) == DEAD and not roster.heirs(sender)
-
-
-def _has_others(item: Item) -> bool:
-    """Return whether the message may have other readers, whom an answer to its sender alone would not reach."""
-    return len(item.message.recipients) > 1 or item.mode in (TAG, BROADCAST)

@@ -100,7 +100,7 @@ class Fleet:
         yet."""
         roster, known = self._box.logs.read_roster(), self.record.members.get(member.name)
         me = session_of(member, self.record, roster)
-        if (me and self._runs(me)) or (known is not None and known.window and _has_process(known)):
+        if (me and self._runs(me)) or (known is not None and known.window and self._has_process(known)):
             return
         start = Start(
             name=member.name,
@@ -120,7 +120,7 @@ class Fleet:
             client=member.client,
             pid=begun.server,
             start=_start_of(begun.server),
-            here=processes.here(),
+            here=self._hosts.here,
             window=begun.window,
         )
         self.keep(members={**self.record.members, member.name: known})
@@ -244,7 +244,7 @@ class Fleet:
                 start_words.run_client([*program, "stop", one.session_id[:8]], "/", self._environ)
             except MailboxError:
                 pass  # its process is ended below
-        if _has_process(one):
+        if self._has_process(one):
             try:
                 os.kill(one.pid, signal.SIGTERM)
             except ProcessLookupError:
@@ -258,10 +258,9 @@ class Fleet:
         if agent is not None and agent.state == ALIVE and not self._is_hosted(one.session_id):
             Registry(self._box).end(one.session_id, "freeze", USER, "its team ended")
 
-
-def _has_process(one: Started) -> bool:
-    """Return whether the process that ``up`` started for a member lives."""
-    return bool(one.pid and one.here == processes.here() and processes.lives(one.pid, one.start))
+    def _has_process(self, one: Started) -> bool:
+        """Return whether the process that ``up`` started for a member lives."""
+        return bool(one.pid and one.here == self._hosts.here and processes.lives(one.pid, one.start))
 
 
 def _is_in_service(client: str) -> bool:

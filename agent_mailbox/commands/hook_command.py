@@ -32,7 +32,7 @@ def answer_hook(event: str, directory: str | None) -> int:
         from .doorbell_command import keep_doorbell  # once in many turns, and not waited for
 
         return keep_doorbell(directory)
-    name = hooks.canonical_event(event)
+    name = hooks.SPELLINGS.get(event.replace("-", "").replace("_", "").lower())
     if name is None and event == "StatusLine":
         from . import status_line  # a client's, and no hook
 

@@ -251,10 +251,11 @@ def resolve(
                     bare.append(word)
                 stored[check_role(word, roster.roles_ever)] = None
                 continue
-            heir = _heir(agent, roster)
-            if heir is None:
+            living = roster.heirs(agent.session_id)  # itself, and those that continue it
+            if not living:
                 dead[agent.session_id] = agent
-            stored[heir or agent.session_id] = None
+            is_last = not living or agent.session_id in living
+            stored[agent.session_id if is_last else living[-1]] = None
     return Resolved(tuple(stored), tuple(warnings), tuple(dead.values()), tuple(dict.fromkeys(bare)))
 
 
@@ -277,14 +278,6 @@ def _agent(word: str, roster: Roster) -> Agent | None:
         return roster.find(word)
     except NotFound:
         return None
-
-
-def _heir(agent: Agent, roster: Roster) -> str | None:
-    """Return the agent itself, or the living one that continues it."""
-    heirs = roster.heirs(agent.session_id)
-    if not heirs or agent.session_id in heirs:
-        return agent.session_id if heirs else None
-    return heirs[-1]
 
 
 def _stranger(word: str, strict: bool) -> str:

@@ -24,7 +24,7 @@ from ..errors import Busy, StorageFailed
 from ..store.files import system
 from ..store.files.small_files import load_derived, save_derived
 from ..store.files.watched import Watched
-from ..store.locks.lock import WAIT, Patience
+from ..store.locks.lock import WAIT
 from ..store.log.stamps import AT_TURN, LED
 from ..store.polling.poll import Poll
 
@@ -97,7 +97,7 @@ class Delivery:
         box = self.box.read_only()
         if box.logs.read_roster().state(session_id) == DEAD:
             self._admit(session_id)
-        poll = Poll(box.logs, session_id, box.config.ttls, box.config.stamp)
+        poll = Poll(box.logs, session_id, box.config)
         items = poll.unread(box.now(), adopt=False)
         if not control:
             items = [item for item in items if item.message.type != "control"]
@@ -111,8 +111,8 @@ class Delivery:
         """
         if self.box.logs.read_roster().state(session_id) != ALIVE:
             return self.peek(session_id)
-        poll = self._poll(session_id)
-        items = self._unread(poll)
+        poll = Poll(self.box.logs, session_id, self.box.config)
+        items = poll.unread(self.box.now())
         self.withheld = poll.withheld
         done = not (items and inbox.due(items, NOW, IDLE)) and not load_offers(self.box.logs, session_id)
         self._settle(poll, set(), 0, quiet=done)
@@ -138,8 +138,8 @@ class Delivery:
         if agent is not None and agent.roles:
             self._note_gone_holders(agent)
         with self.box.logs.delivery(session_id):
-            poll = self._poll(session_id)
-            items = self._unread(poll)
+            poll = Poll(self.box.logs, session_id, self.box.config)
+            items = poll.unread(self.box.now())
             if only is not None:
                 items = [item for item in items if item.message.id in only]
             self.left = 0
@@ -153,7 +153,7 @@ class Delivery:
         The caller holds the session's delivery lock until it recorded them."""
         if not any(item.claims for item in items):
             return list(items)
-        poll = self._poll(session_id)
+        poll = Poll(self.box.logs, session_id, self.box.config)
         mine = {item.message.id for item in self._claimed(poll, poll.unread(self.box.now()), items) if item.claims}
         return [item for item in items if not item.claims or item.message.id in mine]
 
@@ -164,10 +164,10 @@ class Delivery:
         wanted = {item.message.id for item in chosen if item.claims}
         try:
             reads = self.box.in_order(self.box.logs.reads, hurried=True)
-            may = reads.decide(lambda log: self._claim(log, poll, items, wanted))
+            may = reads.decide(self._claim, poll, items, wanted)
             if self._is_away(poll.session_id):  # the person gave this machine up meanwhile
                 self._admit(poll.session_id)
-                may = reads.decide(lambda log: self._claim(log, poll, items, wanted))
+                may = reads.decide(self._claim, poll, items, wanted)
         except Busy:
             if not self.box.logs.is_shared:
                 raise
@@ -200,18 +200,6 @@ class Delivery:
             claim is None or claim.session_id == me or not proofs.decides(claim.proof) or self.box.prove(me) is not None
         )
 
-    def _poll(self, session_id: str) -> Poll:
-        config = self.box.config
-        return Poll(self.box.logs, session_id, config.ttls, config.stamp)
-
-    def _unread(self, poll: Poll) -> list[Item]:
-        """Return the session's unread mail; a log that is locked or takes no writes costs the next look time."""
-        try:
-            with Patience(SOON):
-                return poll.unread(self.box.now())
-        except (Busy, StorageFailed):
-            return poll.unread(self.box.now(), adopt=False)
-
     def _show(
         self,
         poll: Poll,
@@ -224,7 +212,7 @@ class Delivery:
             with self.box.logs.reads.held():
                 pass
         # Control runs ahead of chat: it is in force, and refusals are reported, before anything is shown.
-        shown = show(self._judged(poll.session_id, items, apply=True))
+        shown = show(self._judged(poll.session_id, items, apply=True) if items else items)
         now, me = self.box.now(), poll.session_id
         nonce, cost, titles = (offering.nonce, offering.tokens, offering.titles) if offering else (None, {}, set())
         records = [
@@ -244,10 +232,11 @@ class Delivery:
         size = 0
         if records:  # with more patience than before: mail that is not recorded now is shown again
             proofs = [self.box.prove(me) if message_reads.is_kept(i.message) or i.claims else None for i in shown]
-            size = self.box.logs.reads.append(map(codec.spell_read, records), (), proofs, WAIT)
+            reads = self.box.logs.reads
+            size = reads.append(map(codec.spell_read, records), (), proofs, max(WAIT, reads.wait))
         trail = self.box.logs.trail
         # For a hook the guard must also believe the stamp.
-        if not items and (trail.is_quiet(me) if offering is None else trail.counting(me, now) is not None):
+        if not items and (trail.is_quiet(me) if offering is None else trail.believed(me, now) is not None):
             poll.save()
             return 0
         if offering is None:  # an earlier hook's offer is settled by a later hook, which a stamp would spare
@@ -290,11 +279,12 @@ class Delivery:
         what is derived waits for the next poll."""
         try:
             if not quiet:
-                poll.without(recorded, size)
+                if recorded:
+                    poll.without(recorded, size)
                 poll.save()
                 return
             logs = self.box.logs
-            with Patience(SOON), logs.messages.held(), logs.reads.held(), logs.roster.held():
+            with logs.messages.held(SOON), logs.reads.held(SOON), logs.roster.held(SOON):
                 left = poll.without(recorded, size) if logs.trail.vouch(self.box.config.stamp) else None
                 if left is None:
                     left = poll.unread(self.box.now(), adopt=False)
@@ -338,19 +328,12 @@ class Delivery:
 
 def load_offers(logs: Logs, session_id: str) -> list[Offer]:
     """Return the session's open offers: from the derived list, or from the log if its writer was killed."""
-    found = _listed_offers(logs, session_id)
-    if found is None and system.size(logs.cache(OFFERS, session_id)):
-        return recall_offers(logs, session_id)
-    return found or []
-
-
-def _listed_offers(logs: Logs, session_id: str) -> list[Offer] | None:
-    """Return the derived list; None if there is no sound one."""
-    body = load_derived(logs.cache(OFFERS, session_id))
+    path = logs.cache(OFFERS, session_id)
+    body = load_derived(path)
     listed = codec.parse(body) if body is not None else None
-    if not isinstance(listed, dict):
-        return None
-    return [Offer(nonce, time, length, tuple(ids), by) for nonce, (time, length, ids, by) in listed.items()]
+    if isinstance(listed, dict):
+        return [Offer(nonce, time, length, tuple(ids), by) for nonce, (time, length, ids, by) in listed.items()]
+    return _offers_by_log(logs, session_id, ()) if system.size(path) else []
 
 
 def save_offers(logs: Logs, session_id: str, offers: Iterable[Offer]) -> None:
@@ -361,11 +344,15 @@ def save_offers(logs: Logs, session_id: str, offers: Iterable[Offer]) -> None:
 
 def recall_offers(logs: Logs, session_id: str) -> list[Offer]:
     """Return the session's open offers from the reads log; only the list knows the transcript's length and client."""
+    return _offers_by_log(logs, session_id, load_offers(logs, session_id))
+
+
+def _offers_by_log(logs: Logs, session_id: str, known: Iterable[Offer]) -> list[Offer]:
     from ..store.projection import open_ends  # as a session starts, and where a delivery was lost
 
     reads = open_ends.read_offered(logs, session_id)
     standing = Reads(reads)
-    listed = {offer.nonce: offer.replace(messages=()) for offer in _listed_offers(logs, session_id) or ()}
+    listed = {offer.nonce: offer.replace(messages=()) for offer in known}
     found: dict[str, Offer] = {}
     for message_id in dict.fromkeys(r.message_id for r in reads if r.nonce):
         for read in standing.unseen(message_id):

@@ -17,7 +17,7 @@ from ..core.records import BadLine, Message
 from ..store.files import system
 from ..store.files.lines import line_at, lines_of
 from ..store.files.paths import MESSAGES, READS
-from ..store.log.logs import parse_reads
+from ..store.log.logs import OpenLogs, parse_reads
 from ..store.log.proof_view import weigh_message
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class StreamPlaces:
 def stream(mailbox: Mailbox) -> Iterator[tuple[Message, Reads]]:
     """Yield what ``MailQueries.everything`` returns, in its order: each message, with its own reads."""
     with ExitStack() as opened:
-        live = opened.enter_context(mailbox.logs.open())  # before the archive: a record moves from here to there
+        live = opened.enter_context(OpenLogs(mailbox.logs))  # before the archive: a record moves from here to there
         views, archive = live.views(), mailbox.archive
         messages: list[Source] = []
         reads: list[Source] = []

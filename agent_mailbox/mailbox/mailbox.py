@@ -178,7 +178,7 @@ class Mailbox(OpenMailbox):
         records = [
             Read(message_id=found.message.id, session_id=reader, timestamp=now, event="release") for reader in standing
         ]
-        self.giving_back([session_id]).decide(lambda log: self._release(log, session_id, found, records))
+        self.giving_back([session_id]).decide(self._release, session_id, found, records)
         if self.replica is not None:  # another machine's steward may have been first
             _refuse_archived(found.message, archived=not self._is_live(found))
         return found.message

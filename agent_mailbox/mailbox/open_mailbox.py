@@ -167,7 +167,7 @@ class OpenMailbox:
         """Return a log as decisions are taken in it: in the order of the machines that share the mailbox, if any do.
 
         ``is_caught_up``: with what those machines decided so far. ``hurried``: see ``SharedLog``."""
-        if (replica := self.replica) is None:
+        if not self.logs.is_shared or (replica := self.replica) is None:
             return log
         from ..space.order.ordered_log import SharedLog  # likewise
 

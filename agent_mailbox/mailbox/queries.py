@@ -103,7 +103,7 @@ class MailQueries:
         asked = open_ends.read_asks(box.logs, session_id, box.config.ttls)
         lonely = untaken_mail.find_untaken(box.logs, session_id, box.config.ttls, now, newest=0, waiting=True)
         state = asked.replace(messages=lonely.messages, reads=message_reads.Reads(lonely.reads))
-        poll = Poll(box.logs, session_id, box.config.ttls, box.config.stamp)
+        poll = Poll(box.logs, session_id, box.config)
         unread = [item.message for item in poll.unread(now, adopt=False)]
         if box.logs.derives:
             poll.save()

@@ -49,11 +49,11 @@ class Registry:
         """
         try:
             ordered = self.box.in_order(self.box.logs.roster, hurried=even_away)
-            roster, decision = ordered.decide(lambda log: self._change(log, decide, actor))
+            roster, decision = ordered.decide(self._change, decide, actor)
         except Busy:
             if not (even_away and self.box.logs.is_shared):
                 raise
-            roster, decision = self.box.logs.roster.decide(lambda log: self._change(log, decide, actor))
+            roster, decision = self.box.logs.roster.decide(self._change, decide, actor)
         for event in decision.events:
             if event.lead is not None:
                 from ..store.user_state import bindings  # which most events do without
@@ -106,7 +106,7 @@ class Registry:
 
         ``actor``: the agent in whose name (default: each agent's own)."""
         sessions = tuple(sessions)
-        self.box.giving_back(sessions).decide(lambda log: self._give_back(log, sessions, actor))
+        self.box.giving_back(sessions).decide(self._give_back, sessions, actor)
 
     def _give_back(self, log: HeldLog | OrderedLog, sessions: Sequence[str], actor: str | None) -> None:
         now, roster = self.box.now(), self.box.logs.read_roster()

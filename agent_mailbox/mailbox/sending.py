@@ -94,12 +94,10 @@ class Sending:
             were_read = bool(given) and self._are_read(given)
 
             def decide(archived: ArchivedMail | None) -> dict[str, Message] | None:
-                def append(held: HeldLog | OrderedLog) -> dict[str, Message]:
-                    return self._append(held, prepared, archived, sealed, were_read)
-
+                batch = prepared, archived, sealed, were_read
                 if self.at_once or orders:
-                    return log.decide(append)
-                return log.decide_or_wait(append, lambda: self._waiting(prepared, sealed))
+                    return log.decide(self._append, *batch)
+                return log.decide_or_wait(lambda: self._waiting(prepared, sealed), self._append, *batch)
 
             known = self._looked_up(given, decide) if given else decide(None)
         except (StorageFailed, Unavailable) as error:

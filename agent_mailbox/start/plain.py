@@ -106,14 +106,14 @@ def _number(given: Given, option: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
 
 
-def _run(given: Given, kind: type[D], do: Callable[[Context, D], object]) -> int:
-    """Run a verb on the mailbox, opened as the kind that it needs; return the exit code."""
+def _run(given: Given, kind: type[D], do: Callable[..., object], *words: object) -> int:
+    """Run a verb on the mailbox, opened as the kind that it needs, and on its own words; return the exit code."""
     from ..cli.context import Context
 
     app = Context(_one(given, "--dir"))
     app.json = "--json" in given
     try:
-        do(app, app.open_desk(kind))
+        do(app, app.open_desk(kind), *words)
         return 0
     except (Exception, KeyboardInterrupt) as error:
         from ..cli import boundary  # few commands fail
@@ -129,22 +129,14 @@ def _check(given: Given) -> int | None:
     from ..mailbox.open_mailbox import OpenMailbox
 
     most = 20 if limit is None else limit
-    return _run(
-        given,
-        OpenMailbox,
-        lambda app, desk: check_verb.check_mail(app, desk, _one(given, "--session"), "--peek" in given, most),
-    )
+    return _run(given, OpenMailbox, check_verb.check_mail, _one(given, "--session"), "--peek" in given, most)
 
 
 def _search(query: Sequence[str], given: Given) -> int | None:
     from ..cli import show_verbs
     from ..mailbox.mailbox import Mailbox
 
-    return _run(
-        given,
-        Mailbox,
-        lambda app, desk: show_verbs.search_messages(app, desk, " ".join(query), show_verbs.SEARCH_LIMIT),
-    )
+    return _run(given, Mailbox, show_verbs.search_messages, " ".join(query), show_verbs.SEARCH_LIMIT)
 
 
 def _about(verb: str, message_id: str, given: Given) -> int | None:
@@ -155,7 +147,7 @@ def _about(verb: str, message_id: str, given: Given) -> int | None:
     if verb == "show":
         from ..cli import show_verbs
 
-        return _run(given, Mailbox, lambda app, desk: show_verbs.show_message(app, desk, message_id))
+        return _run(given, Mailbox, show_verbs.show_message, message_id)
     from ..cli import verbs
 
     def do(app: Context, desk: Mailbox) -> None:
@@ -175,7 +167,7 @@ def _standing(verb: str, given: Given) -> int:
 
     session = _one(given, "--session")
     if verb == "status":
-        return _run(given, Mailbox, lambda app, desk: standing_verbs.show_status(app, desk, session))
+        return _run(given, Mailbox, standing_verbs.show_status, session)
     return _run(
         given,
         Mailbox,

@@ -13,7 +13,7 @@ from ..core.text import typed
 from ..errors import Refused
 from ..store.files import paths, system
 from ..store.files.small_files import storage_failed
-from ..store.locks.lock import FileLock
+from ..store.locks.directory_lock import DirectoryLock
 from ..store.log import custody_setup
 from ..store.user_state import creation
 from . import backup
@@ -39,7 +39,7 @@ def restore_backup(file: str, directory: str, environ: Mapping[str, str]) -> Bac
         if not system.exists(aside):
             system.mkdir(aside, 0o700)
         _refuse_strange(aside)
-        with FileLock(aside, 0):
+        with DirectoryLock(aside, 0):
             try:
                 found = _unpack_backup(file, aside)
                 _refuse_used(directory)
@@ -76,7 +76,7 @@ def _remove_remains(aside: str, made: Iterable[str]) -> None:
 
 def _refuse_used(directory: str) -> None:
     if paths.is_mailbox(directory):
-        paths.check_owner(directory)
+        paths.check(directory)
         hint = f"name another directory; if you just restored this one, run `agent-mailbox init {typed(directory)}`"
         raise Refused(f"the directory is a mailbox already: {directory}", hint, code="exists")
     if system.exists(directory) and not (system.is_directory(directory) and not system.listdir(directory)):

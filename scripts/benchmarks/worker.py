@@ -32,7 +32,7 @@ BODY = "Throughput: " + "the schema of the ledger has changed, please migrate. "
 
 
 def _poll(box: Mailbox, session_id: str) -> Poll:
-    return Poll(box.logs, session_id, box.config.ttls, box.config.stamp)
+    return Poll(box.logs, session_id, box.config)
 
 
 def prime(directory: str, *session_ids: str) -> dict[str, int]:

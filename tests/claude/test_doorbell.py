@@ -364,7 +364,7 @@ def test_it_ends_with_its_session_although_that_is_quiet_again(client: Client) -
     trail = StampFiles(str(client.post.file(".cache")))
     now = time.time_ns() // 1_000_000
     trail.stamp(ME, now)
-    assert trail.counting(ME, now)
+    assert trail.believed(ME, now)
     bell.send_signal(signal.SIGCONT)
     assert ended(bell) == SILENT
 

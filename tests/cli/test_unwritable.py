@@ -54,7 +54,7 @@ def quiet(post: Post) -> Post:
     post.register("b")
     post.send("b", "a", "before")
     post.check("a")
-    assert Mailbox(str(post.box)).logs.trail.counting("a", Mailbox(str(post.box)).now())
+    assert Mailbox(str(post.box)).logs.trail.believed("a", Mailbox(str(post.box)).now())
     return post
 
 
@@ -131,11 +131,11 @@ def test_a_stamp_that_stayed_counts_for_nothing_until_it_can_go(
     quiet.send("a", "b", "another")
     quiet.check("b")
     desk = Mailbox(str(quiet.box))
-    assert not desk.logs.trail.counting("a", desk.now())
+    assert not desk.logs.trail.believed("a", desk.now())
     assert "hidden?" in hooked(quiet)
     shutil.rmtree(quiet.file(".cache/quiet/a"))
     quiet.check("a")
-    assert desk.logs.trail.counting("a", desk.now())
+    assert desk.logs.trail.believed("a", desk.now())
     quiet.send("b", "a", "seen")
     assert not os.path.exists(quiet.file(".cache/quiet/a"))
 

@@ -85,9 +85,9 @@ def _switch_context(context: Any) -> None:
     """Take the session that the option or the environment names for the caller's."""
     product, variables = context.Context, context.client_variables
     refused = sys.modules["agent_mailbox.errors"].Refused
-    me, acts, own_session = product._find_session, product.acting_party, product.own_session.fget
+    me, acts, own_session = product.acting_session, product.acting_party, product.own_session.fget
 
-    def switched_me(self: Any, given: str | None, desk: Any, option: str) -> str:
+    def switched_me(self: Any, given: str | None, desk: Any, option: str = context.SESSION) -> str:
         if not is_as_said(self.environ):
             return str(me(self, given, desk, option))
         who = given or variables.session_of(self.environ) or self.environ.get(variables.OURS)
@@ -97,9 +97,11 @@ def _switch_context(context: Any) -> None:
         if who == context.USER and _typing(variables, self.environ) != context.USER:
             what = "this terminal belongs to an agent, and only the person may act as 'user'"
             raise refused(what, "pass your own session's id")
-        if given is None or who == context.USER:
-            return str(who)
-        return str(context.meant_agent(who, desk.logs.read_roster()))
+        if given is not None:
+            if who != context.USER:
+                who = context.meant_agent(who, desk.logs.read_roster())
+            self.given[context.SESSION] = who
+        return str(who)
 
     def switched_acts(self: Any, who: str) -> str:
         return _typing(variables, self.environ) if is_as_said(self.environ) else str(acts(self, who))
@@ -112,7 +114,7 @@ def _switch_context(context: Any) -> None:
         except context.MailboxError:  # two clients' variables are set
             return None
 
-    product._find_session, product.acting_party, product.own_session = (
+    product.acting_session, product.acting_party, product.own_session = (
         switched_me,
         switched_acts,
         property(switched_own),

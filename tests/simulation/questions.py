@@ -119,7 +119,7 @@ def stand(stage: Stage, process: Process, me: Session) -> None:
             configure(stage, process, me)
         now = stage.world.wall() // 1_000_000 + ahead
         before, settings = Moment(stage.world, process), config.load_config(BOX)
-        unread = Poll(desk.logs, me.id, settings.ttls, settings.stamp).unread(now)
+        unread = Poll(desk.logs, me.id, settings).unread(now)
         with alone(stage.world):
             state = stage.desk(me.id).logs.state(settings.ttls)
             wanted = inbox.unread(me.id, state, now)

@@ -200,7 +200,7 @@ def looks(stage: Stage, process: Process, me: Session) -> None:
         return
     now = stage.world.wall() // 1_000_000
     desk, before = stage.desk(me.id), Moment(stage.world, process)
-    poll = Poll(desk.logs, me.id, desk.config.ttls, desk.config.stamp)
+    poll = Poll(desk.logs, me.id, desk.config)
     unread = poll.unread(now)
     poll.save()
     with alone(stage.world):

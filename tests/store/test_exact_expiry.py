@@ -94,7 +94,7 @@ def test_a_poll_shows_mail_until_it_expires(
     for begun in (now - 2 * MINUTE, now):
         Path(box.logs.cache(poll.CURSORS, "bob")).unlink(missing_ok=True)
         for at in (begun, now):
-            looking = Poll(box.logs, "bob", box.config.ttls, box.config.stamp)
+            looking = Poll(box.logs, "bob", box.config)
             found = [item.message for item in looking.unread(at)]
             looking.save()
             assert found == [item.message for item in inbox.unread("bob", state, at)]

@@ -11,6 +11,7 @@ import pytest
 from agent_mailbox import Draft, Mailbox, Registration
 from agent_mailbox.core import codec
 from agent_mailbox.core.records import Message, Read
+from agent_mailbox.store.log.logs import OpenLogs
 from agent_mailbox.store.log.stamps import StampFiles
 from agent_mailbox.store.polling import foreign_lines
 from agent_mailbox.store.projection import index_keys
@@ -33,7 +34,7 @@ def mailbox(place: Path, messages: int) -> Mailbox:
     box.send_all([Draft(sender=OTHER, to=(ME,), content=f"old {n}") for n in range(messages)])
     for who in (ME, OTHER):
         delivered(box, who)
-    with box.logs.open() as live:
+    with OpenLogs(box.logs) as live:
         foreign_lines.prepare(box.logs, live)
     return box
 

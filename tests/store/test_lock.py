@@ -13,6 +13,7 @@ import pytest
 
 from agent_mailbox import Busy, Draft, Mailbox
 from agent_mailbox.core.roster_changes import Registration
+from agent_mailbox.store.locks.directory_lock import DirectoryLock
 from agent_mailbox.store.locks.lock import FileLock
 from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, Program
 
@@ -55,10 +56,10 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "log"
 
 
-def is_locked(path: Path) -> bool:
+def is_locked(path: Path, kind: type[FileLock] = FileLock) -> bool:
     """Can the lock not be had at once?"""
     try:
-        with FileLock(str(path), wait=0):
+        with kind(str(path), wait=0):
             return False
     except Busy:
         return True
@@ -145,8 +146,8 @@ def test_the_same_file_by_another_way_is_the_same_lock(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("box")
     with FileLock(str(tmp_path / "box/log")):
         assert is_locked(tmp_path / "link/log")
-    with FileLock(str(tmp_path / "box")):
-        assert is_locked(tmp_path / "link")
+    with DirectoryLock(str(tmp_path / "box")):
+        assert is_locked(tmp_path / "link", DirectoryLock)
 
 
 @pytest.mark.parametrize(

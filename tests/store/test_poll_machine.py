@@ -233,7 +233,7 @@ class CursorMachine(RuleBasedStateMachine):
         if not hasattr(self, "box"):
             return
         for who in AGENTS:
-            poll = Poll(self.box.logs, who, self.box.config.ttls, self.box.config.stamp)
+            poll = Poll(self.box.logs, who, self.box.config)
             found = poll.unread(self.now, adopt=self.ids.random() < 0.5)
             assert [item.message.id for item in found] == self._pure(who)
             if self.ids.random() < 0.5:

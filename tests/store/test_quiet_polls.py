@@ -40,7 +40,7 @@ class Standing:
 
     def found(self, now: int = NOW) -> list[str]:
         """What a poll finds."""
-        poll = Poll(self.box.logs, "bob", self.box.config.ttls, self.stamp)
+        poll = Poll(self.box.logs, "bob", self.box.config.replace(stamp=self.stamp))
         return [item.message.id for item in poll.unread(now)]
 
     def opened(self, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -106,6 +106,6 @@ def test_another_configuration_and_an_earlier_clock_judge_again(
     assert [mine.found(later) for _ in range(4)] == [[]] * 4
     mine.stamp = (1, 2, 3)
     seen: list[object] = []
-    monkeypatch.setattr(Poll, "_looked", lambda *asked: seen.append(asked) or [])
+    monkeypatch.setattr(Poll, "_asked", lambda *asked: seen.append(asked) or [])
     assert mine.found(later) == []
     assert seen

@@ -16,6 +16,7 @@ from agent_mailbox.core import codec, inbox, instant
 from agent_mailbox.core.records import Read
 from agent_mailbox.store.files import paths
 from agent_mailbox.store.log import scan
+from agent_mailbox.store.log.logs import OpenLogs
 from agent_mailbox.store.polling import poll
 from agent_mailbox.store.polling.poll import Poll
 from agent_mailbox.store.user_state import creation
@@ -100,7 +101,7 @@ def _answers(box: Mailbox, messages: bytes, reads: bytes) -> tuple[list[str], li
     cursor = box.logs.cache("cursors", "me")
     if os.path.exists(cursor):
         os.unlink(cursor)
-    asked = Poll(box.logs, "me", box.config.ttls, box.config.stamp).unread(NOW)
+    asked = Poll(box.logs, "me", box.config).unread(NOW)
     return [i.message.id for i in asked], [i.message.id for i in inbox.unread("me", box.state(), NOW)]
 
 
@@ -150,7 +151,7 @@ def test_what_is_left_out_is_what_costs(box: Mailbox, monkeypatch: pytest.Monkey
     scanned, pure = _answers(box, messages, claim)
     assert scanned == pure == [told[k]["id"] for k in (1, 3, 5)]
     roster = box.logs.read_roster()
-    with box.logs.open() as logs:
+    with OpenLogs(box.logs) as logs:
         positions, about = scan.lines(logs, roster.reader("me"), roster, NOW, box.config.ttls)
     assert [messages[p:].partition(b"\n")[0] for p in positions] == [messages.splitlines()[k] for k in (1, 3, 5)]
     assert about == []

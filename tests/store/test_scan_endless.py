@@ -15,7 +15,7 @@ from agent_mailbox.core.roster import Roster
 from agent_mailbox.store.files import lines as read_lines
 from agent_mailbox.store.files.lines import line_at, lines_of
 from agent_mailbox.store.log import scan
-from agent_mailbox.store.log.logs import Logs
+from agent_mailbox.store.log.logs import Logs, OpenLogs
 from tests.core.build import T0, message
 from tests.helpers import MESSAGES, record
 
@@ -32,7 +32,7 @@ FOREIGN = json.dumps(record("zed", "bob")).encode() + b"\n"
 
 def found(path: Path) -> list[tuple[int, bytes]]:
     """What the scan lets through for bob, lines that no decoder takes left out."""
-    with Logs(str(path.parent)).open() as logs:
+    with OpenLogs(Logs(str(path.parent))) as logs:
         roster = Roster()
         positions, _ = scan.lines(logs, roster.reader("bob"), roster, T0, DEFAULT_TTL)
         assert logs.messages is not None

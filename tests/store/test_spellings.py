@@ -175,7 +175,7 @@ def test_a_poll_finds_what_the_pure_function_finds(
     _write(box, [*dict.fromkeys(messages)], reads)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(poll, "LARGE", large)
-        found = [i.message.id for i in Poll(box.logs, "me", box.config.ttls, box.config.stamp).unread(NOW)]
+        found = [i.message.id for i in Poll(box.logs, "me", box.config).unread(NOW)]
     assert found == [i.message.id for i in inbox.unread("me", box.state(), NOW)]
 
 
@@ -200,5 +200,5 @@ def test_an_unknown_key_has_old_mail_decoded(box: Mailbox, pair: tuple[str, Any]
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(poll, "LARGE", 0)
             patch.setattr(codec, "message", message)
-            Poll(box.logs, "me", box.config.ttls, box.config.stamp).unread(NOW)
+            Poll(box.logs, "me", box.config).unread(NOW)
         assert (line in seen) is (told is not pairs)

@@ -45,12 +45,6 @@ MAX_TOLD = 5
 """Lines a session is told about its registration; the rest would crowd out mail."""
 
 
-def canonical_event(event: str) -> str | None:
-    """Return the client's spelling of an event we answer, from either spelling; None for others."""
-    wanted = event.replace("-", "").replace("_", "").lower()
-    return next((name for name in (*HOOKS, *PERMITS, FILES, *SILENT) if name.lower() == wanted), None)
-
-
 class Hook(Record):
     """A call in its surroundings. All output to the client goes through ``write``, which flushes; ``program`` is how an
     agent starts ours."""
@@ -74,38 +68,30 @@ class Hook(Record):
         """Enter the session (``session.begin_session``); returns the lines to tell it."""
         from . import session  # once or twice in a session's life
 
-        told = session.begin_session(self.desk, self.call, source, self.environ, self.program, self.alarm_once)
-        return [f"agent-mailbox: {clipped(neutral(line), 300)}" for line in told[:MAX_TOLD]]
+        told = session.begin_session(self.desk, self.call, source, self.environ, self.program)
+        return [*map(_told_line, told[:MAX_TOLD])]
 
-    def alarm_once(self, *, again: bool = False) -> list[str]:
-        """Return the line that tells of a log that was cut or replaced; none if the session was told of it.
-
-        ``again``: tell it once more."""
-        why = self.desk.logs.broken()
-        if why is None or (small_files.load_derived(self._kept("alarms")) == why.encode() and not again):
+    def alarm_once(self) -> list[str]:
+        """Return the line that tells of a log that was cut or replaced; none if the session was told of it."""
+        logs = self.desk.logs
+        why, told = logs.broken(), logs.cache("alarms", self.call.session_id)
+        if why is None or small_files.load_derived(told) == why.encode():
             return []
-        return [f"{why}; nothing here counts as proven until your person ran `agent-mailbox doctor --trust`"]
-
-    def _kept(self, what: str) -> str:
-        return self.desk.logs.cache(what, self.call.session_id)
+        return [_told_line(budget.alarm(why))]
 
     def _alarm_was_shown(self) -> None:
         if (why := self.desk.logs.broken()) is not None:
-            small_files.save_derived(self._kept("alarms"), why.encode())
-
-    def framed_alarm(self) -> list[str]:
-        """Return that line as a hook beside the session's start shows it."""
-        return [f"agent-mailbox: {clipped(neutral(line), 300)}" for line in self.alarm_once()]
+            small_files.save_derived(self.desk.logs.cache("alarms", self.call.session_id), why.encode())
 
     def show_alarm(self) -> None:
         """Show that line alone, to the person: the session itself is not in the roster, perhaps for that reason."""
-        if told := self.framed_alarm():
+        if told := self.alarm_once():
             self.write(json_line({"systemMessage": told[0]}))
             self._alarm_was_shown()
 
     def tell_retired(self) -> None:
         """Tell a session that is dead in the roster, and its person, that it gets no mail: once for each end."""
-        if self.framed_alarm():
+        if self.alarm_once():
             self.show_alarm()
             return
         from . import retired  # where somebody ended a session whose client goes on
@@ -154,12 +140,13 @@ class Hook(Record):
 
     def count_kept_turns(self) -> int:
         """Return how often in a row mail has kept the model from stopping."""
-        return int(small_files.load_derived(self._kept("chains")) or 0)
+        return int(small_files.load_derived(self.desk.logs.cache("chains", self.call.session_id)) or 0)
 
     def count_turns(self, turns: int) -> None:
         """Keep that number."""
-        if turns or system.exists(self._kept("chains")):
-            small_files.save_derived(self._kept("chains"), b"%d" % turns)
+        path = self.desk.logs.cache("chains", self.call.session_id)
+        if turns or system.exists(path):
+            small_files.save_derived(path, b"%d" % turns)
 
     def deliver_mail(self, answer: Answer, parts: Sequence[str] = (), *, quiet: bool = True) -> int:
         """Show the ``parts`` and unread mail; returns how much mail. ``answer`` makes the client's object of the text.
@@ -273,6 +260,10 @@ def json_line(value: dict[str, Any]) -> str:
     return ascii_json(codec.dumps(value)) + "\n"
 
 
+def _told_line(line: str) -> str:
+    return f"agent-mailbox: {clipped(neutral(line), 300)}"
+
+
 def _context_answer(call: ClientInput) -> Answer:
     if call.client is not None and call.client.is_flat:
         return lambda text: {"additionalContext": text}
@@ -299,7 +290,7 @@ def _session_start(hook: Hook) -> None:
 
 
 def _answer_prompt(hook: Hook) -> None:
-    alarm_once, state = hook.framed_alarm(), hook.roster_state()  # in this order: the roster is not looked at again
+    alarm, state = hook.alarm_once(), hook.roster_state()  # in this order: the roster is not looked at again
     if state != "dead":
         returns = state == "frozen"  # a client without a hook at its start
         offered = hook.open_offers()
@@ -310,7 +301,7 @@ def _answer_prompt(hook: Hook) -> None:
         pauses = FLUSH if offered and begins and erases else ()
         left = hook.settle_offers(pauses, returns=returns) if grown or returns or erases else bool(offered)
         enters = state is None or (returns and hook.call.was_elsewhere(hook.environ))
-        told = hook.enter_session("") if enters else alarm_once
+        told = hook.enter_session("") if enters else alarm
         if is_board_due := hook.desk.logs.trail.is_board_due(hook.call.session_id, hook.desk.now):
             told += hook.board_lines()
         hook.deliver_mail(_context_answer(hook.call), told, quiet=not left)
@@ -325,10 +316,10 @@ def _answer_prompt(hook: Hook) -> None:
 def _tool_used(hook: Hook) -> None:
     if hook.call.is_dropped:
         return  # what waits comes behind the next tool, or as the turn ends
-    alarm_once, state = hook.framed_alarm(), hook.roster_state()
+    alarm, state = hook.alarm_once(), hook.roster_state()
     if state == "alive":
         left = hook.settle_turn()
-        hook.deliver_mail(_context_answer(hook.call), alarm_once, quiet=not left)
+        hook.deliver_mail(_context_answer(hook.call), alarm, quiet=not left)
     elif state == "dead":
         hook.tell_retired()
     else:
@@ -356,7 +347,7 @@ def _answer_stop(hook: Hook) -> None:
     as_context = client is not None and client.stop == "context"
     answer: Answer = _context_answer(hook.call) if as_context else lambda text: {"decision": "block", "reason": text}
     try:
-        shown = hook.deliver_mail(answer, hook.framed_alarm(), quiet=not left)
+        shown = hook.deliver_mail(answer, hook.alarm_once(), quiet=not left)
     except Busy:
         hook.report_idle()  # its turn ends all the same
         raise
@@ -398,3 +389,5 @@ SILENT = ("SubagentStop", "TeammateIdle")
 """Events that need no answer and are no error: subagents and idle teammates have no mail of their own."""
 HOOKS = (*EVENTS, BEFORE_TOOL, PERMISSION)
 """Every event that calls us."""
+SPELLINGS = {name.lower(): name for name in (*HOOKS, *PERMITS, FILES, *SILENT)}
+"""The client's spelling of each event that we answer, by its letters."""

@@ -43,15 +43,10 @@ NAME, TAGS = "AGENT_MAILBOX_NAME", "AGENT_MAILBOX_TAGS"
 
 
 def begin_session(
-    desk: OpenMailbox,
-    call: ClientInput,
-    source: str,
-    environ: Mapping[str, str],
-    program: str,
-    alarm: Callable[..., list[str]],
+    desk: OpenMailbox, call: ClientInput, source: str, environ: Mapping[str, str], program: str
 ) -> list[str]:
-    """Enter the session of a hook's call, and make its later commands know who they are. Returns the lines to tell it;
-    ``alarm`` makes those of a broken log."""
+    """Enter the session of a hook's call, and make its later commands know who they are. Returns the lines to tell
+    it."""
     me, known = call.session_id, desk.logs.read_roster().get(call.session_id)
     is_new = known is None or known.state == DEAD or known.client is None or call.was_elsewhere(environ)
     where = Whereabouts(directory=call.cwd, client=call.word, conversation=call.conversation)
@@ -66,7 +61,8 @@ def begin_session(
         from ...space import space as spaces  # a mailbox of one machine is spared it
 
         told += filter(None, [spaces.why_late(desk.logs)])
-    told[is_new:is_new] = alarm(again=True)
+    if (why := desk.logs.broken()) is not None:
+        told.insert(is_new, budget.alarm(why))
     return [*told, *(f"{desk.logs.path(paths.CONFIG)}: {one.text}" for one in desk.config.faults if not one.note)]
 
 

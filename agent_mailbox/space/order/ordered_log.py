@@ -6,7 +6,7 @@ many.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar
 
 from ...errors import Busy
 from ...store.files import system
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ...store.log.log import HeldLog, Log
     from ..copy.replica import Replica
 
+    P = ParamSpec("P")
     T = TypeVar("T")
     Waiting = tuple[list[bytes], list[Proof | None]]
     """Lines, and what is proven of the writer of each."""
@@ -118,22 +119,28 @@ class SharedLog:
         except Busy as error:
             self._away = error
 
-    def decide(self, act: Callable[[HeldLog | OrderedLog], T]) -> T:
-        """Return what ``act`` does; it looks once more each time that another machine was first.
+    def decide(self, act: Callable[Concatenate[HeldLog | OrderedLog, P], T], *given: P.args, **named: P.kwargs) -> T:
+        """Return what ``act`` does with what is ``given``; it looks again each time that another machine was first.
 
         Raises ``Unavailable`` if the engine is out of reach, ``Busy`` if another command keeps the lock."""
         if self._away is not None:
             raise self._away
-        return decide_again(lambda: self._decide_until_first(act))
+        return decide_again(lambda: self._decide_until_first(lambda log: act(log, *given, **named)))
 
-    def decide_or_wait(self, act: Callable[[HeldLog | OrderedLog], T], later: Callable[[], Waiting]) -> T | None:
+    def decide_or_wait(
+        self,
+        later: Callable[[], Waiting],
+        act: Callable[Concatenate[HeldLog | OrderedLog, P], T],
+        *given: P.args,
+        **named: P.kwargs,
+    ) -> T | None:
         """Return the same; None if it cannot be decided now: what ``later`` returns waits here until it can.
 
         It may be in the order already, and is there once."""
         try:
             self._hurried = True
             with Patience(SOON):
-                return self.decide(act)
+                return self.decide(act, *given, **named)
         except Busy:
             self._replica.queue.put_entry(*later())
             return None

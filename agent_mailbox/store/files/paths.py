@@ -188,17 +188,31 @@ def _one_line(path: str) -> str | None:
 def check(directory: str) -> str:
     """Return the directory, absolute, if it is a mailbox that may be used.
 
-    Raise ``NoMailbox``, ``Refused`` if another user owns it, ``StorageFailed`` if it cannot be looked at.
+    Raise ``NoMailbox``, ``Refused`` if another user owns it or its messages log, ``StorageFailed`` if it cannot be
+    looked at.
     """
-    if not is_there(f"{directory}/{MESSAGES}"):
-        if is_remnant(directory):
-            raise lost(directory)
-        if system.exists(directory) and not system.is_directory(directory):
-            raise NoMailbox(f"no directory: {directory}", "name the mailbox's directory")
-        raise NoMailbox(f"no mailbox at {directory}", f"run `agent-mailbox init {typed(directory)}` to make one")
-    check_owner(directory)
+    try:
+        owners = {system.lstat(f"{directory}/{MESSAGES}").st_uid, system.stat(directory).st_uid}
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        raise _missing(directory) from None
+    except OSError as error:
+        raise storage_failed("look into", directory, error) from None
+    if others := owners - {system.geteuid()}:
+        raise Refused(
+            f"the mailbox {directory} belongs to another user (uid {min(others)})",
+            f"run it as that user, without sudo; {_own()}",
+        )
     whole = directory if directory.startswith("/") else system.join(system.getcwd(), directory)
     return whole.rstrip("/") or "/"
+
+
+def _missing(directory: str) -> NoMailbox | StorageFailed:
+    """Return the error for a directory without a messages log."""
+    if is_remnant(directory):
+        return lost(directory)
+    if system.exists(directory) and not system.is_directory(directory):
+        return NoMailbox(f"no directory: {directory}", "name the mailbox's directory")
+    return NoMailbox(f"no mailbox at {directory}", f"run `agent-mailbox init {typed(directory)}` to make one")
 
 
 def is_remnant(directory: str) -> bool:
@@ -226,20 +240,6 @@ def lost(directory: str) -> StorageFailed:
         f" {typed(directory)}",
         code="log_gone",
     )
-
-
-def check_owner(directory: str) -> None:
-    """Refuse a mailbox whose directory or messages log belongs to another user."""
-    for path in (directory, f"{directory}/{MESSAGES}"):
-        try:
-            owner = (system.stat if path == directory else system.lstat)(path).st_uid
-        except OSError as error:
-            raise storage_failed("look at", path, error) from None
-        if owner != system.geteuid():
-            raise Refused(
-                f"the mailbox {directory} belongs to another user (uid {owner})",
-                f"run it as that user, without sudo; {_own()}",
-            )
 
 
 def _own() -> str:

@@ -12,7 +12,7 @@ from . import system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
 _WAITING = 0x541B if sys.platform == "linux" else 0x4004667F  # FIONREAD; where it is another, poll(2) tells
 PART = 1 << 16
@@ -54,12 +54,11 @@ def read_all(most: int) -> bytes:
     return bytes(found)
 
 
-def read_object(take: Callable[[bytes], bool], most: int, seconds: float, then: int | None = None) -> None:
-    """Read standard input until ``take`` says that this JSON object is whole, else to its end, or until nothing came
-    for ``seconds``.
+def possible_objects(most: int, seconds: float, then: int | None = None) -> Iterator[bytes]:
+    """Yield standard input up to each place where its JSON object may end, and at last the whole of it.
 
-    ``then``: a descriptor that has the rest. ``take`` is asked where an object may end and nothing more is there now,
-    and always at the end. A long text must have doubled in between: to look takes as long as the text is.
+    It ends, too, where nothing came for ``seconds``. ``then``: a descriptor that has the rest. An object may end where
+    nothing more is there now. A long text must have doubled in between: to look at it takes as long as the text is.
     """
     fd, found, looked = input_descriptor(), bytearray(), 0
     if fd is None:
@@ -77,9 +76,8 @@ def read_object(take: Callable[[bytes], bool], most: int, seconds: float, then: 
         may_be_whole = found[-2:].rstrip().endswith(b"}") and not holds_bytes(fd)
         if may_be_whole and (len(found) <= PART or len(found) >= 2 * looked):
             looked = len(found)
-            if take(bytes(found)):
-                return
-    take(bytes(found))
+            yield bytes(found)
+    yield bytes(found)
 
 
 def input_descriptor() -> int | None:

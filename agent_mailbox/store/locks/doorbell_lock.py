@@ -13,6 +13,7 @@ from ...errors import Busy
 from ..files import system
 from ..files.paths import DOORBELL
 from ..files.small_files import read_if_possible
+from .directory_lock import DirectoryLock
 from .lock import FileLock
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class DoorbellLock:
         is False.
         """
         system.make_directory(self.directory)
-        with FileLock(self.directory):
+        with DirectoryLock(self.directory):
             if self._lock.fd >= 0:
                 self._lock.release()
             try:

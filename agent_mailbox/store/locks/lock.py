@@ -75,9 +75,7 @@ def deadline(seconds: float) -> float:
 
 
 class FileLock:
-    """An exclusive lock on a file (made if missing), or on an existing directory, for a ``with`` block."""
-
-    files_only = False
+    """An exclusive lock on a file (made if missing), for a ``with`` block."""
 
     def __init__(self, path: str, wait: float = WAIT) -> None:
         self.path = path
@@ -88,11 +86,10 @@ class FileLock:
         """Get the lock, perhaps ahead of a ``with`` block that gives it back; raise ``Busy`` at the time-out."""
         if self.fd >= 0:
             return self
-        until = deadline(self._wait)
         while True:
             fd = self._open()
             try:
-                acquire(fd, self.path, until)
+                acquire(fd, self.path, self._wait)
                 if self._is_at_path(fd):
                     self.fd = fd
                     _held.add(self)
@@ -120,11 +117,6 @@ class FileLock:
         return self.fd >= 0 and self._is_at_path(self.fd)
 
     def _open(self) -> int:
-        if not self.files_only and system.is_directory(self.path):
-            try:
-                return system.open(self.path, system.O_RDONLY | system.O_DIRECTORY | system.O_CLOEXEC)
-            except OSError as error:
-                raise storage_failed("open", self.path, error) from None
         try:
             return open_file(self.path, system.O_RDWR | system.O_APPEND | system.O_CREAT)
         except FileNotFoundError as error:
@@ -155,9 +147,9 @@ def is_held(path: str) -> bool:
     return False
 
 
-def acquire(fd: int, path: str, until: float) -> None:
-    """Lock the open file; at ``until`` (monotonic seconds) raise ``Busy``, which names the holder."""
-    turns = _TURNS
+def acquire(fd: int, path: str, wait: float) -> None:
+    """Lock the open file; after ``wait`` seconds raise ``Busy``, which names the holder."""
+    turns, until = _TURNS, None
     while True:
         try:
             system.flock(fd, system.LOCK_EX | system.LOCK_NB)
@@ -173,6 +165,7 @@ def acquire(fd: int, path: str, until: float) -> None:
             turns -= 1
             system.sched_yield()
             continue
+        until = deadline(wait) if until is None else until
         left = until - system.monotonic()
         if left > 0 and system.flock_within(fd, left):
             return

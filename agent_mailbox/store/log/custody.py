@@ -24,11 +24,11 @@ from ...core.records import Record
 from ...errors import Busy, StorageFailed
 from ..files import paths, system
 from ..files.small_files import checksum, make_file, open_file, read_file, storage_failed, tail_checksum
-from ..locks.lock import acquire, deadline
+from ..locks.lock import acquire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ...core.records import Proof
     from .keys import Key
@@ -264,7 +264,7 @@ class Kept:
         try:
             fd = system.open(self.path, flags, 0o600)
             try:
-                acquire(fd, self.path, deadline(PATIENCE))
+                acquire(fd, self.path, PATIENCE)
                 before = self.entry(system.pread(fd, 400, 0))
                 after = how(before)
                 text, done = b"" if after is before else after.text(), 0
@@ -308,14 +308,9 @@ class Kept:
 def find(directory: str, environ: Mapping[str, str]) -> Custody | None:
     """Return the record of a mailbox by its real path; None if there is none."""
     state = paths.state_directory(environ)
-    for name in names(directory):
-        record = f"{state}/{BOXES}/{name}"
-        text = read_file(f"{record}/place")
-        if text is None:
-            return None
-        place, _, mailbox_id = text.rstrip(b"\n").rpartition(b"\n")
-        if place == encoded(directory):
-            return Custody(record, mailbox_id, state)
+    for record, mailbox_id in records(directory, state):
+        if mailbox_id != b"":
+            return None if mailbox_id is None else Custody(record, mailbox_id, state)
     return None
 
 
@@ -334,15 +329,16 @@ def places(environ: Mapping[str, str]) -> list[str]:
     ]
 
 
-def names(directory: str) -> list[str]:
-    """Return the names that a mailbox's record may have, by the mailbox's real path."""
-    name = f"{checksum(encoded(directory)):08x}"
-    return [name, *(f"{name}-{n}" for n in range(1, 8))]
+def records(directory: str, state: str) -> Iterator[tuple[str, bytes | None]]:
+    """Yield each place that a mailbox's record may have, with the id that the record there gives the mailbox.
 
-
-def encoded(directory: str) -> bytes:
-    """Return a path in the bytes that a record holds."""
-    return directory.encode("utf-8", "surrogateescape")
+    It is empty if the record is another mailbox's, and None if no record is there. ``directory``: its real path."""
+    place = system.encoded(directory)
+    name = f"{state}/{BOXES}/{checksum(place):08x}"
+    for record in (name, *(f"{name}-{n}" for n in range(1, 8))):
+        text = read_file(f"{record}/place")
+        said, _, mailbox_id = (text or b"").rstrip(b"\n").rpartition(b"\n")
+        yield record, None if text is None else mailbox_id if said == place else b""
 
 
 def read_entry(text: bytes) -> LogEnd | None:

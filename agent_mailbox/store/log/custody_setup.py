@@ -44,12 +44,10 @@ def _make(directory: str, environ: Mapping[str, str], logs: Sequence[str]) -> Cu
     state = paths.state_directory(environ)
     keys.make(state)
     system.make_directory(system.join(state, custody.BOXES))
-    for name in custody.names(directory):
-        record = system.join(state, custody.BOXES, name)
-        text = read_file(system.join(record, "place"))
-        if text is not None and text.rstrip(b"\n").rpartition(b"\n")[0] != custody.encoded(directory):
+    for record, mailbox_id in custody.records(directory, state):
+        if mailbox_id == b"":
             continue
-        if text is None:
+        if mailbox_id is None:
             _begin(record, directory, logs)
         found = custody.find(directory, environ)
         if found is not None:
@@ -68,7 +66,7 @@ def _begin(record: str, directory: str, logs: Sequence[str]) -> None:
             _sync(path)  # another program may have written it: a power failure would take the lines, not their record
             replace_file(system.join(aside, name), entry.replace(before=entry.size).text())
         replace_file(
-            system.join(aside, "place"), b"%s\n%s\n" % (custody.encoded(directory), system.urandom(16).hex().encode())
+            system.join(aside, "place"), b"%s\n%s\n" % (system.encoded(directory), system.urandom(16).hex().encode())
         )
         try:
             system.rename(aside, record)

@@ -19,11 +19,12 @@ from .stamps import EVERYONE, StampFiles, new_epoch
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import TypeVar
+    from typing import Concatenate, ParamSpec, TypeVar
 
     from ...core.records import Proof
     from .custody import Kept, LogEnd, Noticed
 
+    P = ParamSpec("P")
     T = TypeVar("T")
 
 DOUBTS = 3
@@ -112,33 +113,35 @@ class Log:
         here = system.fstat(fd)
         return (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev)
 
-    def held(self, patience: float = 0) -> HeldLog:
-        """Return the log under its lock, for a ``with`` block that looks and then appends. ``patience``: the seconds to
-        wait for the lock at least."""
-        return HeldLog(self.path, max(self.wait, patience), self.trail, self.kept)
+    def held(self, wait: float | None = None) -> HeldLog:
+        """Return the log under its lock, for a ``with`` block that looks and then appends. ``wait``: the seconds to
+        wait for the lock; by default the log's own."""
+        return HeldLog(self.path, self.wait if wait is None else wait, self.trail, self.kept)
 
-    def decide(self, act: Callable[[HeldLog], T]) -> T:
-        """Return what ``act`` does with the log under its lock: it looks, and then appends."""
+    def decide(self, act: Callable[Concatenate[HeldLog, P], T], *given: P.args, **named: P.kwargs) -> T:
+        """Return what ``act`` does with the log under its lock, and with what is ``given``: it looks, then appends."""
         with self.held() as log:
-            return act(log)
+            return act(log, *given, **named)
 
-    def decide_or_wait(self, act: Callable[[HeldLog], T], _later: object) -> T | None:
+    def decide_or_wait(
+        self, _later: object, act: Callable[Concatenate[HeldLog, P], T], *given: P.args, **named: P.kwargs
+    ) -> T | None:
         """Return the same: nothing that a log of one machine takes need wait."""
         with self.held() as log:
-            return act(log)
+            return act(log, *given, **named)
 
     def append(
         self,
         lines: Iterable[bytes],
         disturbs: Iterable[str] | None = (),
         proofs: Sequence[Proof | None] = (),
-        patience: float = 0,
+        wait: float | None = None,
     ) -> int:
         """Append whole lines (with their newlines) durably; raise ``StorageFailed`` if that is uncertain.
 
-        See ``HeldLog.append``, and ``held`` for the ``patience``.
+        See ``HeldLog.append``, and ``held`` for the ``wait``.
         """
-        with self.held(patience) as log:
+        with self.held(wait) as log:
             return log.append(lines, disturbs, proofs)
 
 
@@ -147,8 +150,6 @@ class HeldLog(FileLock):
 
     A failed sync is a failed command, never retried into an acknowledgement.
     """
-
-    files_only = True
 
     def __init__(
         self, path: str, wait: float = WAIT, trail: StampFiles | None = None, kept: Kept | None = None

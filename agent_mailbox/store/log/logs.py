@@ -95,7 +95,7 @@ class Logs:
         from ...core.inbox import InboxState
         from ...core.message_reads import Reads  # whoever sends folds no mail
 
-        with self.open() as logs:
+        with OpenLogs(self) as logs:
             messages = () if logs.messages is None else lines_of(logs.messages, 0, logs.messages_end)
             reads = () if logs.reads is None else lines_of(logs.reads, 0, logs.reads_end)
             return InboxState(
@@ -112,7 +112,7 @@ class Logs:
         from ...core.inbox import InboxState
         from ...core.message_reads import Reads  # likewise
 
-        with self.open() as logs:
+        with OpenLogs(self) as logs:
             lines = () if logs.messages is None else lines_of(logs.messages, 0, logs.messages_end)
             asking = (at for at in lines if may_ask_or_answer(at[1]))
             messages = parse_messages(asking, self.messages.view())
@@ -124,10 +124,6 @@ class Logs:
                 roster=self.read_roster(),
                 ttls=ttls,
             )
-
-    def open(self) -> OpenLogs:
-        """Return the three logs, opened so that they agree, for a ``with`` block."""
-        return OpenLogs(self)
 
     def ends(self) -> Ends:
         """Return (inode, size) of the messages, the reads and the roster; zeros for a missing log."""
@@ -336,7 +332,7 @@ def parse_roster(lines: Iterable[tuple[int, bytes]], view: ProofView | None = No
 
 
 class OpenLogs:
-    """The three open logs, see ``Logs.open``. Their ends are fixed when they are opened.
+    """The three logs, opened so that they agree, for a ``with`` block. Their ends are fixed when they are opened.
 
     The steward replaces the messages log before the reads log. So the reads are opened after the messages, which must
     still be at their path then: only so are the reads complete. The ends are fixed in the other order: every read

@@ -140,14 +140,12 @@ class StampFiles:
         """Return whether a stamp says that the session has no unread mail."""
         return system.exists(f"{self._quiet}/{session_id}")
 
-    def counting(self, session_id: str, now: int) -> tuple[int, int, int] | None:
-        """Return the identity of the session's stamp if the guard believes it at ``now`` (ms): another one differs."""
-        return self.believed(f"{self._quiet}/{session_id}", now)
+    def believed(self, session_id: str, now: int, directory: str | None = None) -> tuple[int, int, int] | None:
+        """Return the identity of the session's stamp if the guard believes it at ``now`` (ms): another one differs.
 
-    def believed(self, path: str, now: int) -> tuple[int, int, int] | None:
-        """Return the identity of a stamp if the guard believes it at ``now`` (ms)."""
+        ``directory`` has it; by default that of the quiet stamps."""
         try:
-            there = system.stat(path)
+            there = system.stat(f"{directory or self._quiet}/{session_id}")
         except (OSError, ValueError):
             return None
         if there.st_mtime_ns > now * 1_000_000 or not all(map(self._is_dated, VOUCHED)):

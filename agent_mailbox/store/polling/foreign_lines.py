@@ -14,16 +14,19 @@ from ...errors import StorageFailed
 from ..files import system
 from ..files.lines import lines_of
 from ..files.small_files import storage_failed
-from ..log.logs import parse_reads
+from ..locks.lock import Patience
+from ..log.logs import OpenLogs, parse_reads
 from ..log.stamps import EVERYONE, new_epoch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from ..log.logs import Logs, OpenLogs
+    from ..log.logs import Logs
 
 
+SOON = 0.25
+"""Seconds to wait for a lock under which only derived files are written."""
 NEAR = 64 << 10
 """Bytes of a log that are read about as fast as the projection is opened."""
 LAG = 4 << 20
@@ -32,10 +35,11 @@ LAG = 4 << 20
 
 def adopt_messages(logs: Logs, live: OpenLogs) -> int:
     """Note what a foreign program may have written in the messages log; return the log's epoch: new ids leave it as it
-    was. ``live``: the logs, opened before."""
-    epoch, is_taken_in = _adopt(logs)
-    if not is_taken_in:  # else a new start needs no derived files
-        prepare(logs, live)
+    was. ``live``: the logs, opened before. Raises ``Busy``, ``StorageFailed``."""
+    with Patience(SOON):  # whoever looks at mail is not held up
+        epoch, is_taken_in = _adopt(logs)
+        if not is_taken_in:  # else a new start needs no derived files
+            prepare(logs, live)
     return epoch
 
 
@@ -85,7 +89,7 @@ def are_new(logs: Logs, fd: int, start: int, end: int) -> bool:
 
 def are_read(logs: Logs, ids: Collection[str]) -> bool:
     """Return whether a live record names one of the ids."""
-    with logs.open() as live:
+    with OpenLogs(logs) as live:
         if live.reads_end > NEAR:
             from ..projection import open_ends  # likewise
 

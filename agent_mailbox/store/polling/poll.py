@@ -33,9 +33,10 @@ from ...core.inbox import InboxState
 from ...core.line_forms import addresses, id_for_others, may_be_about, may_release
 from ...core.message_reads import Reads
 from ...core.records import BadLine, Record
+from ...errors import Busy, StorageFailed
 from ..files import small_files, system
 from ..files.lines import boundary, line_at, lines_of
-from ..log.logs import parse_roster
+from ..log.logs import OpenLogs, parse_roster
 from ..log.proof_view import weigh_message, weigh_read
 
 TYPE_CHECKING = False
@@ -43,14 +44,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
+    from ...config.config import Config
     from ...core.address import Reader
     from ...core.inbox import Item
     from ...core.records import Message, Read, RosterEvent
     from ...core.roster import Roster
     from ..files.small_files import Mark
     from ..log.log import Log
-    from ..log.logs import End, Ends, Logs, OpenLogs
+    from ..log.logs import End, Ends, Logs
     from ..log.proof_view import ProofView
+    from .quiet_polls import Files
 
 CURSORS = "cursors"
 LARGE = 4 << 20
@@ -79,13 +82,13 @@ class Cursor(Record):
 
 
 class Poll:
-    """One session's poll. ``stamp`` identifies the configuration that ``ttls`` came from."""
+    """One session's poll, by the mailbox's configuration."""
 
-    def __init__(self, logs: Logs, session_id: str, ttls: Mapping[str, float | None], stamp: tuple[int, ...]) -> None:
+    def __init__(self, logs: Logs, session_id: str, config: Config) -> None:
         self.session_id = session_id
         self._logs = logs
-        self._ttls = ttls
-        self._stamp = stamp
+        self._ttls = config.ttls
+        self._stamp = config.stamp
         self._path = logs.cache(CURSORS, session_id)
         self._ends: Ends | None = None
         self._items: list[Item] = []
@@ -104,35 +107,39 @@ class Poll:
 
         ``adopt`` (never under a log's lock) lets the cursor pass lines of foreign programs.
         """
-        polls = self._logs.polls
+        before, polls = None, self._logs.polls
         if (count := polls.get(self.session_id, 0)) < 2:
             if len(polls) >= MOST:
                 polls.clear()
             polls[self.session_id] = count + 1
-            return self._looked(now, adopt)
-        from . import quiet_polls  # what hooks are spared
+        else:
+            from . import quiet_polls  # what hooks are spared
 
-        remembered, before = self._logs.quiet, quiet_polls.files(self._logs)
-        files, cursor, ends = remembered.get(self.session_id) or (None, Cursor(), None)
-        if files == before and cursor.config == self._stamp and now >= cursor.floor:
-            self._ends, self.judged = ends, now
-            self._cursor, self._moved, self._items = cursor, False, []
-            return []
-        items, found = self._looked(now, adopt), self._cursor
-        if found is None or self._ends is None or found.pending:
-            return items
-        if quiet_polls.are_settled(before, (found.messages, found.reads, found.roster), self._ends):
-            if len(remembered) >= MOST:
-                remembered.clear()
-            remembered[self.session_id] = before, found, self._ends
-        return items
-
-    def _looked(self, now: int, adopt: bool) -> list[Item]:
-        with self._logs.open() as logs:
+            before = quiet_polls.files(self._logs)
+            files, cursor, ends = self._logs.quiet.get(self.session_id) or (None, Cursor(), None)
+            if files == before and cursor.config == self._stamp and now >= cursor.floor:
+                self._ends, self.judged = ends, now
+                self._cursor, self._moved, self._items = cursor, False, []
+                return []
+        with OpenLogs(self._logs) as logs:
             self._ends, self.judged = logs.ends, now
             self._cursor, self._moved, self.withheld, self._claimed = None, False, False, set()
             self._items = self._asked(logs, now, adopt)
-            return self._items
+        if before is not None:
+            self._remember(before)
+        return self._items
+
+    def _remember(self, before: Files) -> None:
+        """Remember the files from ``before`` this poll for the session's next one, if nothing is unread."""
+        from . import quiet_polls  # likewise
+
+        found, ends, known = self._cursor, self._ends, self._logs.quiet
+        if found is None or ends is None or found.pending:
+            return
+        if quiet_polls.are_settled(before, (found.messages, found.reads, found.roster), ends):
+            if len(known) >= MOST:
+                known.clear()
+            known[self.session_id] = before, found, ends
 
     def is_current(self) -> bool:
         """Return whether no log changed since ``unread``."""
@@ -181,7 +188,10 @@ class Poll:
         if epoch is None and adopt:
             from . import foreign_lines  # off the path of our own writers' mail
 
-            epoch = foreign_lines.adopt_messages(self._logs, logs)
+            try:
+                epoch = foreign_lines.adopt_messages(self._logs, logs)
+            except (Busy, StorageFailed):
+                pass  # a log that is locked or takes no writes costs the next look time
         if cursor is None or cursor.epoch != epoch or not self._still_holds(cursor, logs, now):
             return self._caught_up(Cursor(epoch=self._begun(logs, epoch)), logs, now)
         at = (cursor.messages[1], cursor.reads[1], cursor.roster[1])

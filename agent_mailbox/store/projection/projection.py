@@ -12,6 +12,7 @@ lines are taken in by slices: each is a commit, and others may use the file in b
 
 from __future__ import annotations
 
+from ..log.logs import OpenLogs
 from .intake import Intake
 from .projection_file import ProjectionFile
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from ..archive.archive import Archive
-    from ..log.logs import Logs, OpenLogs
+    from ..log.logs import Logs
     from .projection_file import OpenProjection
     from .sqlite import Connection
 
@@ -46,7 +47,7 @@ class Projection:
         """
 
         def turn(opened: OpenProjection) -> tuple[T] | None:
-            with self._logs.open() as live:
+            with OpenLogs(self._logs) as live:
                 intake = Intake(opened.db, live, self._archive)
                 if intake.catch_up(most):
                     opened.save(is_sound=intake.is_sound())

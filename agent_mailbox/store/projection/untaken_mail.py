@@ -18,7 +18,7 @@ from ...core.line_forms import words_of
 from ...core.message_reads import Reads
 from ...core.records import Message, Record
 from ..files.lines import lines_of
-from ..log.logs import parse_messages, parse_reads
+from ..log.logs import OpenLogs, parse_messages, parse_reads
 from .index_keys import DOUBTFUL, LONELY, number_of_id, term_of_answer
 from .open_ends import ANSWERS, IS_LIVE, OF_IDS, RECORDS, ROW, ask, lines_at, rows_of
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...core.records import Read
-    from ..log.logs import Logs, OpenLogs
+    from ..log.logs import Logs
     from .sqlite import Connection
 
 _LONELY = f"state = {LONELY} AND {IS_LIVE}"
@@ -91,7 +91,7 @@ def find_untaken(
 
 
 def _read_all(logs: Logs, about: Callable[[], Iterable[str]]) -> UntakenMail:
-    with logs.open() as live:
+    with OpenLogs(logs) as live:
         list(about())
         messages, reads = (() if fd is None else lines_of(fd, 0, end) for fd, end in _logs(live))
         views = live.views()

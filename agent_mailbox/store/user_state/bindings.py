@@ -84,8 +84,8 @@ def unbind(trail: StampFiles, session_id: str, now: int) -> None:
 
 def frees(trail: StampFiles, session_id: str, now: int) -> bool:
     """Return whether the guard believes a stamp, at ``now`` (ms), that nothing binds the session."""
-    path = trail.kept(UNBOUND, session_id)
-    return _is_said(trail, path) and trail.believed(path, now) is not None
+    free = trail.kept(UNBOUND)
+    return _is_said(trail, f"{free}/{session_id}") and trail.believed(session_id, now, free) is not None
 
 
 def unbound(trail: StampFiles) -> list[str]:

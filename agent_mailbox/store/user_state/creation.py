@@ -14,7 +14,6 @@ from ..files.paths import (
     GITIGNORE,
     HEARTBEATS,
     MESSAGES,
-    check_owner,
     is_there,
     main_worktree,
     trusted,
@@ -64,7 +63,7 @@ def create(directory: str, environ: Mapping[str, str]) -> str:
         system.close(system.open(path, system.O_RDWR | system.O_CREAT | system.O_NOFOLLOW | system.O_CLOEXEC, 0o600))
     except OSError as error:
         raise storage_failed("make a mailbox at", directory, error) from None
-    check_owner(directory)
+    paths.check(directory)
     for path in dict.fromkeys((directory, given)):  # by a link, too, if the person names one
         _record(path, environ)
     if is_new:

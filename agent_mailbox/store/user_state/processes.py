@@ -164,16 +164,6 @@ def is_ours(pid: int) -> bool:
         return False
 
 
-def here() -> str:
-    """Return the words for this boot and this namespace of process numbers: a number says nothing in another."""
-    boot = (read_if_possible("/proc/sys/kernel/random/boot_id", 64) or b"").strip().decode("ascii", "replace")
-    try:
-        namespace = system.readlink("/proc/self/ns/pid")
-    except OSError:
-        namespace = ""
-    return f"{boot or '-'} {namespace or '-'}"
-
-
 def all_of_them() -> list[Process]:
     """Return every process that can be read."""
     numbers = [int(name) for name in list_names("/proc") if name.isdigit()]
@@ -181,7 +171,8 @@ def all_of_them() -> list[Process]:
 
 
 class Host(Record):
-    """A client's process: its number and start, where these count (``here()``), how it calls, its sessions."""
+    """A client's process: its number and start, where these count (``ProcessRecords.here``), how it calls us, its
+    sessions."""
 
     pid: int
     start: str
@@ -191,11 +182,18 @@ class Host(Record):
 
 
 class ProcessRecords:
-    """The records of one user, in ``state``."""
+    """The records of one user, in ``state``.
+
+    ``here`` has the words for this boot and this namespace of process numbers: a number says nothing in another."""
 
     def __init__(self, state: str) -> None:
         self._directory = f"{state}/{DIRECTORY}"
-        self.here = here()
+        boot = (read_if_possible("/proc/sys/kernel/random/boot_id", 64) or b"").strip().decode("ascii", "replace")
+        try:
+            namespace = system.readlink("/proc/self/ns/pid")
+        except OSError:
+            namespace = ""
+        self.here = f"{boot or '-'} {namespace or '-'}"
 
     def of(self, process: Process) -> Host | None:
         """Return the record of the process; None if the record is of another process with the same number."""

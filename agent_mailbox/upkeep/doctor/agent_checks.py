@@ -14,6 +14,7 @@ from ...errors import BadData
 from ...store.archive import rotation
 from ...store.files import paths
 from ...store.files.line_numbers import newlines
+from ...store.log.logs import OpenLogs
 from . import clock_signs
 from .derived_checks import LogsOnly
 
@@ -42,7 +43,7 @@ def check_agents(mailbox: Mailbox) -> Iterator[Problem]:
             silent = (now - last) // instant.HOUR
             what = f"{agent.session_id} is alive but silent for {silent} h; the steward will freeze it"
             yield Problem(mailbox.logs.path(paths.HEARTBEATS, agent.session_id), None, what, note=True)
-    with mailbox.logs.open() as logs:
+    with OpenLogs(mailbox.logs) as logs:
         live = 0 if logs.messages is None else newlines(logs.messages, 0, logs.messages_end)
     if (doubt := clock_signs.doubt_of(mailbox)) is not None:
         what = (

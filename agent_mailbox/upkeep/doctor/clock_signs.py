@@ -18,7 +18,7 @@ from ...store.archive import rotation
 from ...store.files import paths, small_files, system
 from ...store.files.small_files import list_names, read_if_possible
 from ...store.log.stamps import LOGS
-from ...store.user_state import processes
+from ...store.user_state.processes import ProcessRecords
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,9 @@ DOUBT = "steward-clock"
 def check_clock(mailbox: Mailbox) -> None:
     """Raise ``Refused`` if the clock is far from every sign, and keep the doubt for the next run."""
     now, found = mailbox.now(), [*signs_of_life(mailbox)]
-    look = ClockDoubt(now, processes.here().partition(" ")[0], _uptime_millis(), max(found, default=0))
+    look = ClockDoubt(
+        now, ProcessRecords(mailbox.logs.trail.kept()).here.partition(" ")[0], _uptime_millis(), max(found, default=0)
+    )
     doubt = clocks.doubted(look, found, doubt_of(mailbox))
     if doubt is None:
         return

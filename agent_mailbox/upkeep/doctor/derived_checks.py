@@ -26,7 +26,7 @@ from ...store.files.lines import lines_of
 from ...store.files.small_files import list_names, read_if_possible
 from ...store.locks.lock import Patience
 from ...store.log import stamps
-from ...store.log.logs import Logs, parse_roster, read_head
+from ...store.log.logs import Logs, OpenLogs, parse_roster, read_head
 from ...store.polling.poll import CURSORS, Poll
 from ...store.user_state import bindings
 from . import obstacles, search_checks
@@ -86,9 +86,7 @@ class UnreadToCheck:
 
     def unread_by_poll(self, kind: type[Poll], session_id: str) -> list[Item]:
         """Return the unread mail that a poll of this kind finds."""
-        config = self._mailbox.config
-        poll = kind(self.logs, session_id, config.ttls, config.stamp)
-        return poll.unread(self._mailbox.now(), adopt=False)
+        return kind(self.logs, session_id, self._mailbox.config).unread(self._mailbox.now(), adopt=False)
 
     def by_cursor(self, session_id: str) -> list[Item] | None:
         """Return the unread mail that a poll finds from the session's cursor; None if the cursor is unreadable."""
@@ -100,7 +98,7 @@ class UnreadToCheck:
             return None
 
     def _is_small(self) -> bool:
-        with self.logs.open() as logs:
+        with OpenLogs(self.logs) as logs:
             return logs.messages_end + logs.reads_end <= FOLDED
 
 
@@ -149,7 +147,7 @@ def _check_stamps(mailbox: Mailbox) -> Iterator[Problem]:
         return len(inbox.due(truth.unread_by_logs(session_id), NOW, IDLE))
 
     def is_hiding(truth: UnreadToCheck) -> bool:
-        return mailbox.logs.trail.counting(session_id, mailbox.now()) is not None and count_hidden(truth) > 0
+        return mailbox.logs.trail.believed(session_id, mailbox.now()) is not None and count_hidden(truth) > 0
 
     truth = UnreadToCheck(mailbox)
     for session_id in _names_in(mailbox, stamps.QUIET):

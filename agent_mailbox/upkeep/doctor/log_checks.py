@@ -14,6 +14,7 @@ from ...core.records import BadLine
 from ...store.archive.manifest import Manifest
 from ...store.files import system
 from ...store.files.line_numbers import newlines, numbered, numbered_in
+from ...store.log.logs import OpenLogs
 from .clock_checks import Clock
 from .id_index import CheckedLog, IdIndex, find_duplicates
 from .torn_lines import bad_line
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from ...mailbox.mailbox import Mailbox
     from ...store.log.log import Log
-    from ...store.log.logs import OpenLogs
 
 
 def check_logs(mailbox: Mailbox, *, archived: bool, at_work: Callable[[], bool]) -> Iterator[Problem]:
@@ -35,7 +35,7 @@ def check_logs(mailbox: Mailbox, *, archived: bool, at_work: Callable[[], bool])
     # the archive before them, never back. So each read seen here precedes its message.
     archive = mailbox.archive
     reads = {month: _size_of(archive.reads_log(month)) for month in archive.months()} if archived else {}
-    with mailbox.logs.open() as live:
+    with OpenLogs(mailbox.logs) as live:
         yield from _check_all(mailbox, live, reads if archived else None, at_work)
 
 

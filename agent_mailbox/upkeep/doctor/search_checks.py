@@ -15,6 +15,7 @@ from ...errors import MailboxError
 from ...store.files import small_files, system
 from ...store.files.lines import lines_of
 from ...store.locks.lock import FileLock
+from ...store.log.logs import OpenLogs
 from ...store.projection import index_keys, projection_file
 from ...store.projection.index_keys import number_of
 from ...store.projection.intake import sources
@@ -66,7 +67,7 @@ def _why_unsound(db: Connection, path: str) -> str | None:
 def _describe_drift(db: Connection, mailbox: Mailbox) -> str | None:
     """Return how it differs from the logs, as far as it has read them; None if it agrees."""
     known = {name: at for name, *at in db.execute("SELECT * FROM sources")}
-    with mailbox.logs.open() as live:
+    with OpenLogs(mailbox.logs) as live:
         for source in sources(live, mailbox.archive):
             at = known.get(source.name)
             if source.fd is None or source.reads or at is None or not small_files.holds_mark(source.fd, at[:3]):
