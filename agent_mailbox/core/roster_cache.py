@@ -19,8 +19,6 @@ They are sorted. A place is where a line begins. All numbers are in the machine'
 
 from __future__ import annotations
 
-from itertools import chain, islice
-
 from . import codec
 from .address import ID_SHOWN, shorten_id
 from .frame import shown_words, whole_id
@@ -144,7 +142,14 @@ class RosterCache(Roster):
     def some_carrying(self, tag: str, most: int) -> list[Agent]:
         kept = (self._at(place) for place in self._with(tag) if place not in self._changed)
         changed = (self._changed[place] for place in self._changed_with.get(tag, ()))
-        return list(islice((a for a in chain(kept, changed) if tag in a.tags and a.state == ALIVE), most))
+        found: list[Agent] = []
+        for agents in (kept, changed):
+            for agent in agents:
+                if tag in agent.tags and agent.state == ALIVE:
+                    found.append(agent)
+                    if len(found) >= most:
+                        return found
+        return found
 
     def crowd(self, tag: str) -> int:
         return len(self._with(tag)) + len(self._changed_with.get(tag, ()))

@@ -7,8 +7,6 @@ mail lose their bracket.
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -80,6 +78,8 @@ def visible(line: str) -> str:
     """
     if _is_seen(line):
         return line
+    from itertools import pairwise  # most text is plain
+
     return "".join([c if _is_drawn(c) or _is_needed(c, before) else _escape(c) for before, c in pairwise(f" {line}")])
 
 
