@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.e2e.terminal import Terminal
+from tests.e2e.test_background import is_served
 from tests.helpers import until
 
 from .week_sessions import FAULTS, MOST, Kind, Session
@@ -176,7 +177,7 @@ class InBackground(Placed):
             if self.id:
                 self.mail()
                 self.client("stop", self.id[:8])
-                until(lambda: not self.entries())
+                until(lambda: not is_served(self.week.post, self.id))
                 resumed = ["--resume", self.id]
             known = self.sessions()
             self.client("--bg", *resumed, self.prompt())  # with other words beside --resume the client makes a copy

@@ -27,9 +27,19 @@ if TYPE_CHECKING:
 
     from tests.e2e.conftest import Client
     from tests.e2e.standin import Body
+    from tests.helpers import Post
 
 pytestmark = pytest.mark.usefixtures("on_path")
 OURS = ("AGENT_MAILBOX_DIR", "AGENT_MAILBOX_ROLE", "AGENT_MAILBOX_NAME", "AGENT_MAILBOX_LEAD")
+
+
+def is_served(post: Post, session: str) -> bool:
+    """Does the service still have a worker of this session? It has for some seconds behind ``stop``. Brought back
+    before that, the client makes a fork of it, under another id."""
+    roster = post.home / ".claude/daemon/roster.json"
+    with contextlib.suppress(OSError, ValueError):  # it is being written
+        return roster.exists() and session[:8] in json.loads(roster.read_text())["workers"]
+    return True
 
 
 class Background:
@@ -85,14 +95,6 @@ class Background:
 
         until(is_idle)
 
-    def is_over(self, session: str) -> bool:
-        """Has no process the session any more? Brought back before that, the client makes another one of it."""
-        for file in (self.client.post.home / ".claude/sessions").glob("*.json"):
-            with contextlib.suppress(ValueError, OSError):
-                if json.loads(file.read_text()).get("sessionId") == session and Path(f"/proc/{file.stem}").exists():
-                    return False
-        return True
-
     def at(self, session: str) -> int:
         """The project of a session."""
         return next(at for at in (1, 0) if at == 0 or session in self.agents(at))
@@ -141,7 +143,7 @@ def test_each_background_session_is_its_own_is_woken_and_comes_back(background: 
     background.asked("MAIL_ONE")
     background.idle(session)
     background.start("stop", session[:8])
-    until(lambda: background.agents(1)[session]["state"] == "frozen" and background.is_over(session))
+    until(lambda: background.agents(1)[session]["state"] == "frozen" and not is_served(client.post, session))
     client.model.script = in_turn([bash("agent-mailbox send --to bob --body FROM_BEHIND")], [said("sent")])
     background.start("--bg", "--resume", session, "PROMPT_THREE", at=1)
     until(lambda: "FROM_BEHIND" in (background.box(1) / "agent-mailbox.jsonl").read_text())
