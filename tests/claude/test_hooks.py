@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -250,6 +251,22 @@ def test_an_event_we_do_not_answer_never_blocks(client: Client, event: str) -> N
     assert (result.rc, result.stdout) == (1, "")
     assert result.stderr.startswith("error: ")
     assert "SessionStart" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "shows"), [("startup", True), ("resume", True), ("compact", False), ("clear", False)]
+)
+def test_a_start_shows_what_waited_and_leaves_the_rest_to_what_begins_a_turn(
+    client: Client, source: str, shows: bool
+) -> None:
+    """A start leaves mail unread that came since the session is there, and all mail of one that was there before."""
+    waited = client.post.send("x", ME, "waited")
+    since = record("x", ME, "since", timestamp=stamp(time.time_ns() // 1_000_000 + 60_000))
+    client.post.append(MESSAGES, since)
+    told = client.context("SessionStart", source=source)
+    assert [one[:8] in told for one in (waited, since["id"])] == [shows, False]
+    assert client.post.unread(ME) == [*([] if shows else [waited]), since["id"]]
+    assert since["id"][:8] in client.context("UserPromptSubmit")
 
 
 def test_mail_reaches_the_model_framed_and_is_then_read(client: Client) -> None:
@@ -619,8 +636,8 @@ def test_a_clear_continues_and_nothing_else_does(client: Client) -> None:
     for source in ("startup", "fork", "resume"):
         client.hook("SessionStart", session_id=f"new-{source}", source=source)
         assert client.agent(f"new-{source}")["continues"] == []
-    text = client.context("SessionStart", session_id=OTHER, source="clear")
-    assert sent[:8] in text
+    client.hook("SessionStart", session_id=OTHER, source="clear")
+    assert sent[:8] in client.context("UserPromptSubmit", session_id=OTHER)
     in_an_hour = OpenMailbox(str(post.box)).now() + 3_600_000
     later = OpenMailbox(str(post.box), clock=lambda: in_an_hour)
     post.send("x", OTHER, "one")

@@ -17,7 +17,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from tests.helpers import PATIENCE, until
+from tests.helpers import PATIENCE, ROSTER, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -157,15 +157,14 @@ class Terminal:
         Returns the session."""
 
         def named() -> str | None:
-            me, agents = self.session(), self.client.post.ok("roster", "list")["agents"]
-            names = [str(agent["name"]).encode() for agent in agents if agent["session_id"] == me]
-            return me if names and names[0] in self.screen[since:] and self.idle() else None
+            me, events = self.session(), self.client.post.objects(ROSTER)
+            names = [str(event["name"]).encode() for event in events if event["session_id"] == me and "name" in event]
+            return me if names and names[-1] in self.screen[since:] and self.idle() else None
 
         return str(self.wait(named))
 
     def clear(self) -> str:
-        """Clear the conversation, and wait until the start of the next one is over: mail before is shown by its hook,
-        and wakes nobody. Returns the new session."""
+        """Clear the conversation, and wait until the start of the next one is over. Returns the new session."""
         old, seen = self.session(), len(self.screen)
         self.submit("/clear")
         self.wait(lambda: self.session() not in (None, old))

@@ -128,10 +128,10 @@ class Hook(Record):
         """Return whether there is unread mail that is shown at one of these times."""
         return bool(inbox.due(self.delivery.look(self.call.session_id), *times))
 
-    def _choose(self, items: list[Item]) -> list[Item]:
+    def _choose(self, items: list[Item], until: int | None = None) -> list[Item]:
         """Return the unread mail that this hook shows: as a turn begins all, between two tools what came for now."""
         if self.call.event in _BEGINNINGS:
-            return inbox.due(items)
+            return [item for item in inbox.due(items) if until is None or item.message.timestamp <= until]
         if self.call.event != "Stop":
             return inbox.due(items, NOW)
         from .turn_end import TurnEnd  # mail at a turn's end
@@ -148,11 +148,13 @@ class Hook(Record):
         if turns or system.exists(path):
             small_files.save_derived(path, b"%d" % turns)
 
-    def deliver_mail(self, answer: Answer, parts: Sequence[str] = (), *, quiet: bool = True) -> int:
+    def deliver_mail(
+        self, answer: Answer, parts: Sequence[str] = (), *, quiet: bool = True, until: int | None = None
+    ) -> int:
         """Show the ``parts`` and unread mail; returns how much mail. ``answer`` makes the client's object of the text.
         The person is told whose mail it is, and the model does not see that.
 
-        ``quiet``: if nothing is left, the hooks that follow have nothing to do.
+        ``quiet``: if nothing is left, later hooks have nothing to do. ``until``: mail sent later (ms) is theirs.
         """
         kept = self.call.conversation
         nonce = system.urandom(3).hex() if kept else None
@@ -160,10 +162,10 @@ class Hook(Record):
         offering = Offering(nonce, length, self.environ.get(USUAL.process_variable, ""), {}, set(), quiet)
 
         def choose_items(items: list[Item]) -> Sequence[Item]:
-            return self._render_told(self._choose(items), parts, nonce).items
+            return self._render_told(self._choose(items, until), parts, nonce).items
 
         def show_items(items: list[Item]) -> Sequence[Item]:
-            mail, held = self._choose(items) if items else items, list[str]()
+            mail, held = self._choose(items, until) if items else items, list[str]()
             if not mail and not parts:
                 return ()
             if mail and self.call.event in _BEGINNINGS and self.desk.logs.trail.was_woken(self.call.session_id):
@@ -271,6 +273,11 @@ def _context_answer(call: ClientInput) -> Answer:
 
 
 def _session_start(hook: Hook) -> None:
+    """Show what waited for the session. Such mail begins no turn. So what came since the session is there is left to
+    what does. So is all mail of a session that was there before (``SAME_PROCESS``)."""
+    from .session import SAME_PROCESS  # once or twice in a session's life
+
+    came = 0 if hook.call.source in SAME_PROCESS else hook.desk.now()
     if hook.call.source == "compact" and hook.roster_state() == "dead":
         hook.tell_retired()  # the client's own compacting does not bring it back
         return
@@ -283,7 +290,7 @@ def _session_start(hook: Hook) -> None:
         told += reminder.reminder_lines(hook.desk, hook.call.session_id, hook.program, is_known=known)
     told += hook.board_lines(begins=True)
     if hook.call.client is None or hook.call.client.shows_start:
-        hook.deliver_mail(_context_answer(hook.call), told, quiet=not left)
+        hook.deliver_mail(_context_answer(hook.call), told, quiet=not left, until=came)
         hook.settle_board()
     elif told:  # resumed, it may have forgotten this hook's words; those beside the first prompt, right after, it keeps
         hook.write(json_line(_context_answer(hook.call)("\n".join(told))))
