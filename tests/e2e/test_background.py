@@ -207,11 +207,12 @@ def test_no_agent_comes_to_decide_by_the_background_service(background: Backgrou
 
 
 @takes_long
-@shows_at(CLAUDE_CODE, "forked", "mail")
+@shows_at(CLAUDE_CODE, "forked", "mail", "wake")
 def test_moved_into_the_background_a_session_goes_on_and_a_fork_is_told_that_it_is_another(
     background: Background,
 ) -> None:
-    """``/bg`` keeps name, role and what is owed. ``--fork-session`` is another agent, and is told so and whose copy."""
+    """``/bg`` keeps name, role and what is owed, and mail wakes it there. ``--fork-session`` is another agent, and is
+    told so and whose copy."""
     client = background.client
     wishes = {"AGENT_MAILBOX_DIR": None, "AGENT_MAILBOX_NAME": "Fore", "AGENT_MAILBOX_ROLE": "architect"}
     with Terminal(client, env=wishes) as terminal:
@@ -224,6 +225,9 @@ def test_moved_into_the_background_a_session_goes_on_and_a_fork_is_told_that_it_
     (moved,) = (agent for agent in background.agents().values() if agent["session_id"] != session)
     assert (moved["name"], moved["continues"], moved["state"]) == ("Fore", [session], "alive")
     assert "role:architect" in moved["tags"]
+    background.idle(moved["session_id"])
+    client.post.ok("send", "--dir", background.box(), "--from", "bob", "--to", "Fore", "--body", "MAIL_MOVED")
+    background.asked("MAIL_MOVED")
     fork = client.ask("PROMPT_FORK", "--resume", session, "--fork-session", env={"AGENT_MAILBOX_DIR": None})[
         "session_id"
     ]

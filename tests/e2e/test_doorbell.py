@@ -188,6 +188,7 @@ def test_commands_in_the_background_do_not_keep_the_session_asleep(client: Clien
         assert WOKEN in terminal.wait(lambda: client.model.asked("MAIL_ONE"))[0]
 
 
+@shows_at(CLAUDE_CODE, "cleared", "wake")
 @shows_at(CLAUDE_CODE, "resumed", "mail", "wake")
 def test_one_doorbell_whatever_becomes_of_the_session(client: Client) -> None:
     """Compacted, cleared, killed, resumed: one waits for the session that is there, none for one that is not. Mail that
