@@ -294,9 +294,10 @@ class _Kept(io.BufferedIOBase):
 
 
 def copy_package(place: Path) -> Path:
-    """Copy the package into a directory, with the switches of tests built in; returns the package's directory."""
+    """Copy the package into a directory, with the switches of tests built in; returns the package's directory. Compiled
+    modules come along, bundles do not: those name the files of the first."""
     package = place / "agent_mailbox"
-    shutil.copytree(ROOT / "agent_mailbox", package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "agent_mailbox", package, ignore=shutil.ignore_patterns("*.bundle*"))
     with open(package / "__init__.py", "a", encoding="utf-8") as file:
         file.write(f"""
 import sys as _sys
