@@ -7,11 +7,9 @@ And the program in a scratch directory, without and with a mailbox.
 
 from __future__ import annotations
 
-import atexit
+import gc
 import os
-import shutil
 import signal
-import tempfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,9 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 switches.switch_now()
-os.environ[switches.STATE] = tempfile.mkdtemp(prefix="agent-mailbox-")
-atexit.register(shutil.rmtree, os.environ[switches.STATE], ignore_errors=True)
-"""The records of what tests do within their own process: never the user's."""
+os.environ[switches.STATE] = "/dev/null/records"
+"""Before the first test nothing is recorded within this process, least of all among the user's records."""
 PRODUCT["nobody"], open_mailbox.nobody = (
     open_mailbox.nobody,
     lambda who: proofs.TERMINAL if who == USER else proofs.of_session(who),
@@ -53,6 +50,18 @@ settings.register_profile("push", settings.get_profile("mailbox"), max_examples=
 settings.register_profile("drawn", settings.get_profile("push"), phases=(Phase.explicit, Phase.generate))  # a mutant
 settings.register_profile("long", settings.get_profile("mailbox"), derandomize=False, max_examples=5_000)
 settings.load_profile("mailbox")
+
+
+def pytest_collection_finish() -> None:
+    """Have the collector look no more at what thousands of tests are: nothing of that is garbage."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_records(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What the fixtures of several tests open in this process keeps its records in a place that goes with the run."""
+    os.environ[switches.STATE] = str(tmp_path_factory.mktemp("records"))
 
 
 @pytest.fixture(autouse=True)
