@@ -66,6 +66,8 @@ class Sources:
             self.lengths[name] = text.count("\n")
             if parts[-1] == "__init__":
                 self.packages.add(name)
+        self.statements = {name: [*_with_depth(tree)] for name, tree in self.trees.items()}
+        """All statements of each module, and whether each is within a function."""
 
     @cached_property
     def docstrings(self) -> dict[str, str]:
@@ -82,7 +84,7 @@ class Sources:
         """The texts below constants and fields, which say what these are, by module and line."""
         found = {}
         for module, tree in self.trees.items():
-            for block in (tree, *(node for node, _ in _with_depth(tree))):
+            for block in (tree, *(node for node, _ in self.statements[module])):
                 for above, node in itertools.pairwise(getattr(block, "body", ())):
                     text = getattr(getattr(node, "value", None), "value", None)
                     if isinstance(above, ast.Assign | ast.AnnAssign) and isinstance(node, ast.Expr) and text:
@@ -106,7 +108,7 @@ class Sources:
     @cached_property
     def functions(self) -> list[str]:
         """The names of all functions and methods but the special ones."""
-        nodes = (node for tree in self.trees.values() for node, _ in _with_depth(tree))
+        nodes = (node for statements in self.statements.values() for node, _ in statements)
         names = (node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
         return [name for name in names if not name.startswith("__")]
 
@@ -150,7 +152,7 @@ class Sources:
 
     def imports(self, module: str, *, types: bool = True) -> Iterator[tuple[str, bool]]:
         """Yield each module of the package that this one imports, lazily or for types too, and whether lazily."""
-        for node, is_lazy in _with_depth(self.trees[module], types):
+        for node, is_lazy in self.statements[module] if types else _with_depth(self.trees[module], types=False):
             if isinstance(node, ast.ImportFrom) and (base := self._absolute(module, node)) is not None:
                 for alias in node.names:
                     target = f"{base}.{alias.name}"
@@ -206,7 +208,7 @@ def _words(name: str) -> set[str]:
     return {re.sub("(?<=ss)es$", "", word).removesuffix("s") for word in words}
 
 
-def _with_depth(tree: ast.Module, types: bool = True) -> Iterator[tuple[ast.AST, bool]]:
+def _with_depth(tree: ast.Module, *, types: bool = True) -> Iterator[tuple[ast.AST, bool]]:
     """Yield the statements below a module, and whether each is within a function. No expression has an import."""
     todo: list[tuple[ast.AST, bool]] = [(node, False) for node in tree.body]
     while todo:
@@ -270,7 +272,7 @@ def figures(sources: Sources) -> dict[str, Any]:
     texts = (*sources.docstrings.values(), *sources.constants.values())
     said = [sentence for text in texts for sentence in sentences(text)]
     loose = [m for m in modules if m.count(".") == 1 and not m.endswith("__main__")]
-    statements = sum(isinstance(node, ast.stmt) for tree in sources.trees.values() for node, _ in _with_depth(tree))
+    statements = sum(isinstance(node, ast.stmt) for found in sources.statements.values() for node, _ in found)
     paged = [one for page in written_pages(sources.root) for one in page_sentences(page.read_text(encoding="utf-8"))]
     return {
         "modules": len(modules),

@@ -85,9 +85,8 @@ class Import:
         return f"{self.path.relative_to(ROOT)}:{self.line} imports {self.target}"
 
 
-@cache
 def parsed(path: Path) -> ast.Module:
-    """A module's text, parsed once."""
+    """A module's text, parsed. Nobody keeps it: the trees of all modules slow down whatever the process does later."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
@@ -107,10 +106,11 @@ def floor_of(module: str) -> int:
     return FLOORS[room_of(module)]
 
 
-def imports_of(path: Path) -> Iterator[Import]:
-    """Every import a module makes at run time; those for the type checker alone are left out."""
+@cache
+def looked_at(path: Path) -> tuple[list[Import], str | None]:
+    """Every import a module makes at run time, without those for the type checker alone; and its docstring."""
     tree = parsed(path)
-    yield from _walk(tree.body, path, at_load=True)
+    return [*_walk(tree.body, path, at_load=True)], ast.get_docstring(tree)
 
 
 def _walk(nodes: list[ast.stmt], path: Path, *, at_load: bool) -> Iterator[Import]:
@@ -160,7 +160,7 @@ MODULES = {module_of(path) for path in SOURCES}
 @cache
 def imports() -> list[Import]:
     """Return every import of the package."""
-    return [imported for path in SOURCES for imported in imports_of(path)]
+    return [imported for path in SOURCES for imported in looked_at(path)[0]]
 
 
 def import_order(modules: Iterable[str]) -> list[str]:
@@ -252,14 +252,14 @@ PURE = [p for p in SOURCES if module_of(p).startswith(("core", "swarm.protocol")
 def test_the_core_touches_neither_files_nor_clock_nor_environment_nor_chance(path: Path) -> None:
     """The text of a module of the core, or of the swarm's protocol, has no ``open(``, ``.now(``, ``time.``,
     ``os.environ`` or ``random`` in its code."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     for node in ast.walk(tree):  # what comments and docstrings say does not count
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]
     code = ast.unparse(tree)
     for banned in (r"\bopen\(", r"\.now\(", r"\btime\.", r"\bos\.environ\b", r"\brandom\b", r"\bprint\("):
         assert re.search(banned, code) is None, f"{path.name}: {banned}"
-    imported = {i.target.split(".")[0] for i in imports_of(path)}
+    imported = {i.target.split(".")[0] for i in looked_at(path)[0]}
     assert imported.isdisjoint({"socket", "ssl", "asyncio", "threading", "httpx", "starlette", "hypercorn"})
     assert imported.isdisjoint({"os", "io", "time", "datetime", "random", "secrets", "fcntl", "subprocess", "click"})
 
@@ -283,7 +283,8 @@ def _spelt_in(tree: ast.Module) -> Iterator[str]:
 def test_only_the_core_knows_how_a_line_is_spelt() -> None:
     """Keys as bytes are in ``core.line_forms`` and its neighbours alone: one place to look at for a new key."""
     outside = {path: name for path in SOURCES if not (name := module_of(path)).startswith(("core.", *OTHER_PROGRAMS))}
-    found = {name: [*_spelt_in(parsed(path))] for path, name in outside.items()}
+    spelling = [path for path in outside if re.search(r"""[bB][rR]?["']|encode""", path.read_text(encoding="utf-8"))]
+    found = {outside[path]: [*_spelt_in(parsed(path))] for path in spelling}
     assert {name: spelt for name, spelt in found.items() if spelt} == {}
 
 
@@ -316,8 +317,8 @@ def test_nothing_bypasses_the_door_to_the_system() -> None:
     assert {key: i for key, i in past.items() if key not in BYPASSES} == {}
     assert BYPASSES.keys() - past.keys() == set()
     assert [i for i in found if (own(i.target) or "").startswith(f"{DOOR}.")] == []  # a copy of a name stays
-    trees = {path: parsed(path) for path in behind}
-    calls = [(path, node.func) for path, tree in trees.items() for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    opening = [path for path in behind if re.search(r"\b(open|input)\b", path.read_text(encoding="utf-8"))]
+    calls = [(path, node.func) for path in opening for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)]
     assert [path for path, func in calls if isinstance(func, ast.Name) and func.id in ("open", "input")] == []
 
 
@@ -376,7 +377,7 @@ def test_run_time_dependencies_are_three() -> None:
 @each("path", SOURCES)
 def test_every_module_says_what_belongs_in_it(path: Path) -> None:
     """A module opens with a docstring."""
-    assert ast.get_docstring(parsed(path)), path
+    assert looked_at(path)[1], path
 
 
 @pytest.fixture

@@ -39,6 +39,11 @@ def find(root: Path, name: str) -> Scope:
     return found[0][1]
 
 
+def forget() -> None:
+    """Let the trees of the package go, which slow down whatever a process does later."""
+    _scopes.cache_clear()
+
+
 @cache
 def _scopes(root: Path) -> dict[str, list[tuple[str, Scope]]]:
     found: dict[str, list[tuple[str, Scope]]] = {}
