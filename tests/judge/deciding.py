@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -11,6 +11,13 @@ from tests.judge.people import DEAD, Person, fold_roster, selves
 
 STRICTER = ("acceptEdits", "default", "safe", "plan", "locked-down")
 """Each lets through less than the one before."""
+MAY = {
+    "task_progress": {"holder"},
+    "task_completed": {"holder"},
+    "task_dropped": {"holder", "adder", "lead"},
+    "task_cancelled": {"adder", "unproven adder", "lead", "adder's lead"},
+}
+"""Who takes a step of a task. A lead is the person's, too, or that of its last holder."""
 People = dict[str, Person]
 
 
@@ -33,16 +40,28 @@ class Word:
 
 @dataclass(frozen=True)
 class Order:
-    """What an agent, or all whom the speaker led at that time, are told: a mode, rules, a plan to be made or made."""
+    """What an agent, or all whom the speaker leads at that time, are told: a mode, rules, a plan to be made or made."""
 
-    word: Word
-    to: str
+    address: str
+    to: set[str]
+    loosens: set[str]
+    """Whom it reaches, and whom of them it may allow more. What the person says to all is for who comes later, too."""
     what: str
-    value: object
+    said: Line
     place: int
-    loosens: bool
-    people: People = field(compare=False)
     asked: int = 0
+    """Of an approved plan: where it was asked for."""
+
+    def ends(self, old: Order) -> bool:
+        """Return whether it ends an order before.
+
+        What a lead says ends what was said of the same before, unless it adds. An approved plan ends an order to plan
+        that is older than its request; another's order only if it may loosen.
+        """
+        if self.what == "made":
+            is_plan = "plan" in (old.what, old.said.get("mode"))
+            return is_plan and old.place <= self.asked and (bool(self.loosens) or old.address == self.address)
+        return bool(self.loosens) and self.what == old.what != "plan" and not self.said.get("adds")
 
 
 @dataclass
@@ -58,9 +77,9 @@ class Task:
     """open (held, if it has a holder), done or cancelled; *blocked* follows from what it waits for."""
 
     @property
-    def after(self) -> tuple[str, ...]:
+    def after(self) -> list[str]:
         """Return what must be done before."""
-        return tuple(self.word.said["task"].get("blockedBy", ()))
+        return list(self.word.said["task"].get("blockedBy", ()))
 
 
 def may_command(people: People, who: str, worker: str, *, proven: bool = True) -> bool:
@@ -91,19 +110,19 @@ class Decisions:
         self.people = fold_roster(facts)
 
     def _take(self, word: Word) -> None:
-        kind = word.said["type"]
+        kind, said = word.said["type"], word.said
         if kind == "task_assignment":
             self._add(word)
         elif kind.startswith("task_"):
             self._step(word, kind)
-        elif kind in {"mode_set_request", "team_permission_update"}:
-            if word.to == "all" or may_command(self.people, word.speaker, word.to, proven=False):
-                what = "mode" if kind == "mode_set_request" else "rules"
-                self._order(word, word.to, what, word.said["mode"] if what == "mode" else word.said["rules"])
+        elif kind == "mode_set_request":
+            self._order(word, word.to, "mode", said)
+        elif kind == "team_permission_update":
+            self._order(word, word.to, "rules", said["rules"])
         elif kind.endswith("_request"):
             self._ask(word, kind)
-        elif word.said["requestId"] in self.asked.keys() - self.decided.keys():
-            self._answer(word, kind, *self.asked[word.said["requestId"]])
+        elif said["requestId"] in self.asked.keys() - self.decided.keys():
+            self._answer(word, kind, *self.asked[said["requestId"]])
 
     def _ask(self, word: Word, kind: str) -> None:
         is_end = kind == "shutdown_request"
@@ -113,73 +132,58 @@ class Decisions:
             self.asked.setdefault(word.said["requestId"], (word, self.place))
 
     def _answer(self, word: Word, kind: str, ask: Word, place: int) -> None:
-        if kind.split("_")[0] != ask.said["type"].split("_")[0]:
-            return
-        worker, is_end = (ask.to, True) if kind.startswith("shutdown") else (ask.speaker, False)
+        own = selves(self.people, word.speaker, by_place=True)
+        is_end, is_late = kind.startswith("shutdown"), word.said.get("cause") == "timeout"
         approved = kind == "shutdown_approved" or bool(word.said.get("approved"))
-        own = worker in selves(self.people, word.speaker, by_place=True)
-        is_late = word.said.get("cause") == "timeout"
+        worker = ask.to if is_end else ask.speaker
         if is_late:
-            counts = ask.speaker in selves(self.people, word.speaker, by_place=True)
+            counts = ask.speaker in own
         else:
-            counts = own if is_end else may_command(self.people, word.speaker, worker, proven=approved)
-        if not counts or (approved and not (word.by and ask.by)):
+            counts = worker in own if is_end else may_command(self.people, word.speaker, worker, proven=approved)
+        is_same = kind.split("_")[0] == ask.said["type"].split("_")[0]
+        if not (is_same and counts) or (approved and not (word.by and ask.by)):
             return
         state = "timed_out" if is_late else "approved" if approved else "denied"
         self.decided[ask.said["requestId"]] = state, word.speaker
         if approved and kind.startswith("plan"):
-            self._order(word, worker, "made", word.said.get("permissionMode"), place)
+            self._order(word, worker, "made", {}, place)
         if word.said.get("permissionMode") and not is_late:
-            self._order(word, worker, "mode", word.said["permissionMode"])
+            self._order(word, worker, "mode", {"mode": word.said["permissionMode"]})
 
     # orders
 
-    def _order(self, word: Word, to: str, what: str, value: object, asked: int = 0) -> None:
-        loosens = word.by is not None and (to == "all" or may_command(self.people, word.by, to))
-        self.orders.append(Order(word, to, what, value, self.place, loosens, self.people, asked))
+    def _order(self, word: Word, address: str, what: str, said: Line, asked: int = 0) -> None:
+        ones = self.people if address == "all" and word.speaker != USER else (address,)
+        to = {one for one in ones if may_command(self.people, word.speaker, one, proven=False)}
+        loosens = {one for one in to if word.by is not None and may_command(self.people, word.by, one)}
+        self.orders.append(Order(address, to, loosens, what, said, self.place, asked))
 
-    def _orders_of(self, who: str) -> Iterator[Order]:
-        """Yield what an agent is under, and those that it continues. Only whose place it has loosens anything."""
-        every, own = selves(self.people, who), selves(self.people, who, by_place=True)
+    def _orders_of(self, who: str) -> list[Order]:
+        """Return what an agent is under, and those that it continues. Only whose place it has loosens anything."""
+        every, own = ({"all"} | selves(self.people, who, by_place=by_place) for by_place in (False, True))
+        found = list[Order]()
         for order in self.orders:
-            if order.to in every:
-                yield replace(order, loosens=order.loosens and order.to in own)
-            elif order.to == "all" and _leads(order, every, proven=False):
-                yield replace(order, loosens=order.loosens and _leads(order, own, proven=True))
+            if order.to & every:
+                here = replace(order, loosens=order.loosens & own)
+                found = [*(old for old in found if not here.ends(old)), here]
+        return found
 
     def mode(self, who: str) -> str:
         """Return the mode that it works in: the last that its lead set, or a stricter one that others asked since."""
-        mode, since, others = "default", -1, list[Order]()
-        for order in self._orders_of(who):
-            if order.what == "mode" and order.loosens:
-                mode, since, others = str(order.value), order.place, []
-            elif order.what == "mode":
-                others.append(order)
-            elif order.what == "made":
-                if order.loosens and mode == "plan" and order.asked > since:
-                    mode = str(order.value or "default")
-                others = [one for one in others if one.value != "plan" or not _ends(order, one)]
-        return max((mode, *(str(one.value) for one in others)), key=STRICTER.index)
+        orders = [order for order in self._orders_of(who) if order.what == "mode"]
+        modes = [str(order.said["mode"]) for order in orders]
+        modes += [] if any(order.loosens for order in orders) else ["default"]
+        return max(modes, key=STRICTER.index)
 
     def rules(self, who: str) -> tuple[set[str], set[str]]:
         """Return what it is allowed and forbidden by rule."""
-        allow, deny = set[str](), set[str]()
-        for order in self._orders_of(who):
-            if order.what == "rules":
-                said: Line = dict(order.value)  # type: ignore[call-overload]
-                if order.loosens and not said.get("adds"):
-                    allow, deny = set(), set()
-                allow |= set(said.get("allowedTools", ())) if order.loosens else set()
-                deny |= set(said.get("disallowedTools", ()))
-        return allow, deny
+        orders = [order for order in self._orders_of(who) if order.what == "rules"]
+        allow = {rule for order in orders if order.loosens for rule in order.said.get("allowedTools", ())}
+        return allow, {rule for order in orders for rule in order.said.get("disallowedTools", ())}
 
     def waits_for_plan(self, who: str) -> bool:
         """Return whether it must make a plan, and none that it asked for since was approved."""
-        held = list[Order]()
-        for order in self._orders_of(who):
-            held += [order] if order.what == "plan" else []
-            held = [one for one in held if not _ends(order, one)]
-        return bool(held)
+        return any(order.what == "plan" for order in self._orders_of(who))
 
     # tasks
 
@@ -189,67 +193,64 @@ class Decisions:
             return
         own = mode_of(word.to) == "direct"
         self.tasks[name] = Task(word, word.to if own else None, word.id if own else None, word.at)
-        self._require_plan(word, self.tasks[name])
+        self._require_plan(self.tasks[name])
 
     def _leads_to(self, name: str, after: Iterable[str]) -> bool:
         return any(one == name or (one in self.tasks and self._leads_to(name, self.tasks[one].after)) for one in after)
 
-    def _require_plan(self, word: Word, task: Task) -> None:
-        adder = task.word
-        who = task.holder if adder.said["task"].get("planModeRequired") else None
-        if who is not None and may_command(self.people, adder.speaker, who, proven=False):
-            self._order(replace(adder, at=word.at), who, "plan", None)
+    def _require_plan(self, task: Task) -> None:
+        if task.holder and task.word.said["task"].get("planModeRequired"):
+            self._order(task.word, task.holder, "plan", {})
 
     def holder(self, task: Task) -> str | None:
         """Return who holds it: who claimed it, or has that one's place; nobody if that one ended, or died since."""
         who, people = task.holder, self.people
         if who not in people or task.state != "open":
             return who
-        heirs = [p for p in people.values() if p.state != DEAD and who in selves(people, p.id, by_place=True)]
-        return heirs[-1].id if heirs and not heirs[-1].ended and people[who].back <= task.moved else None
+        ones = [p for p in people.values() if p.state != DEAD and who in selves(people, p.id, by_place=True)]
+        return ones[-1].id if ones and not ones[-1].ended and people[who].back <= task.moved else None
 
     def is_blocked(self, task: Task) -> bool:
         """Return whether another must be done first."""
         return any(name in self.tasks and self.tasks[name].state != "done" for name in task.after)
 
+    def _parts(self, word: Word, task: Task) -> set[str]:
+        """Return what a speaker is to a task."""
+        who, last = word.by, task.holder
+        if who is None:
+            own = selves(self.people, word.speaker, by_place=True)
+            return {"unproven adder"} if task.word.by is None and task.word.speaker in own else set()
+        parts = {
+            "holder": who == self.holder(task),
+            "adder": task.word.speaker in selves(self.people, who, by_place=True),
+            "lead": who == USER or (last is not None and may_command(self.people, who, last)),
+            "adder's lead": may_command(self.people, who, task.word.speaker),
+        }
+        return {part for part, is_it in parts.items() if is_it}
+
     def _step(self, word: Word, kind: str) -> None:
-        task, who = self.tasks.get(word.said["requestId"]), word.by
+        task = self.tasks.get(word.said["requestId"])
         if task is None or task.state != "open":
             return
-        holder = self.holder(task)
-        own = selves(self.people, word.speaker, by_place=True)
-        adds = task.word.speaker in own and (who is not None or task.word.by is None)
-        last = task.holder  # or who held it last
-        takes_back = who is not None and (adds or who == USER or (last and may_command(self.people, who, last)))
         if kind == "task_claim":
-            self._claim(word, task, holder)
-        elif kind in {"task_completed", "task_progress"}:
-            if who is not None and who == holder and not self.is_blocked(task):
-                task.moved, task.begun = word.at, True
-                task.state = "done" if kind == "task_completed" else "open"
-        elif kind == "task_dropped" and last and (takes_back or who == holder):
-            task.holder, task.claim, task.begun = None, None, False
-        elif kind == "task_cancelled" and (
-            adds or takes_back or (who and may_command(self.people, who, task.word.speaker))
-        ):
-            task.state = "cancelled"
-
-    def _claim(self, word: Word, task: Task, holder: str | None) -> None:
-        """Give it to the first that claims it, and to a later one that names the claim before."""
-        taker, who, names = word.said.get("holder") or word.speaker, word.by, word.said.get("takesOver")
-        gives = who in (USER, task.word.speaker, holder) or (who is not None and may_command(self.people, who, taker))
-        is_named = names is not None and names == task.claim
-        if who is None or not (taker == who or gives) or (self.is_blocked(task) and not is_named):
+            self._claim(word, task)
+        elif MAY[kind].isdisjoint(self._parts(word, task)):
             return
-        if (task.holder is None or is_named or taker == task.holder) and not (taker == holder and task.begun):
+        elif kind == "task_cancelled":
+            task.state = "cancelled"
+        elif kind == "task_dropped":
+            task.holder, task.claim, task.begun = None, None, False
+        elif not self.is_blocked(task):
+            task.moved, task.begun = word.at, True
+            task.state = "done" if kind == "task_completed" else "open"
+
+    def _claim(self, word: Word, task: Task) -> None:
+        """Give it to the first that claims it, and to a later one that names the claim before."""
+        taker, who, holder = word.said.get("holder") or word.speaker, word.by, self.holder(task)
+        if who is None or not (who in (taker, USER, task.word.speaker, holder) or may_command(self.people, who, taker)):
+            return
+        takes_over = task.claim is not None and word.said.get("takesOver") == task.claim
+        is_free = task.holder in (None, taker) and not self.is_blocked(task)
+        if (takes_over or is_free) and not (taker == holder and task.begun):
             task.holder, task.claim, task.moved, task.begun = taker, word.id, word.at, True
-            self._require_plan(word, task)
-
-
-def _ends(made: Order, held: Order) -> bool:
-    """Return whether an approved plan ends an order: it was asked for since, by the same one unless it may loosen."""
-    return made.what == "made" and held.place <= made.asked and (made.loosens or held.to == made.to)
-
-
-def _leads(order: Order, ones: Iterable[str], *, proven: bool) -> bool:
-    return any(may_command(order.people, order.word.speaker, one, proven=proven) for one in ones)
+            self._require_plan(task)

@@ -9,9 +9,8 @@ from typing import Any
 
 Line = dict[str, Any]
 USER = "user"
-MODES = ("direct", "role", "tag", "broadcast")
-"""From the most specific on."""
 HOURS: dict[str, int | None] = {"direct": 24, "role": None, "tag": 72, "broadcast": 4}
+"""How long mail waits in each mode, the most specific mode first."""
 ANSWER = timedelta(minutes=10)
 """A claim without a read ends after this time without a check."""
 
@@ -44,11 +43,6 @@ class Mail:
     def kind(self) -> str:
         """Return its type."""
         return str(self.line.get("type") or "message")
-
-    @property
-    def asks(self) -> bool:
-        """Return whether it asked for an ack."""
-        return bool(self.line.get("ack"))
 
     @property
     def waits_elsewhere(self) -> bool:

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from tests.judge.lines import ANSWER, MODES, Facts, Line, Mail, mode_of, read_time
+from tests.judge.lines import ANSWER, HOURS, Facts, Line, Mail, mode_of, read_time
 from tests.judge.people import DEAD, Person, fold_roster, is_over, selves
+
+
+@dataclass
+class Reading:
+    """What one session has of a message that it read, and did not give back."""
+
+    way: str | None
+    """Through which address it read it first, if the line says so."""
+    acked: bool = False
+    is_title: bool = False
+    """It was shown the title alone."""
 
 
 class Judge:
@@ -15,9 +27,10 @@ class Judge:
         """Fold nothing but the roster: every answer looks at all lines again."""
         self.facts, self.now = facts, now
         self.mail = facts.mail()
-        self._reads: dict[str, list[Line]] = {}
+        self._reads: dict[str, list[tuple[str, str, Line]]] = {}
         for line in facts.reads:
-            self._reads.setdefault(line["message_id"], []).append(line)
+            told = line["reader_session_id"], line.get("event", "read"), line
+            self._reads.setdefault(line["message_id"], []).append(told)
         self.people = fold_roster(facts)
 
     # whom it reaches
@@ -27,37 +40,30 @@ class Judge:
         mode = mode_of(address)
         return "role" if mode == "direct" and address not in self.people else mode
 
-    def modes(self, mail: Mail, who: str) -> list[str]:
-        """Return how a message reaches a session, the most specific way first; empty if it does not."""
-        found = {self._mode(address, who) for address in mail.to if self._is_for(mail, address, who)}
-        return [mode for mode in MODES if mode in found]
+    def ways(self, mail: Mail, who: str) -> dict[str, str]:
+        """Return the addresses by which a message reaches a session, with their modes, the most specific first."""
+        found = {address: self._mode_for(mail, address, who) for address in mail.to}
+        return {address: mode for mode in HOURS for address, one in found.items() if one == mode}
 
-    def _mode(self, address: str, who: str) -> str:
-        return "direct" if address in selves(self.people, who) else self.mode(address)
-
-    def _is_for(self, mail: Mail, address: str, who: str) -> bool:
-        mode = self._mode(address, who)
-        if mode == "broadcast":
-            return True
-        if mode == "direct":
-            return address in selves(self.people, who)
-        person = self.people.get(who, Person(who))
-        word = address.removeprefix("role:")
-        if address in person.tags or (mode == "role" and f"role:{word}" in person.tags):
-            return True
-        return mode == "role" and word in mail.line.get("bare", ()) and word in {person.id, person.name}
+    def _mode_for(self, mail: Mail, address: str, who: str) -> str | None:
+        if address in selves(self.people, who):
+            return "direct"
+        person, mode, word = self.people.get(who, Person(who)), self.mode(address), address.removeprefix("role:")
+        named: set[str | None] = {*person.tags}
+        if mode == "role":
+            named |= {tag.removeprefix("role:") for tag in person.tags if tag.startswith("role:")}
+            named |= {person.id, person.name} & {*mail.line.get("bare", ())}
+        return mode if mode == "broadcast" or (mode != "direct" and not named.isdisjoint({address, word})) else None
 
     def way(self, mail: Mail, who: str) -> tuple[str, bool]:
         """Return through which address a session reads a message, and whether that takes it for a role.
 
         Empty, if it is for roles alone, and somebody has each part of it.
         """
-        modes = self.modes(mail, who)
-        own = [mode for mode in modes if mode != "role"]
-        wanted = own[0] if own else modes[0]
-        ways = [one for one in mail.to if self._mode(one, who) == wanted and self._is_for(mail, one, who)]
-        free = [one for one in ways if own or self.holder(mail, one) is None]
-        return max(free, key=lambda one: self._part(mail, one) == one, default=""), not own
+        ways = self.ways(mail, who)
+        best = next((mode for mode in ways.values() if mode != "role"), "role")
+        free = [one for one in ways if ways[one] == best and (best != "role" or self.holder(mail, one) is None)]
+        return max(free, key=lambda one: self._part(mail, one) == one, default=""), best == "role"
 
     # until when
 
@@ -83,28 +89,17 @@ class Judge:
 
     # who has it
 
-    def standing(self, mail: Mail) -> dict[str, tuple[str | None, bool]]:
-        """Return who read it and did not give it back, in order: each with the address, and whether it acknowledged.
-
-        An ack says that it was read, too. The first line of a standing read tells through what.
-        """
-        found: dict[str, tuple[str | None, bool]] = {}
-        for line in self._reads.get(mail.id, ()):
-            who, event = line["reader_session_id"], line.get("event", "read")
+    def standing(self, mail: Mail) -> dict[str, Reading]:
+        """Return who read it and did not give it back, in order. An ack says that it was read, too."""
+        found: dict[str, Reading] = {}
+        for who, event, line in self._reads.get(mail.id, ()):
             if event == "release":
                 found.pop(who, None)
             elif event in {"read", "ack"}:
-                way, acked = found.get(who, (line.get("as"), False))
-                found[who] = way, acked or event == "ack"
+                reading = found.setdefault(who, Reading(line.get("as")))
+                reading.acked |= event == "ack"
+                reading.is_title = event == "read" and bool(line.get("title"))
         return found
-
-    def has_seen_title(self, mail: Mail, who: str) -> bool:
-        """Return whether all that this session was given since it gave it back last is the title."""
-        given = False
-        for line in self._reads.get(mail.id, ()):
-            if line["reader_session_id"] == who and line.get("event", "read") in {"read", "ack", "release"}:
-                given = bool(line.get("title")) and line.get("event", "read") == "read"
-        return given
 
     def has_read_before(self, mail: Mail, who: str) -> bool:
         """Return whether this session read it, or one that it continues."""
@@ -115,11 +110,17 @@ class Judge:
 
         Each word that nobody had when it was written (``bare``) has a taker of its own; all roles have one together.
         """
-        for who, (way, _) in self.standing(mail).items():
-            is_same = way is None or self._part(mail, way) == self._part(mail, address)
-            if is_same and self._was_as_role(mail, way, who):
+        for who, reading in self.standing(mail).items():
+            if reading.way is None:  # an older writer: it is a claim, if a role alone brought the mail
+                is_role = {*self.ways(mail, who).values()} <= {"role"} and "role" in map(self.mode, mail.to)
+            else:
+                is_role = self.mode(reading.way) == "role" and reading.way in mail.to
+            if is_role and (reading.way is None or self._part(mail, reading.way) == self._part(mail, address)):
                 return who
         return None
+
+    def _part(self, mail: Mail, address: str) -> str:
+        return address if address.removeprefix("role:") in mail.line.get("bare", ()) else "roles"
 
     def claimer(self, mail: Mail) -> str | None:
         """Return who claims it and has yet to read it: the last that did, unless it gave it back, or its time is over.
@@ -127,29 +128,15 @@ class Judge:
         While one claims one part of it, the other parts wait, too.
         """
         found, since = None, self.now
-        for line in self._reads.get(mail.id, ()):
-            who, event = line["reader_session_id"], line.get("event", "read")
+        for who, event, line in self._reads.get(mail.id, ()):
             if event == "claim":
                 found, since = who, read_time(line["timestamp"])
             elif who == found and event in {"read", "release"}:
                 found = None
-        return None if found is None or self._has_lapsed(mail, found, since) else found
-
-    def _part(self, mail: Mail, address: str) -> str:
-        return address if address.removeprefix("role:") in mail.line.get("bare", ()) else "roles"
-
-    def _was_as_role(self, mail: Mail, way: str | None, who: str) -> bool:
-        if way is not None:
-            return self.mode(way) == "role" and way in mail.to
-        return self.modes(mail, who) in ([], ["role"]) and any(self.mode(one) == "role" for one in mail.to)
-
-    def _has_lapsed(self, mail: Mail, who: str, since: datetime) -> bool:
-        person = self.people.get(who)
-        if person is None or person.state == DEAD or who in self.facts.gone:
-            return True
-        if "role" not in self.modes(mail, who):
-            return True
-        return self.now - max(since, self.facts.looked.get(who, since)) >= ANSWER
+        if found not in self.people or self.people[found].state == DEAD or found in self.facts.gone:
+            return None
+        is_late = self.now - max(since, self.facts.looked.get(found, since)) >= ANSWER
+        return None if is_late or "role" not in self.ways(mail, found).values() else found
 
     def unread(self, who: str) -> list[str]:
         """Return the ids of what a check shows this session: control first, then what is urgent, then the rest."""
@@ -158,41 +145,32 @@ class Judge:
         return [mail.id for mail in found]
 
     def _is_unread(self, mail: Mail, who: str) -> bool:
-        modes = self.modes(mail, who)
-        if not modes or mail.sender == who or mail.waits_elsewhere:
+        if mail.sender == who or mail.waits_elsewhere or not self.ways(mail, who):
             return False
         if self.has_expired(mail) or self.has_read_before(mail, who):
             return False
-        if modes != ["role"]:
-            return True
-        return self.way(mail, who)[0] != "" and self.claimer(mail) in (None, who)
+        address, claims = self.way(mail, who)
+        return address != "" and not (claims and self.claimer(mail) not in (None, who))
 
     # what became of it
 
-    def was_read(self, mail: Mail) -> bool:
-        """Return whether anyone it was for has read it. A title settles nothing that asks for an ack."""
-        return any(not (mail.asks and self.has_seen_title(mail, who)) for who in self.standing(mail))
-
     def is_dead_letter(self, mail: Mail) -> bool:
-        """Return whether it expired, or all it was for died, before anyone read it."""
-        if mail.waits_elsewhere or self.was_read(mail):
+        """Return whether it expired, or all it was for died, before anyone read it.
+
+        A title settles nothing that asks for an ack.
+        """
+        asks = mail.line.get("ack")
+        if mail.waits_elsewhere or any(not (asks and one.is_title) for one in self.standing(mail).values()):
             return False
         ended = all(self.mode(address) == "direct" and is_over(self.people, address) for address in mail.to)
         return ended or self.has_expired(mail)
 
-    def has_answered(self, mail: Mail, who: str) -> bool:
-        """Return whether this session, or one that it continues, acknowledged or replied."""
-        own = selves(self.people, who)
-        acked = any(acked for one, (_, acked) in self.standing(mail).items() if one in own)
-        return acked or any(reply.line.get("thread") == mail.id and reply.sender in own for reply in self.mail)
-
     def owes(self, who: str) -> list[str]:
-        """Return the ids of what this session read and owes an answer for."""
-        return [
-            mail.id
-            for mail in self.mail
-            if mail.asks and self.has_read_before(mail, who) and not self.has_answered(mail, who)
-        ]
+        """Return the ids of what this session, or one that it continues, read and neither acknowledged nor answered."""
+        own, asked = selves(self.people, who), [mail for mail in self.mail if mail.line.get("ack")]
+        done = {reply.line.get("thread") for reply in self.mail if reply.sender in own}
+        done |= {m.id for m in asked for one, reading in self.standing(m).items() if one in own and reading.acked}
+        return [mail.id for mail in asked if mail.id not in done and self.has_read_before(mail, who)]
 
     def is_finished(self, mail: Mail) -> bool:
         """Return whether the steward may move it: nobody waits for it, and nobody owes an answer."""
@@ -223,4 +201,4 @@ class Judge:
     def history(self, who: str) -> list[str]:
         """Return the ids of what a session, or one that it continues, sent, and what was for it."""
         own = selves(self.people, who)
-        return [mail.id for mail in self.mail if mail.sender in own or self.modes(mail, who)]
+        return [mail.id for mail in self.mail if mail.sender in own or self.ways(mail, who)]

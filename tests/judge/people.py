@@ -8,7 +8,9 @@ from datetime import UTC, datetime, timedelta
 from tests.judge.lines import USER, Facts, Line, read_time
 
 ALIVE, FROZEN, DEAD = "alive", "frozen", "dead"
-NEVER = datetime.min.replace(tzinfo=UTC)
+STATES = {"register": ALIVE, "thaw": ALIVE, "freeze": FROZEN, "retire": DEAD}
+"""What a session is after each event. The dead come back by registering alone."""
+NEVER, FOREVER = (one.replace(tzinfo=UTC) for one in (datetime.min, datetime.max))
 
 
 @dataclass
@@ -31,13 +33,13 @@ class Person:
     """Frozen, since its client ended."""
     back: datetime = NEVER
     """When it last came back from the dead."""
-    rests: list[tuple[datetime, datetime | None]] = field(default_factory=list)
+    rests: list[list[datetime]] = field(default_factory=list)
     """From when until when it was frozen."""
 
     def rested(self, since: datetime, until: datetime) -> timedelta:
         """Return how long it was frozen between two instants."""
-        spans = ((max(start, since), min(end or until, until)) for start, end in self.rests)
-        return sum((max(timedelta(), end - start) for start, end in spans), timedelta())
+        spans = (min(end, until) - max(start, since) for start, end in self.rests)
+        return sum((max(timedelta(), span) for span in spans), timedelta())
 
 
 def fold_roster(facts: Facts, until: datetime | None = None) -> dict[str, Person]:
@@ -63,24 +65,21 @@ def _narrow(person: Person | None, line: Line) -> Line:
 
 def _apply(people: dict[str, Person], line: Line) -> None:
     who, event, at = line["session_id"], line["event"], read_time(line["timestamp"])
-    person = people.get(who)
     if event == "register":
-        person = people.setdefault(who, Person(who))
-        person.back = at if person.state == DEAD else person.back
-        _wake(person, at)
-        _change(person, line)
-    elif person is None or person.state == DEAD:
+        people.setdefault(who, Person(who))
+    person = people.get(who)
+    if person is None or (person.state == DEAD and event != "register"):
         return
-    elif event == "update":
+    old, person.state = person.state, STATES.get(event, person.state)
+    if old != person.state:
+        if old == FROZEN:
+            person.rests[-1][1] = at
+        if person.state == FROZEN:
+            person.rests.append([at, FOREVER])
+        person.ended = person.state == FROZEN and line.get("reason") == "its client's process ended"
+        person.back = at if old == DEAD else person.back
+    if event in {"register", "update"}:
         _change(person, line)
-    elif event == "freeze" and person.state == ALIVE:
-        person.state, person.ended = FROZEN, line.get("reason") == "its client's process ended"
-        person.rests.append((at, None))
-    elif event == "thaw":
-        _wake(person, at)
-    elif event == "retire":
-        _wake(person, at)
-        person.state = DEAD
 
 
 def _free(people: dict[str, Person], line: Line) -> None:
@@ -90,12 +89,6 @@ def _free(people: dict[str, Person], line: Line) -> None:
     for other in people.values():
         if other.id != who and other.state == DEAD and other.name in words:
             other.name = None
-
-
-def _wake(person: Person, at: datetime) -> None:
-    if person.state == FROZEN:
-        person.rests[-1] = (person.rests[-1][0], at)
-    person.state, person.ended = ALIVE, False
 
 
 def _change(person: Person, line: Line) -> None:
@@ -112,14 +105,11 @@ def _change(person: Person, line: Line) -> None:
 
 def selves(people: dict[str, Person], who: str, *, by_place: bool = False) -> set[str]:
     """Return a session and all that it continues, the oldest too; ``by_place``: those whose place it has."""
-    found, ahead = set[str](), [who]
-    while ahead:
-        here = ahead.pop()
-        if here not in found:
-            found.add(here)
-            person = people.get(here, Person(here))
-            ahead += person.places if by_place else person.before
-    return found
+    found = [who]
+    for one in found:  # it grows meanwhile
+        person = people.get(one, Person(one))
+        found += [old for old in (person.places if by_place else person.before) if old not in found]
+    return set(found)
 
 
 def is_over(people: dict[str, Person], who: str) -> bool:

@@ -250,7 +250,9 @@ class Core(RuleBasedStateMachine):
             told = inbox.unread(one, state, now)
             mail = {m.id: m for m in judge.mail}
             assert [item.message.id for item in told] == judge.unread(one), one
-            assert [item.mode for item in told] == [judge.modes(mail[i.message.id], one)[0] for i in told], one
+            assert [item.mode for item in told] == [
+                next(iter(judge.ways(mail[i.message.id], one).values())) for i in told
+            ], one
             assert [item.claims for item in told] == [judge.way(mail[i.message.id], one)[1] for i in told], one
             assert all(item.via.startswith("role:") == item.claims for item in told)
             assert [item.message.id for item in inbox.unread(one, retold, now)] == judge.unread(one), one
@@ -266,7 +268,7 @@ class Core(RuleBasedStateMachine):
             answers = threads.thread_of(mail.id, state.messages)
             assert [message.id for message in answers] == judge.conversation(mail), mail
             concerned = reach.find_concerned([state.messages[mail.id]], state.roster)
-            assert concerned is None or {one for one in living if judge.modes(mail, one)} <= concerned, mail
+            assert concerned is None or {one for one in living if judge.ways(mail, one)} <= concerned, mail
             if mail.kind != "note":
                 told_finished = retention.is_finished(state.messages[mail.id], state, now, replies)
                 assert told_finished == judge.is_finished(mail), mail
