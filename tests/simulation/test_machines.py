@@ -15,6 +15,7 @@ from agent_mailbox.core.compose import Draft
 from agent_mailbox.space import space as spaces
 from tests.engine.memory_order import MemorySpace
 from tests.helpers import ROOT
+from tests.night import nightly
 from tests.simulation import machines_joining, machines_run, machines_stage, machines_upkeep
 from tests.simulation.machines import Machines
 from tests.simulation.machines_judge import Judge
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from tests.simulation.process import Process
 
 
-@pytest.mark.parametrize("first", [1, 6])
+@pytest.mark.parametrize("first", [1, pytest.param(6, marks=nightly)])
 def test_the_promises_hold_in_worlds_of_fixed_seeds(first: int) -> None:
     """Nothing acknowledged is lost, nothing is shown twice, role mail has one holder, and all copies are equal."""
     for seed in range(first, first + 5):
