@@ -157,12 +157,19 @@ class Core(RuleBasedStateMachine):
         said |= {"planModeRequired": True} if plan else {}
         self._say(adder, is_proven, to, "task_assignment", requestId=name, task=said)
 
-    @rule(speaker=anybody, holder=st.sampled_from((None, None, *SESSIONS)), is_proven=proven, name=task, names=proven)
+    @rule(
+        speaker=anybody,
+        holder=st.sampled_from((None, None, *SESSIONS)),
+        is_proven=proven,
+        name=task,
+        names=st.sampled_from((True, True, True, False, "m0")),
+    )
     def someone_claims(self, speaker, holder, is_proven, name, names):
-        """For itself or another, in the place of the claim that it knows."""
+        """For itself or another, in the place of the claim that it knows, or takes for the last."""
         judged = self._judge().tasks.get(name)
+        known = judged.claim if judged and names is True else names
         more = {"holder": holder} if holder else {}
-        more |= {"takesOver": judged.claim} if judged and judged.claim and names else {}
+        more |= {"takesOver": known} if isinstance(known, str) else {}
         self._say(speaker, is_proven, "lee", "task_claim", requestId=name, **more)
 
     @rule(
