@@ -203,6 +203,14 @@ class Core(RuleBasedStateMachine):
         self.now += timedelta(hours=1)
         self._compare()
 
+    @rule(session=who)
+    def someone_gives_mail_back(self, session):
+        """It is unread again."""
+        self.someone_sends("user", ["all"], None, None, "message", (False, "normal", 0, False))
+        for event in ("read", "release"):
+            self._note(self.facts.messages[-1]["id"], session, event, "all" if event == "read" else None)
+        self._compare()
+
     @rule(older=who, later=who)
     def mail_waits_for_one_that_dies_and_is_continued(self, older, later):
         """It is no dead letter."""
