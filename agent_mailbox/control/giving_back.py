@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING
 from ..control_plane import task_reports
 from ..core import codec, message_reads, obligations
 from ..core.control import messages
+from ..core.instant import HOUR
 from ..core.records import Read
 from ..errors import MailboxError
+from ..store.files import system
+from ..store.files.board import TASKS, Board
 from ..store.log.stamps import EVERYONE
 from . import task_offers
 from .task_leases import end_lease
@@ -27,6 +30,12 @@ if TYPE_CHECKING:
     from .task_views import TaskView
 
 
+BEGUN = ".giving-"
+"""The name, before the session's id, of the note of what is about to be given back: the notice's id, when, and all."""
+MAIL = "mail:"
+"""Before the id of a message in that note."""
+
+
 class GivingBack:
     """Gives back what a session holds in an opened mailbox."""
 
@@ -37,11 +46,26 @@ class GivingBack:
     def give_back(self, me: str, why: str, *, tells_nothing: bool = True) -> list[str]:
         """Give back the tasks and the claimed role mail of ``me``, and tell who leads it, once. Returns the tasks' ids.
 
-        It is woken for none of them before its next turn. ``tells_nothing``: also if there was nothing to give back."""
-        dropped = [one.task for one in self.tasking.views.tasks(me) if one.is_mine and self._has_dropped(me, one, why)]
-        mail = self._give_mail_back(me)
+        It is woken for none of them before its next turn. ``tells_nothing``: also if there was nothing to give back.
+        A client may end a hook on the way: the next one tells what that one gave back, too.
+        """
+        board, name = Board(self.box.logs.trail, TASKS), BEGUN + me
+        known, now = board.read_told(name), self.box.now()
+        is_lately = len(known) > 1 and known[1].isdigit() and now - int(known[1]) < HOUR
+        notice, began, *left = known if is_lately else (system.urandom(16).hex(), str(now))
+        views, held = self.tasking.views.tasks(me), self._held_mail(me)
+        mine = [one for one in views if one.is_mine]
+        if mine or held:
+            board.note_use()
+            board.keep_told(name, [notice, began, *{*left, *(one.task.id for one in mine), *map(MAIL.__add__, held)}])
+        given = {*left} - {one.task.id for one in mine} - {*map(MAIL.__add__, held)}
+        given |= {one.task.id for one in mine if self._has_dropped(me, one, why)}
+        given |= {*map(MAIL.__add__, self._give_mail_back(me))}
+        dropped = [one.task for one in views if one.task.id in given]
+        mail = sum(one.startswith(MAIL) for one in given)
         if dropped or mail or tells_nothing:
-            task_reports.tell_given_back(self.box, me, dropped, mail, why)
+            task_reports.tell_given_back(self.box, me, dropped, mail, why, notice)
+        board.forget(name)
         if dropped:
             ids = {task.id for task in dropped}
             task_reports.offer(self.box, [one.task for one in self.tasking.views.tasks() if one.task.id in ids])
@@ -56,20 +80,25 @@ class GivingBack:
         end_lease(self.box, me, view.task.id)
         return True
 
-    def _give_mail_back(self, me: str) -> int:
-        """Release the role mail that the session holds and did not settle; return how much that was."""
+    def _held_mail(self, me: str) -> list[str]:
+        """Return the ids of the role mail that the session holds and did not settle."""
+        state = self.box.state()
+        owed = {message.id for message in obligations.obligations(me, state)}
+        return [one.id for one in state.messages.values() if _is_held(me, one, state, owed)]
+
+    def _give_mail_back(self, me: str) -> list[str]:
+        """Release that mail; return its ids."""
         given: list[str] = []
 
         def act(log: HeldLog | OrderedLog) -> None:
-            state, now = self.box.state(), self.box.now()
-            owed = {message.id for message in obligations.obligations(me, state)}
-            given[:] = [one.id for one in state.messages.values() if _is_held(me, one, state, owed)]
+            given[:] = self._held_mail(me)
+            now = self.box.now()
             records = [Read(message_id=one, session_id=me, timestamp=now, event="release") for one in given]
             log.append(map(codec.spell_read, records), EVERYONE, [self.box.prove(me)] * len(records))
             log.sync()
 
         self.box.giving_back([me]).decide(act)
-        return len(given)
+        return given
 
 
 def _is_held(me: str, message: Message, state: InboxState, owed: set[str]) -> bool:

@@ -18,7 +18,6 @@ from ..core.records import USER
 from ..core.roster import DEAD
 from ..core.text import clipped, neutral, typed
 from ..errors import MailboxError
-from ..store.files import system
 from ..store.files.board import TASKS, Board
 from ..store.log.stamps import LOOKED
 from . import control_log
@@ -97,9 +96,9 @@ def _news(desk: OpenMailbox) -> list[tuple[str, Task, str, str]]:
     return found
 
 
-def tell_given_back(desk: OpenMailbox, me: str, tasks: Sequence[Task], mail: int, why: str) -> None:
+def tell_given_back(desk: OpenMailbox, me: str, tasks: Sequence[Task], mail: int, why: str, notice: str) -> None:
     """Tell, once each, who hears of a session that it cannot go on, and what it gave back: its lead, else who added
-    the tasks."""
+    the tasks. ``notice`` tells one end from another: what is told again under it is one message."""
     roster = desk.logs.read_roster()
     told: dict[str, list[Task]] = {authority.lead_of(me, roster): []}
     for task in tasks:
@@ -111,7 +110,7 @@ def tell_given_back(desk: OpenMailbox, me: str, tasks: Sequence[Task], mail: int
             back = f" It gave back: {', '.join(parts)}." if parts else ""
             content = f"{frame.name_of(me, roster)} cannot go on: {clipped(neutral(why), 200)}.{back}"
             draft = Draft(sender=me, to=(to,), content=content, subject="Its quota ended", type="notification")
-            _append(desk, draft, uuid_of(system.urandom(16).hex(), "4"), {to, *roster.heirs(to)})
+            _append(desk, draft, uuid_of(_digest(notice, to), "8", variant="8"), {to, *roster.heirs(to)})
 
 
 def _digest(*words: str) -> str:

@@ -194,3 +194,37 @@ def test_a_session_that_ends_with_its_quota_gives_everything_back(team: Post) ->
         assert holders(team) == {"task-a": holder, "task-b": holder}
     told = [m["content"] for m in team.ok("check", "--session", "lee")["messages"] if "cannot" in m["content"]]
     assert told == ["ann cannot go on: rate_limit: Session limit. It gave back: task-a (First), task-b (Second)."]
+
+
+KILLED = """
+import os, sys
+from agent_mailbox.control_plane import task_reports
+tell = task_reports.tell_given_back
+def told(*words):
+    if sys.argv.pop(1) == "behind":
+        tell(*words)
+    os._exit(9)
+task_reports.tell_given_back = told
+from agent_mailbox.launch import main
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize("moment", ["before", "behind"])
+def test_a_hook_that_its_client_ends_as_it_gives_back_leaves_its_word_to_the_next(team: Post, moment: str) -> None:
+    """It is killed right before it tells the lead, or behind that: the lead hears once of all that was given back."""
+    team.env["CLAUDECODE"] = "1"
+    mail = team.send("lee", "role:worker", "who can?", "--ack")
+    assert mail in team.check("ann")
+    call = {"session_id": "ann", "hook_event_name": "StopFailure", "error": "rate_limit"}
+    ended = team.python(KILLED, moment, "hook", "StopFailure", stdin=json.dumps(call))
+    assert ended.rc == 9, ended
+    assert holders(team) == {"task-a": None, "task-b": None}
+    failed = {"type": "assistant", "sessionId": "ann", "isApiErrorMessage": True, "error": "rate_limit"}
+    path = team.scratch / "ann.jsonl"
+    path.write_text(json.dumps(failed, separators=(",", ":")) + "\n")
+    fails(team, "ann", "SessionEnd", transcript_path=str(path))
+    told = [m["content"] for m in team.ok("check", "--session", "lee")["messages"] if "cannot" in m["content"]]
+    assert len(told) == 1
+    assert "It gave back: task-a (First), task-b (Second), 1 message to its roles." in told[0]
+    assert team.check("ben") == [mail]

@@ -18,10 +18,13 @@ OPEN, CUT, STALLED = "open", "cut", "stalled"
 
 
 class Links:
-    """The links of one machine to the servers on these ports of loopback; ``ports`` are where it connects."""
+    """The links of one machine to the servers on these ports of loopback; ``ports`` are where it connects.
 
-    def __init__(self, servers: Sequence[int]) -> None:
+    ``delay``: the seconds that bytes take in each direction."""
+
+    def __init__(self, servers: Sequence[int], delay: float = 0) -> None:
         self.ports: list[int] = []
+        self.delay = delay
         self._servers = servers
         self._state = OPEN
         self._open = asyncio.Event()
@@ -83,9 +86,12 @@ class Links:
         try:
             while data := await reader.read(1 << 16):
                 await self._open.wait()
-                writer.write(data)
-                await writer.drain()
+                if self.delay:
+                    self._loop.call_later(self.delay, writer.write, data)
+                else:
+                    writer.write(data)
+                    await writer.drain()
         except OSError:
             pass
         finally:
-            writer.close()
+            self._loop.call_later(self.delay, writer.close)
