@@ -12,11 +12,13 @@ import signal
 import subprocess
 import time
 import uuid
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.e2e.terminal import Terminal
 from tests.e2e.test_background import is_served
+from tests.e2e.test_places import First, wrapped
 from tests.helpers import until
 
 from .week_sessions import FAULTS, MOST, Kind, Session
@@ -71,11 +73,14 @@ class AtTerminal(Placed):
         """Start it, or resume it."""
         if self.terminal is None or self.terminal.process.poll() is not None:
             self.end()
-            resumed = ["--resume", self.id] if self.id else []
-            self.terminal = Terminal(self.kind.it, *_ALLOWED, *resumed, env=_ENV)
+            self.terminal = self.open(*_ALLOWED, *(["--resume", self.id] if self.id else []))
             self.process = self.terminal.process
             self.terminal.started()  # a prompt typed beside its start's hook may be lost
         self.id = str(self.terminal.wait(self.terminal.session))
+
+    def open(self, *words: str) -> Terminal:
+        """Start its client with these words."""
+        return Terminal(self.kind.it, *words, env=_ENV)
 
     def run_turn(self, fault: str) -> None:
         """Type a prompt, or ``/clear``, or have mail wake it."""
@@ -100,6 +105,18 @@ class AtTerminal(Placed):
         if self.terminal is not None:
             self.terminal.__exit__()
             self.terminal = None
+
+
+class InContainer(AtTerminal):
+    """Claude Code as the first process of a container; one that was killed goes on in another."""
+
+    place = "container"
+
+    def open(self, *words: str) -> Terminal:
+        """Start it in a container of its own."""
+        contained = copy(self.kind.it)
+        contained.binary = wrapped(self.kind.it)
+        return First(contained, *words, env=_ENV)
 
 
 class InEditor(Placed):
@@ -281,7 +298,7 @@ class AtServer(Placed):
 
 
 PLACES: dict[str, tuple[type[Session], ...]] = {
-    "claude-code": (AtTerminal, InEditor, InBackground, Forked),
+    "claude-code": (AtTerminal, InContainer, InEditor, InBackground, Forked),
     "opencode": (AtServer,),
 }
 """By client: the places beside a headless run in which it has a session."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,28 +20,20 @@ from tests.e2e.test_doorbell import WOKEN, quiet
 from tests.helpers import PATIENCE, until
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from pathlib import Path
 
 pytestmark = [takes_long, pytest.mark.claude_code]
 CONTAINER = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 """Process numbers of its own: the client is number 1, as in ``docker run image claude``."""
 
 
-class Contained(Client):
-    """The client in a container, as far as processes see it."""
-
-    def start(
-        self, *words: object, env: Mapping[str, str | None] | None = None, **popen: Any
-    ) -> subprocess.Popen[bytes]:
-        """Start it as a process."""
-        binary = self.post.scratch / "contained"
-        binary.write_text(f'#!/bin/sh\nexec {" ".join(CONTAINER)} "{self.binary}" "$@"\n')
+def wrapped(client: Client) -> Path:
+    """A program that starts the client in a container of its own."""
+    binary = client.post.scratch / "contained"
+    if not binary.exists():
+        binary.write_text(f'#!/bin/sh\nexec {" ".join(CONTAINER)} "{client.binary}" "$@"\n')
         binary.chmod(0o755)
-        plain, self.binary = self.binary, binary
-        try:
-            return super().start(*words, env=env, **popen)
-        finally:
-            self.binary = plain
+    return binary
 
 
 class First(Terminal):
@@ -65,7 +57,7 @@ def seen(client: Client, session: str) -> str:
 @shows_at(CLAUDE_CODE, "container", "mail", "wake")
 def test_the_first_process_of_a_container_is_woken(client: Client) -> None:
     """Its number has one digit. Mail wakes it, and the session sees it, once."""
-    client.__class__ = Contained
+    client.binary = wrapped(client)
     with First(client) as terminal:
         session = str(terminal.wait(terminal.session))
         terminal.wait(lambda: terminal.idle() and quiet(client, session).exists())
