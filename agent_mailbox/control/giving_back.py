@@ -53,14 +53,14 @@ class GivingBack:
         known, now = board.read_told(name), self.box.now()
         is_lately = len(known) > 1 and known[1].isdigit() and now - int(known[1]) < HOUR
         notice, began, *left = known if is_lately else (system.urandom(16).hex(), str(now))
-        views, held = self.tasking.views.tasks(me), self._held_mail(me)
-        mine = [one for one in views if one.is_mine]
-        if mine or held:
+        views = self.tasking.views.tasks(me)
+        holds = {*(one.task.id for one in views if one.is_mine), *(MAIL + one for one in self._held_mail(me))}
+        if holds:
             board.note_use()
-            board.keep_told(name, [notice, began, *{*left, *(one.task.id for one in mine), *map(MAIL.__add__, held)}])
-        given = {*left} - {one.task.id for one in mine} - {*map(MAIL.__add__, held)}
-        given |= {one.task.id for one in mine if self._has_dropped(me, one, why)}
-        given |= {*map(MAIL.__add__, self._give_mail_back(me))}
+            board.keep_told(name, [notice, began, *sorted(holds.union(left))])
+        given = {*left} - holds
+        given.update(one.task.id for one in views if one.is_mine and self._has_dropped(me, one, why))
+        given.update(MAIL + one for one in self._give_mail_back(me))
         dropped = [one.task for one in views if one.task.id in given]
         mail = sum(one.startswith(MAIL) for one in given)
         if dropped or mail or tells_nothing:

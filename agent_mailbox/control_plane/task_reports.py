@@ -98,7 +98,7 @@ def _news(desk: OpenMailbox) -> list[tuple[str, Task, str, str]]:
 
 def tell_given_back(desk: OpenMailbox, me: str, tasks: Sequence[Task], mail: int, why: str, notice: str) -> None:
     """Tell, once each, who hears of a session that it cannot go on, and what it gave back: its lead, else who added
-    the tasks. ``notice`` tells one end from another: what is told again under it is one message."""
+    the tasks. ``notice`` tells one end from another: the same told again under it is one message."""
     roster = desk.logs.read_roster()
     told: dict[str, list[Task]] = {authority.lead_of(me, roster): []}
     for task in tasks:
@@ -110,7 +110,7 @@ def tell_given_back(desk: OpenMailbox, me: str, tasks: Sequence[Task], mail: int
             back = f" It gave back: {', '.join(parts)}." if parts else ""
             content = f"{frame.name_of(me, roster)} cannot go on: {clipped(neutral(why), 200)}.{back}"
             draft = Draft(sender=me, to=(to,), content=content, subject="Its quota ended", type="notification")
-            _append(desk, draft, uuid_of(_digest(notice, to), "8", variant="8"), {to, *roster.heirs(to)})
+            _append(desk, draft, uuid_of(_digest(notice, to, *parts), "8", variant="8"), {to, *roster.heirs(to)})
 
 
 def _digest(*words: str) -> str:
