@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 CEILINGS = {
     "send": Trip(31, 195, 184),
-    "check, 3 unread": Trip(34, 257, 347),
+    "check, 3 unread": Trip(34, 260, 350),
     "hook with mail": Trip(38, 268, 263),
     "hook, nothing new": Trip(28, 130, 135),
     "control approve": Trip(54, 326, 382),

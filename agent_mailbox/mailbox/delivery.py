@@ -24,7 +24,7 @@ from ..errors import Busy, StorageFailed
 from ..store.files import system
 from ..store.files.small_files import load_derived, save_derived
 from ..store.files.watched import Watched
-from ..store.locks.lock import WAIT
+from ..store.locks.lock import SOON, WAIT, Patience
 from ..store.log.stamps import AT_TURN, LED
 from ..store.polling.poll import Poll
 
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 OFFERS = "offers"
 WITHHELD = 60.0
 """Seconds until whoever waits for mail looks again at role mail that another session claimed: time may free it."""
-SOON = 0.25
-"""Seconds to wait for a lock under which only derived files are written: whoever looks at mail is not held up."""
 
 
 class Offering(Record):
@@ -232,8 +230,7 @@ class Delivery:
         size = 0
         if records:  # with more patience than before: mail that is not recorded now is shown again
             proofs = [self.box.prove(me) if message_reads.is_kept(i.message) or i.claims else None for i in shown]
-            reads = self.box.logs.reads
-            size = reads.append(map(codec.spell_read, records), (), proofs, max(WAIT, reads.wait))
+            size = self.box.logs.reads.append(map(codec.spell_read, records), (), proofs, WAIT)
         trail = self.box.logs.trail
         # For a hook the guard must also believe the stamp.
         if not items and (trail.is_quiet(me) if offering is None else trail.believed(me, now) is not None):
@@ -284,7 +281,7 @@ class Delivery:
                 poll.save()
                 return
             logs = self.box.logs
-            with logs.messages.held(SOON), logs.reads.held(SOON), logs.roster.held(SOON):
+            with Patience(SOON), logs.messages.held(), logs.reads.held(), logs.roster.held():
                 left = poll.without(recorded, size) if logs.trail.vouch(self.box.config.stamp) else None
                 if left is None:
                     left = poll.unread(self.box.now(), adopt=False)

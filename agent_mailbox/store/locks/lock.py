@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 WAIT = 10.0
 """Seconds a command waits for a lock: longer than any append, and than the 2 s of a blocked reader of ours."""
+SOON = 0.25
+"""Seconds to wait for a lock under which only derived files are written: whoever looks at mail is not held up."""
 _TURNS = 10
 """Retries that only yield the processor: an append holds a lock for some 0.1 ms. To start a thread takes as long."""
 
@@ -86,10 +88,11 @@ class FileLock:
         """Get the lock, perhaps ahead of a ``with`` block that gives it back; raise ``Busy`` at the time-out."""
         if self.fd >= 0:
             return self
+        until = None
         while True:
             fd = self._open()
             try:
-                acquire(fd, self.path, self._wait)
+                until = acquire(fd, self.path, self._wait, until)
                 if self._is_at_path(fd):
                     self.fd = fd
                     _held.add(self)
@@ -147,13 +150,14 @@ def is_held(path: str) -> bool:
     return False
 
 
-def acquire(fd: int, path: str, wait: float) -> None:
-    """Lock the open file; after ``wait`` seconds raise ``Busy``, which names the holder."""
-    turns, until = _TURNS, None
+def acquire(fd: int, path: str, wait: float, until: float | None = None) -> float | None:
+    """Lock the open file; after ``wait`` seconds raise ``Busy``, which names the holder. Return the monotonic instant
+    until which it would have waited; None if it need not wait. ``until``: that instant, if it is known."""
+    turns = _TURNS
     while True:
         try:
             system.flock(fd, system.LOCK_EX | system.LOCK_NB)
-            return
+            return until
         except (BlockingIOError, InterruptedError):
             pass
         except OSError as error:
@@ -168,7 +172,7 @@ def acquire(fd: int, path: str, wait: float) -> None:
         until = deadline(wait) if until is None else until
         left = until - system.monotonic()
         if left > 0 and system.flock_within(fd, left):
-            return
+            return until
         from .holder import holder_of  # only to explain a time-out
 
         raise Busy(f"{path} is locked{holder_of(fd)}", "try again; nothing was changed")

@@ -113,10 +113,10 @@ class Log:
         here = system.fstat(fd)
         return (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev)
 
-    def held(self, wait: float | None = None) -> HeldLog:
-        """Return the log under its lock, for a ``with`` block that looks and then appends. ``wait``: the seconds to
-        wait for the lock; by default the log's own."""
-        return HeldLog(self.path, self.wait if wait is None else wait, self.trail, self.kept)
+    def held(self, patience: float = 0) -> HeldLog:
+        """Return the log under its lock, for a ``with`` block that looks and then appends. ``patience``: the seconds to
+        wait for the lock at least."""
+        return HeldLog(self.path, max(self.wait, patience), self.trail, self.kept)
 
     def decide(self, act: Callable[Concatenate[HeldLog, P], T], *given: P.args, **named: P.kwargs) -> T:
         """Return what ``act`` does with the log under its lock, and with what is ``given``: it looks, then appends."""
@@ -135,13 +135,13 @@ class Log:
         lines: Iterable[bytes],
         disturbs: Iterable[str] | None = (),
         proofs: Sequence[Proof | None] = (),
-        wait: float | None = None,
+        patience: float = 0,
     ) -> int:
         """Append whole lines (with their newlines) durably; raise ``StorageFailed`` if that is uncertain.
 
-        See ``HeldLog.append``, and ``held`` for the ``wait``.
+        See ``HeldLog.append``, and ``held`` for the ``patience``.
         """
-        with self.held(wait) as log:
+        with self.held(patience) as log:
             return log.append(lines, disturbs, proofs)
 
 

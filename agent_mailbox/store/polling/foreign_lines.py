@@ -14,7 +14,7 @@ from ...errors import StorageFailed
 from ..files import system
 from ..files.lines import lines_of
 from ..files.small_files import storage_failed
-from ..locks.lock import Patience
+from ..locks.lock import SOON, Patience
 from ..log.logs import OpenLogs, parse_reads
 from ..log.stamps import EVERYONE, new_epoch
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ..log.logs import Logs
 
 
-SOON = 0.25
-"""Seconds to wait for a lock under which only derived files are written."""
 NEAR = 64 << 10
 """Bytes of a log that are read about as fast as the projection is opened."""
 LAG = 4 << 20
@@ -36,7 +34,7 @@ LAG = 4 << 20
 def adopt_messages(logs: Logs, live: OpenLogs) -> int:
     """Note what a foreign program may have written in the messages log; return the log's epoch: new ids leave it as it
     was. ``live``: the logs, opened before. Raises ``Busy``, ``StorageFailed``."""
-    with Patience(SOON):  # whoever looks at mail is not held up
+    with Patience(SOON):
         epoch, is_taken_in = _adopt(logs)
         if not is_taken_in:  # else a new start needs no derived files
             prepare(logs, live)
