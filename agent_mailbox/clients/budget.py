@@ -129,9 +129,8 @@ def _join_threads(items: Sequence[Item], full: Mapping[str, str], page: Sheet) -
 
 def _others(items: Sequence[Item], full: Collection[str], item: Item | None = None) -> list[Item]:
     """Return the items that are not shown in full, nor the one given, as titles list them."""
-    rest = [one for one in items if one is not item and one.message.id not in full]
-    far = [one for one in rest if is_remote(one.message.sender)]
-    return [*(one for one in rest if one not in far), *far] if far else rest
+    rest = (one for one in items if one is not item and one.message.id not in full)
+    return sorted(rest, key=lambda one: is_remote(one.message.sender))
 
 
 _HEAD = 200

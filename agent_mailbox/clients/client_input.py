@@ -221,11 +221,10 @@ def _check_moved(call: ClientInput, environ: Mapping[str, str], place: str) -> N
 def make_prover(call: ClientInput, environ: Mapping[str, str]) -> Callable[[str], Proof | None]:
     """Return a function from a session's id to the proof for records in its name. It proves the session whose client
     called the hook, and that client's earlier ones. Raises ``Refused`` if a command called it."""
-    me, firsts = call.session_id, ["SessionStart"]
-    if call.client is not None and call.client.begins_at_prompt:  # it calls us at a prompt first
-        firsts.append("UserPromptSubmit")
-    begins, is_fork = call.event in firsts, call.source == "fork"
-    proof = hook_calls.prove_call(me, environ, begins=begins, told=call.told, is_fork=is_fork)
+    me = call.session_id
+    calls_at_prompt = call.client is not None and call.client.begins_at_prompt  # first of all
+    begins = call.event == "SessionStart" or (calls_at_prompt and call.event == "UserPromptSubmit")
+    proof = hook_calls.prove_call(me, environ, begins=begins, told=call.told, is_fork=call.source == "fork")
 
     def prove_session(session_id: str) -> Proof | None:
         if proof is None or session_id == me:

@@ -142,14 +142,8 @@ class RosterCache(Roster):
     def some_carrying(self, tag: str, most: int) -> list[Agent]:
         kept = (self._at(place) for place in self._with(tag) if place not in self._changed)
         changed = (self._changed[place] for place in self._changed_with.get(tag, ()))
-        found: list[Agent] = []
-        for agents in (kept, changed):
-            for agent in agents:
-                if tag in agent.tags and agent.state == ALIVE:
-                    found.append(agent)
-                    if len(found) >= most:
-                        return found
-        return found
+        found = (a for agents in (kept, changed) for a in agents if tag in a.tags and a.state == ALIVE)
+        return [agent for _, agent in zip(range(most), found, strict=False)]
 
     def crowd(self, tag: str) -> int:
         return len(self._with(tag)) + len(self._changed_with.get(tag, ()))
