@@ -23,11 +23,13 @@ from tests.helpers import Program, until
 from .cut_links import Links
 from .figures import write_table
 from .test_cluster import SPACE, Servers
+from .timed_commands import run_at_once, run_timed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from argparse import Namespace
+    from collections.abc import Iterator, Sequence
 
-    Outcome = tuple[float, str]
+    from .timed_commands import Outcome
 
 BEGIN, END = "<!-- python -m tests.engine.crowd writes this -->\n", "<!-- to here, as well -->\n"
 MACHINES = ("north", "south", "west", "east", "middle")
@@ -45,17 +47,11 @@ class Place:
         self.program = Program(home)
         self.program.forks = False  # whole commands are timed
         self.box = home / "mailbox"
-        self.run("init", self.box)
+        assert self.program.run("init", self.box).rc == 0
 
     def run(self, *words: object) -> Outcome:
         """A command: its seconds, and how it ended."""
-        more = () if words[0] == "init" else ("--json", "--dir", self.box)
-        began = time.perf_counter()
-        found = self.program.run(*words, *more)
-        took = time.perf_counter() - began
-        if found.rc:
-            return took, f"code {found.rc}"
-        return took, "queued" if words[0] == "send" and found.json.get("queued") else "done"
+        return run_timed(self.program, self.box, *words)
 
     def enter(self, *agents: str) -> None:
         """Register agents, each as a developer."""
@@ -141,7 +137,7 @@ def _far(table: Table, far: Place, near: Place, servers: Servers, ports: Sequenc
             near.enter("ben")
             until(lambda: b'"ben"' in (far.box / "agent-roster.jsonl").read_bytes())
             table.add(f"{words}: 6 sends in turn", [far.run(*send) for _ in range(6)])
-            table.add(f"{words}: 12 sends at once", _at_once(12, lambda: far.run(*send)))
+            table.add(f"{words}: 12 sends at once", run_at_once(12, lambda: far.run(*send)))
             table.add(f"{words}: `check` with role mail, 6 in turn", [_look(far, near, n) for n in range(6)])
     finally:
         links.close()
@@ -155,25 +151,14 @@ def _look(far: Place, near: Place, number: int) -> Outcome:
     return far.run("check", "--session", "ann")
 
 
-def _at_once(count: int, act: Callable[[], Outcome]) -> list[Outcome]:
-    found: list[Outcome] = []
-    threads = [threading.Thread(target=lambda: found.append(act())) for _ in range(count)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-    return found
-
-
-def _work(homes: dict[str, Place], given: object) -> list[Outcome]:
+def _work(homes: dict[str, Place], given: Namespace) -> list[Outcome]:
     """Have each agent send or check, in its home, again and again; return what became of the sends."""
-    pause, seconds = (getattr(given, name) for name in ("pause", "seconds"))
     found: list[Outcome] = []
     over = threading.Event()
 
     def act(me: str) -> None:
         chance = random.Random(f"{SEED} {me}")
-        while not over.wait(chance.uniform(0.3, 1.7) * pause):
+        while not over.wait(chance.uniform(0.3, 1.7) * given.pause):
             if chance.random() < 0.25:
                 homes[me].run("check", "--session", me)
                 continue
@@ -182,7 +167,7 @@ def _work(homes: dict[str, Place], given: object) -> list[Outcome]:
     threads = [threading.Thread(target=act, args=(one,)) for one in homes]
     for one in threads:
         one.start()
-    time.sleep(seconds)
+    time.sleep(given.seconds)
     over.set()
     for one in threads:
         one.join()

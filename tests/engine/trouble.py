@@ -27,11 +27,12 @@ from .figures import write_table
 from .postgres_server import PostgresServer, credential, made
 from .test_cluster import Servers, joined
 from .test_commands import Pair
+from .timed_commands import run_at_once, run_timed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    Outcome = tuple[float, str]
+    from .timed_commands import Outcome
 
 BEGIN, END = "<!-- python -m tests.engine.trouble writes this -->\n", "<!-- to here, too -->\n"
 SEND = "send", "--from", "ann", "--to", "ben", "--body"
@@ -89,24 +90,11 @@ class Team:
 
     def run(self, *words: object, stdin: str | None = None) -> Outcome:
         """A command of the north: its seconds, and how it ended."""
-        began = time.perf_counter()
-        found = self.program.run(
-            *words, *(() if words[0] == "hook" else ("--json",)), "--dir", self.program.scratch / "north", stdin=stdin
-        )
-        took = time.perf_counter() - began
-        if found.rc:
-            return took, f"code {found.rc}"
-        return took, "queued" if words[0] == "send" and found.json.get("queued") else "done"
+        return run_timed(self.program, self.program.scratch / "north", *words, stdin=stdin)
 
     def at_once(self, count: int, *words: object) -> list[Outcome]:
         """So many at once."""
-        found: list[Outcome] = []
-        threads = [threading.Thread(target=lambda: found.append(self.run(*words))) for _ in range(count)]
-        for one in threads:
-            one.start()
-        for one in threads:
-            one.join()
-        return found
+        return run_at_once(count, lambda: self.run(*words))
 
     def hook(self, who: str = "ann") -> Outcome:
         """The hook behind a tool's call, with role mail that waits."""
