@@ -66,6 +66,8 @@ def as_mailbox_error(error: Exception) -> MailboxError:
 
 def load_error(error: Exception) -> MailboxError:
     """Return the error of a module that does not load as one of the family; see ``as_mailbox_error``."""
+    if isinstance(error, EOFError):
+        return as_mailbox_error(error)
     hint = "run it without PYTHONPATH, or install it again"
     if isinstance(error, ModuleNotFoundError) and error.name in ("click", "orjson", "portalocker"):
         hint = (

@@ -368,3 +368,13 @@ sys.exit(launch.main(sys.argv[1:]))
 """
     told = checkout.run("roster", "list", "--state", "alive", python=("-c", script))
     assert (told.rc, "a part of a module" in told.stderr, "-delete" in told.stderr) == (5, True, True), told
+
+
+def test_a_cut_module_that_every_command_needs_is_told_too(checkout: Checkout) -> None:
+    """Python kept a part of it, as on a full disk; without what it kept, the command works again."""
+    checkout.run("roster", "list", "--state", "alive")
+    (kept,) = (checkout.package / "commands/__pycache__").glob("main.*.pyc")
+    kept.write_bytes(kept.read_bytes()[:400])
+    refused(checkout.run("roster", "list", "--state", "alive"), 5, "a part of a module", "-delete")
+    kept.unlink()
+    assert checkout.run("roster", "list", "--state", "alive").rc == 0
