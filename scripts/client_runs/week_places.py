@@ -24,6 +24,8 @@ from tests.helpers import until
 from .week_sessions import FAULTS, MOST, Kind, Session
 
 if TYPE_CHECKING:
+    from tests.e2e.standin import Body
+
     from .week_sessions import WeekShare
 
 WOKEN, CLEARED = "woken", "cleared"
@@ -33,6 +35,13 @@ _ENV = {"CLAUDE_CODE_MAX_RETRIES": "3"}
 
 class Placed(Session):
     """A session that runs on between its turns."""
+
+    left_bell: tuple[str, int] = "", 0
+    """What the doorbell of a client that was killed left."""
+
+    def __init__(self, week: WeekShare, number: int, kind: Kind) -> None:
+        super().__init__(week, number, kind)
+        self.box = week.post.box
 
     def take_turn(self, fault: str) -> None:
         """Run one turn with that fault. A client that does not end it is killed."""
@@ -44,6 +53,8 @@ class Placed(Session):
             fault = f"{fault} ({type(error).__name__})"
             with contextlib.suppress(OSError):
                 self.kill()
+            if self.process is not None:
+                self.process.wait(MOST)  # the next turn looks whether it runs
         self.note(f"{fault}: {time.monotonic() - began:.0f} s, {self.calls} requests")
 
     def begin(self) -> None:
@@ -54,8 +65,18 @@ class Placed(Session):
         """Have it take a turn, and wait until that is over."""
         raise NotImplementedError
 
-    def wait_for_mail(self) -> None:
-        """Send it mail, and wait until that woke it."""
+    def bell(self) -> tuple[str, int]:
+        """Return what its doorbell wrote, which begins with a number while it waits, and when that was, in ns."""
+        place = self.box / ".cache/doorbell" / self.id
+        return (place.read_text(), place.stat().st_mtime_ns) if self.id and place.exists() else ("", 0)
+
+    def is_idle(self) -> bool:
+        """Return whether it is between turns, as far as its place can tell."""
+        return True
+
+    def be_woken(self) -> None:
+        """Send it mail once its doorbell waits, and wait until that woke it."""
+        until(lambda: (bell := self.bell()) != self.left_bell and bell[0][:1].isdigit() and self.is_idle())
         self.calls = 0
         self.mail()
         word = self.sent[-1]
@@ -68,15 +89,33 @@ class AtTerminal(Placed):
     place = "terminal"
     faults = (*FAULTS, WOKEN, WOKEN, CLEARED)
     terminal: Terminal | None = None
+    is_prompted = False
+    """Whether its client was started with this turn's prompt."""
 
     def begin(self) -> None:
-        """Start it, or resume it."""
+        """Start it, or resume it. A prompt typed beside its start's hook may be lost, and a resumed session does not
+        show when that is over: its prompt is in its command, if it is to have one."""
+        self.is_prompted = False
         if self.terminal is None or self.terminal.process.poll() is not None:
             self.end()
-            self.terminal = self.open(*_ALLOWED, *(["--resume", self.id] if self.id else []))
+            self.left_bell = self.bell()
+            self.is_prompted = bool(self.id) and self.fault != WOKEN
+            prompt = [self.prompt()] if self.is_prompted else []
+            self.terminal = self.open(*_ALLOWED, *(["--resume", self.id, *prompt] if self.id else []))
             self.process = self.terminal.process
-            self.terminal.started()  # a prompt typed beside its start's hook may be lost
+            if not self.id:
+                self.terminal.started()
         self.id = str(self.terminal.wait(self.terminal.session))
+
+    def script(self, body: Body) -> list[Body]:
+        """Answer as every session does. Its turn is over when it is idle after the first request."""
+        if self.calls == 0 and self.terminal is not None:
+            self.terminal.mark()
+        return super().script(body)
+
+    def is_idle(self) -> bool:
+        """Return whether the client says that it is between turns."""
+        return self.terminal is not None and self.terminal.idle()
 
     def open(self, *words: str) -> Terminal:
         """Start its client with these words."""
@@ -86,19 +125,22 @@ class AtTerminal(Placed):
         """Type a prompt, or ``/clear``, or have mail wake it."""
         terminal = self.terminal
         assert terminal is not None
-        terminal.mark()
+
+        def is_over() -> bool:
+            return terminal.process.poll() is not None or (self.calls > 0 and self.is_idle())
+
         if fault == CLEARED:
+            if self.is_prompted:
+                terminal.wait(is_over)
             new = terminal.clear()
             self.past.append(self.last)
             self.last, self.id = "", new
             return
         if fault == WOKEN:
-            bell = self.week.post.file(".cache", "doorbell", self.id)
-            until(lambda: bell.exists() and bell.read_text()[:1].isdigit())
-            self.wait_for_mail()
-        else:
+            self.be_woken()
+        elif not self.is_prompted:
             terminal.submit(self.prompt())  # mail before it would wake the session into the typing
-        terminal.wait(lambda: terminal.process.poll() is not None or (self.calls and terminal.idle()))
+        terminal.wait(is_over)
 
     def end(self) -> None:
         """End the terminal."""
@@ -186,9 +228,7 @@ class InBackground(Placed):
     def run_turn(self, fault: str) -> None:
         """Bring it back with a prompt, or have mail wake it."""
         if fault == WOKEN:
-            bell = self.box / ".cache/doorbell" / self.id
-            until(lambda: bell.exists() and bell.read_text()[:1].isdigit() and self.is_idle())
-            self.wait_for_mail()
+            self.be_woken()
         else:
             resumed = []
             if self.id:
@@ -272,6 +312,7 @@ class AtServer(Placed):
         """Start the server, or start it again."""
         server = self.kind.it
         if self.process is None or self.process.poll() is not None:
+            self.left_bell = self.bell()
             server.__enter__()
             self.process = server.process
         if not self.id:
@@ -280,9 +321,7 @@ class AtServer(Placed):
     def run_turn(self, fault: str) -> None:
         """Give it a prompt, or have mail wake it."""
         if fault == WOKEN:
-            bell = self.week.post.file(".cache", "doorbell", self.id)
-            until(lambda: bell.exists() and bell.read_text()[:1].isdigit())
-            self.wait_for_mail()
+            self.be_woken()
             return
         self.kind.it.say(self.id, self.prompt())
 
