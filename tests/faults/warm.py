@@ -32,6 +32,7 @@ PROCESSES = 2 * len(os.sched_getaffinity(0))
 """Many tests wait, and others go on."""
 PATIENCE = 900
 """Seconds without a word from a forked process, after which it waits for ever."""
+MEMORY = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else None
 OF_IMPORT = ("__package__", "__file__", "__spec__", "__path__")
 PLAIN = (int, str, bytes, float, type(None))
 ENDLESS = "no end: "
@@ -45,8 +46,9 @@ class Warm:
         self.items: dict[str, pytest.Item] = {}
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Do the work in place of running all tests."""
-        self.items = {item.nodeid: item for item in session.items}
+        """Do the work in place of running all tests. A browser's driver does not outlive a fork."""
+        items = (item for item in session.items if isinstance(item, pytest.Function))
+        self.items = {item.nodeid: item for item in items if "chromium" not in item.fixturenames}
         self._work(self)
         return True
 
@@ -74,11 +76,8 @@ class Warm:
 
 def start(rooms: Iterable[str], work: Work) -> None:
     """Collect the tests of these rooms, then do the work."""
-    memory = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=memory, ignore_cleanup_errors=True) as scratch:
-        words = ["-q", "-s", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-profile=drawn"]
-        places = [str(ROOT / "tests" / room) for room in rooms]
-        pytest.main([*words, f"--rootdir={ROOT}", f"--basetemp={scratch}/t", *places], plugins=[Warm(work)])
+    words = ["-q", "-s", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-profile=drawn"]
+    pytest.main([*words, f"--rootdir={ROOT}", *(str(ROOT / "tests" / room) for room in rooms)], plugins=[Warm(work)])
 
 
 def passes(item: pytest.Item, after: pytest.Item | None = None) -> bool:
@@ -114,11 +113,17 @@ def in_parallel(run: Callable[[int], None]) -> None:
 
 
 def in_a_fork(run: Callable[[Callable[[str], None]], None]) -> str:
-    """Run in a forked process of its own group, which ends with it. Return the last word that it told; where it goes
-    silent, or dies, the last one that it told before."""
+    """Run in a forked process of its own group, which ends with it, and with its tests' directories: another one would
+    remove what it finds. Return the last word that it told; where it goes silent, or dies, the last one before."""
+    with tempfile.TemporaryDirectory(dir=MEMORY, ignore_cleanup_errors=True) as scratch:
+        return _last_word(run, scratch)
+
+
+def _last_word(run: Callable[[Callable[[str], None]], None], scratch: str) -> str:
     ours, theirs = os.pipe()
     child = os.fork()
     if not child:
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = scratch
         _be_alone(run, theirs)
     os.close(theirs)
     said = b""
