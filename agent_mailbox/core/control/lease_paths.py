@@ -65,18 +65,16 @@ def overlap(one: str, other: str) -> bool:
 def _meet(one: Sequence[str], other: Sequence[str], same: Callable[[str, str], bool]) -> bool:
     """Return whether two lists of names, each perhaps with ``**``, have a path in common."""
     reached = {0}
-    for at in range(len(one) + 1):
-        _close(reached, other, anything=at < len(one) and one[at] == _ANY)
-        if at == len(one):
-            return len(other) in reached
-        if one[at] != _ANY:
-            step = one[at]
+    for name in one:
+        _close(reached, other, anything=name == _ANY)
+        if name != _ANY:
             reached = {
                 place if other[place] == _ANY else place + 1
                 for place in reached
-                if place < len(other) and (other[place] == _ANY or same(step, other[place]))
+                if place < len(other) and (other[place] == _ANY or same(name, other[place]))
             }
-    return False
+    _close(reached, other, anything=False)
+    return len(other) in reached
 
 
 def _close(reached: set[int], names: Sequence[str], *, anything: bool) -> None:

@@ -20,7 +20,7 @@ from agent_mailbox.core.roster import Roster
 
 PROJECT = "/home/me/project"
 MINUTE = 60_000
-NAMES = st.sampled_from(["a", "b", "ab", "*", "?", "a*", "*b", "**"])
+NAMES = st.sampled_from(["a", "b", "ab", "*", "?", "a*", "*b", "**b", "**"])
 PATTERNS = st.lists(NAMES, min_size=1, max_size=4).map("/".join)
 PATHS = ["/".join(names) for n in (1, 2, 3) for names in itertools.product(("a", "b", "ab"), repeat=n)]
 

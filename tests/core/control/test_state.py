@@ -534,11 +534,15 @@ def test_what_the_steward_moves_changes_no_answer(history: list[Message]) -> Non
 
 
 def test_a_request_goes_to_the_archive_with_its_answer_or_not_at_all() -> None:
-    """A mode that came with an answer keeps both; an answer that somebody has yet to read keeps its request closed."""
+    """A mode that came with an answer keeps both; an answer that somebody has yet to read keeps its request closed. An
+    agreed end stays, one that was refused may go."""
     mode = [asks(), answers(LEAD, True, mode="safe")]
     unread = [asks("r-2"), answers(LEAD, True, "r-2")]
     done = [asks("r-3"), answers(LEAD, False, "r-3"), answers(LEAD, True, "r-3")]
-    history = [*mode, *unread, *done]
-    reads = [read(one.id, to) for one in history if one is not unread[1] for to in (WORKER, LEAD)]
+    end, stay = (m.ShutdownRequest(request_id=request_id) for request_id in ("s-1", "s-2"))
+    ended = [says(LEAD, end, WORKER), says(WORKER, m.ShutdownApproved(request_id="s-1"))]
+    done += [says(LEAD, stay, OTHER), says(OTHER, m.ShutdownRejected(request_id="s-2"))]
+    history = [*mode, *unread, *ended, *done]
+    reads = [read(one.id, to) for one in history if one is not unread[1] for to in (WORKER, OTHER, LEAD)]
     moved = retention.plan(state(history, reads, PEOPLE), at(3), 0).move
     assert moved == {one.id for one in done}

@@ -199,15 +199,22 @@ def test_a_claim_in_the_person_s_name_counts_only_if_the_person_is_proven_to_wri
 
 def test_a_machine_that_is_not_listed_takes_a_task_over_from_one_that_was_away_alone() -> None:
     """Its claim names the one before. It counts if that holder was frozen or dead then, though it came back since: so
-    all machines have the same holder."""
+    all machines have the same holder. Who goes at the instant of a claim was away, and who comes at it was there."""
     north = RosterEvent("register", "eve", 0, tags=("role:worker",), proof=of_machine("north", UNPROVEN))
     steps = [
         said(0, "lee", m.TaskAssignment(request_id="t1", title="T"), "role:worker"),
         said(1, "ann", m.TaskClaim(request_id="t1")),
         said(3, "eve", m.TaskClaim(request_id="t1", over="m1")).replace(proof=WAITS),
     ]
-    frozen = [RosterEvent("freeze", "ann", 2 * MINUTE), RosterEvent("thaw", "ann", 4 * MINUTE, proof=of_session("ann"))]
-    dead = [RosterEvent("retire", "ann", 2 * MINUTE), RosterEvent("register", "ann", 4 * MINUTE, client="1")]
-    for events, holder in (([], "ann"), (frozen, "eve"), (frozen[:1], "eve"), (dead, "eve"), (dead[:1], "eve")):
+    for gone, came, since, until, holder in (
+        *(("freeze", "thaw", since, until, "eve") for since in (2, 3) for until in (4, None)),
+        *(("freeze", "thaw", *span, "ann") for span in ((2, 3), (4, 5), (4, None))),
+        *(("retire", "register", *span, "eve") for span in ((2, 4), (2, 3), (2, None), (3, None))),
+        *(("retire", "register", *span, "ann") for span in ((0, 1), (4, None))),
+    ):
+        events = [RosterEvent(gone, "ann", since * MINUTE)]
+        if until is not None:
+            events.append(RosterEvent(came, "ann", until * MINUTE, client="1", proof=of_session("ann")))
         fold = ControlState(Roster([*PEOPLE, north, *events]), steps)
-        assert fold.tasks["t1"].answerer == holder
+        assert fold.tasks["t1"].answerer == holder, (gone, since, until)
+    assert ControlState(Roster([*PEOPLE, north]), steps).tasks["t1"].answerer == "ann"
