@@ -7,7 +7,7 @@ hook one look for a file. The tasks and notes themselves are in the log.
 from __future__ import annotations
 
 from . import system
-from .small_files import list_names
+from .small_files import list_names, read_if_possible, write_if_possible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,33 +48,13 @@ class Board:
 
     def read_told(self, name: str) -> list[str]:
         """Return the words that were kept under a name."""
-        try:
-            path = system.join(self._directory or "", name)
-            fd = system.open(path, system.O_RDONLY | system.O_NOFOLLOW | system.O_NONBLOCK | system.O_CLOEXEC)
-        except (OSError, ValueError):
-            return []
-        try:
-            return system.read(fd, _MOST).decode("utf-8", "replace").split()
-        except OSError:
-            return []
-        finally:
-            system.close(fd)
+        data = read_if_possible(system.join(self._directory or "", name), _MOST)
+        return (data or b"").decode("utf-8", "replace").split()
 
     def keep_told(self, name: str, words: list[str]) -> None:
         """Keep words under a name; those that cannot be kept are told again."""
-        if self._directory is None:
-            return
-        flags = system.O_WRONLY | system.O_CREAT | system.O_TRUNC | system.O_CLOEXEC | system.O_NOFOLLOW
-        try:
-            fd = system.open(system.join(self._directory, name), flags | system.O_NONBLOCK, 0o600)
-        except (OSError, ValueError):
-            return
-        try:
-            system.write_whole(fd, system.encoded("\n".join(words)))
-        except OSError:
-            pass
-        finally:
-            system.close(fd)
+        if self._directory is not None:
+            write_if_possible(system.join(self._directory, name), system.encoded("\n".join(words)))
 
     def forget(self, name: str) -> None:
         """Forget what was kept under a name."""
@@ -100,11 +80,4 @@ class Board:
 
     def is_first(self, name: str) -> bool:
         """Return whether nobody asked this before under the name: of several processes one is the first."""
-        if self._directory is None:
-            return False
-        flags = system.O_WRONLY | system.O_CREAT | system.O_EXCL | system.O_CLOEXEC
-        try:
-            system.close(system.open(system.join(self._directory, name), flags, 0o600))
-        except (OSError, ValueError):
-            return False
-        return True
+        return self._directory is not None and write_if_possible(system.join(self._directory, name), b"", system.O_EXCL)

@@ -174,9 +174,10 @@ def make_whole_file(path: str, data: bytes) -> None:
         raise storage_failed("make", path, error) from None
 
 
-def write_if_possible(path: str, data: bytes, truncate: int = system.O_TRUNC) -> bool:
-    """Write a small derived file in its place; return whether that was possible."""
-    flags = system.O_WRONLY | system.O_CREAT | _OURS | truncate
+def write_if_possible(path: str, data: bytes, how: int = system.O_TRUNC) -> bool:
+    """Write a small derived file in its place; return whether that was possible. ``how``: with ``O_EXCL`` only if there
+    is none."""
+    flags = system.O_WRONLY | system.O_CREAT | _OURS | how
     try:
         try:
             fd = system.open(path, flags, 0o600)
