@@ -240,12 +240,10 @@ def doctor(app: App, repair: bool, trust: bool, yes: bool, allows: bool) -> int:
         done.append(f"repaired {neutral(one.file)}: {neutral(one.done)}\n")
         repaired.append({"file": one.file, "done": one.done, "kept": one.kept})
 
+    if repair:
+        doctors.repair_safely(app.mailbox, note_repaired)
     found = [
-        *(
-            doctors.repair_safely(app.mailbox, app.environ, note_repaired)
-            if repair
-            else doctors.examine_mailbox(app.mailbox, app.environ)
-        ),
+        *doctors.examine_mailbox(app.mailbox, app.environ),
         *settings.check_settings(app.mailbox.directory, app.environ),
         *home_checks.examine_gateway(app.mailbox.directory, app.mailbox.now()),
     ]

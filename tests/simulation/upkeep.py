@@ -77,8 +77,10 @@ def _ask_platter(stage: Stage, place: str) -> None:
 
 
 def repair(stage: Stage, process: Process, me: Session) -> None:
-    """The doctor repairs."""
-    doctor.repair_safely(stage.desk(me.id))
+    """The doctor repairs, and looks again."""
+    desk = stage.desk(me.id)
+    doctor.repair_safely(desk)
+    list(doctor.examine_mailbox(desk))
 
 
 def forget(stage: Stage, process: Process, me: Session) -> None:

@@ -77,14 +77,11 @@ def problems_among(found: Iterator[Problem]) -> list[Problem]:
     return [problem for problem in found if not problem.note]
 
 
-def repair_safely(
-    mailbox: Mailbox, environ: Mapping[str, str] | None = None, tell: Callable[[Repaired], None] = lambda _: None
-) -> list[Problem]:
-    """Make the safe repairs; return the remaining findings. Raises ``Busy`` while a steward runs.
-
-    ``tell`` hears of each thing that was changed, once it is."""
+def repair_safely(mailbox: Mailbox, tell: Callable[[Repaired], None] = lambda _: None) -> None:
+    """Make the safe repairs; ``tell`` hears of each thing that was changed, once it is. Raises ``Busy`` while a steward
+    runs."""
     with rotation.alone(mailbox.archive, mailbox.logs.wait):
-        found = list(examine_mailbox(mailbox, environ, alone=True))
+        found = list(examine_mailbox(mailbox, alone=True))
         for problem in found:
             if problem.repair == CHMOD:
                 tell(_close_mode(problem.file))
@@ -93,7 +90,6 @@ def repair_safely(
         for path in dict.fromkeys(p.file for p in found if p.repair == REMOVE_TORN):
             for one in _without_torn_lines(_log_at(mailbox, path), instant.text(mailbox.now())):
                 tell(one)
-    return list(examine_mailbox(mailbox, environ))
 
 
 def _close_mode(path: str) -> Repaired:
