@@ -238,13 +238,15 @@ def test_a_second_different_decision_is_refused(team: Team) -> None:
     assert team.lines(MESSAGES) == before
 
 
-def test_a_message_names_the_team_that_a_tag_names(team: Team) -> None:
-    """A request names its agent's team if the agent has exactly one team tag."""
+def test_a_message_names_its_agent_and_the_team_that_a_tag_names(team: Team) -> None:
+    """A request names its agent, and that one's team if it has exactly one team tag."""
     team.file("config.toml").write_text('[tags]\nnamespaces = ["team"]\n')
 
     def named() -> str | None:
         asked = team.asks()
-        return next(json.loads(m["content"]) for m in team.objects(MESSAGES) if asked in m["content"]).get("teamName")
+        told = next(json.loads(m["content"]) for m in team.objects(MESSAGES) if asked in m["content"])
+        assert (told["agentId"], told["agentName"]) == (WORKER, "Wu")
+        return told.get("teamName")
 
     assert named() is None
     for tag, told in (("team:red", "red"), ("team:blue", None)):
@@ -507,7 +509,10 @@ def test_lost_or_forged_telemetry_changes_no_answer(team: Team) -> None:
 
 
 def test_modes_and_policies_are_in_force_before_the_chat_is_shown(team: Team) -> None:
-    """They stand above the mail that came with them, and are asked of the log, not of what was read."""
+    """They stand above the mail that came with them, and are asked of the log, not of what was read. The dead are none
+    of those whom a lead sees."""
+    team.register("worker-2", "--lead", "Lee")
+    team.ok("roster", "retire", "worker-2")
     team.send(LEAD, WORKER, "now go")
     team.control("mode", "Wu", "plan", me=LEAD)
     team.control("policy", "all", "--allow", "Bash(git:*)", "--deny", "WebFetch", "--host", "a.example", me=LEAD)

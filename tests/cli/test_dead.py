@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.proofs import STEWARD
 from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.mailbox.open_mailbox import wall_clock
 from agent_mailbox.store.files import system
 from agent_mailbox.store.locks.lock import FileLock
-from agent_mailbox.upkeep import leftovers
+from agent_mailbox.upkeep import leftovers, steward
 from agent_mailbox.upkeep import notices as steward_notices
 from tests.helpers import HEARTBEATS, MESSAGES, ROSTER, record, stamp
 
@@ -122,10 +123,14 @@ def test_the_person_is_told_of_their_own_letters_alone(pair: Post) -> None:
 
 
 def test_no_other_program_s_line_keeps_a_sender_from_being_told(pair: Post) -> None:
-    """A notice counts as told only by its seal."""
+    """A notice counts as told only by its seal, and only if the steward sealed it."""
     letter = expired(pair)
     forged = record(STEWARD, "bob", type="notification", metadata={"dead_letters": [letter]})
     pair.append(MESSAGES, forged, {**record(), "metadata": {"dead_letters": 1}})
+    pair.register("stewardess")
+    for sender in ("bob", "stewardess"):
+        told = Draft(sender=sender, to=("bob",), content="x", metadata={"dead_letters": [letter]})
+        Mailbox(str(pair.box)).send(told)
     pair.ok("steward", "run")
     assert [n["metadata"] for n in notices(pair, "alice")] == [{"dead_letters": [letter]}]
 
@@ -139,6 +144,13 @@ def test_a_letter_is_not_archived_before_its_sender_was_told(pair: Post, monkeyp
     assert [m["id"] for m in pair.objects(MESSAGES)] == [letter]
     assert pair.ok("steward", "run", "--max-live", 0)["archived"] == 1
     assert [n["metadata"]["dead_letters"] for n in notices(pair, "alice")] == [[letter]]
+
+
+def test_a_steward_that_proves_nothing_tells_nobody_and_keeps_no_letter_back(pair: Post) -> None:
+    """It would send a notice that nobody knows for the steward's, so no letter waits for one."""
+    expired(pair)
+    assert steward.run_upkeep(Mailbox(str(pair.box), prove=lambda _: None), 0).archived == 1
+    assert pair.objects(MESSAGES) == []
 
 
 def test_one_run_tells_of_every_letter_and_moves_all_that_is_finished(

@@ -37,11 +37,12 @@ def does(post: Post, who: str, *words: str) -> dict[str, Any]:
 
 
 def refused(post: Post, who: str, *words: str) -> str:
-    """Take a step that the state refuses; returns its error and its hint."""
-    result: Result = post.call("task", *words, "--session", who)
+    """Take a step that the state refuses; returns its error's code and words, and its hint."""
+    result: Result = post.call("task", *words, "--session", who, "--json")
     assert result.rc == 1, result
-    assert "hint: " in result.stderr
-    return result.stderr
+    error = result.json["error"]
+    assert error["hint"]
+    return f"{error['code']}: {error['message']}; {error['hint']}"
 
 
 def heard(post: Post, who: str) -> list[str]:
@@ -62,8 +63,8 @@ def test_a_task_for_a_role_is_open_and_one_claims_it(team: Post) -> None:
     shown = team.call("task", "claim", "--next", "--session", "ann").stdout
     assert "| see #91\n| | forged\n" in shown
     assert "task done task-a" in shown
-    assert "task-a is ann's" in refused(team, "ben", "claim", "task-a")
-    assert "no task is open to ben" in refused(team, "ben", "claim", "--next")
+    assert "held: task-a is ann's" in refused(team, "ben", "claim", "task-a")
+    assert "nothing_open: no task is open to ben" in refused(team, "ben", "claim", "--next")
     assert [one["id"] for one in team.ok("status", "--session", "ann")["tasks"]] == ["task-a"]
     assert "You hold:\ntask-a  claimed by ann" in team.call("status", "--session", "ann").stdout
     before = team.file(MESSAGES).read_bytes()
@@ -71,7 +72,7 @@ def test_a_task_for_a_role_is_open_and_one_claims_it(team: Post) -> None:
     assert team.file(MESSAGES).read_bytes() == before
     assert does(team, "ann", "progress", "task-a", "--phase", "implementing")["phase"] == "implementing"
     assert heard(team, "lee") == []
-    assert "ann's task" in refused(team, "ben", "done", "task-a", "--summary", "mine")
+    assert "not_yours: task-a is ann's task" in refused(team, "ben", "done", "task-a", "--summary", "mine")
     end = does(team, "ann", "done", "task-a", "--summary", "it is", "--artifact", "x.py", "--error", "slow")
     assert (end["state"], end["summary"], end["artifacts"], end["errors"]) == ("done", "it is", ["x.py"], ["slow"])
     assert heard(team, "lee") == ["task_completed"]
@@ -88,7 +89,7 @@ def test_a_task_waits_for_others(team: Post) -> None:
     assert added(team, "task-b", "ben", "--after", "task-a")["state"] == "blocked"
     assert added(team, "task-c", "project:x", "--after", "task-b")["waits_for"] == ["task-b"]
     for who, step in (("ben", ("claim", "task-b")), ("ben", ("done", "task-b", "--summary", "s"))):
-        assert "task-b waits for task-a" in refused(team, who, *step)
+        assert "blocked: task-b waits for task-a" in refused(team, who, *step)
     again = ("add", "--to", "ann", "--title", "t", "--task-id", "task-e", "--after")
     assert "would wait for itself" in refused(team, "lee", *again, "task-e")
     assert "no task 'task-zz'" in refused(team, "lee", *again, "task-zz")
@@ -126,13 +127,13 @@ def test_a_task_that_is_given_back_is_open_again(team: Post) -> None:
         does(team, "ann", "progress", "task-a", "--phase", "blocked", "--message", text)
     assert does(team, "ann", "drop", "task-a", "--reason", "ill")["state"] == "open"
     assert heard(team, "lee") == ["task_progress", "task_dropped"]
-    assert "claim it first" in refused(team, "ann", "done", "task-a", "--summary", "s")
+    assert "not_yours: task-a is open: nobody holds it" in refused(team, "ann", "done", "task-a", "--summary", "s")
     does(team, "ben", "claim", "task-a")
     team.ok("roster", "retire", "ben")
     assert [(one["state"], one["holder"]) for one in team.ok("task", "list")["tasks"]] == [("open", None)]
     assert does(team, "ann", "claim", "--next")["holder"] == "ann"
     team.ok("roster", "register", "--session-id", "ben")
-    assert "ann's task" in refused(team, "ben", "done", "task-a", "--summary", "s")
+    assert "not_yours: task-a is ann's task" in refused(team, "ben", "done", "task-a", "--summary", "s")
 
 
 def test_a_holder_that_ended_reports_on_its_task_no_more(team: Post) -> None:
@@ -147,12 +148,12 @@ def test_a_holder_that_ended_reports_on_its_task_no_more(team: Post) -> None:
     team.ok("roster", "retire", "ann")
     before = team.file(MESSAGES).read_bytes()
     for step in steps:
-        assert "ann is dead" in refused(team, "ann", *step)
-    assert "ann is dead" in refused(team, "lee", "claim", "task-a", "--for", "ann")
+        assert "dead: ann is dead" in refused(team, "ann", *step)
+    assert "dead: ann is dead" in refused(team, "lee", "claim", "task-a", "--for", "ann")
     assert "ann is dead" in team.call("handover", "--to", "ben", "--session", "ann").stderr
     team.ok("roster", "register", "--session-id", "ann")
     for step in steps[2:5]:
-        assert "claim it first" in refused(team, "ann", *step)
+        assert "not_yours: task-a is open: nobody holds it" in refused(team, "ann", *step)
     assert does(team, "ann", "drop", "task-a", "--reason", "r")["state"] == "open"
     assert team.file(MESSAGES).read_bytes() == before
     assert does(team, "ann", "claim", "task-a")["holder"] == "ann"
@@ -162,17 +163,17 @@ def test_a_holder_that_ended_reports_on_its_task_no_more(team: Post) -> None:
 def test_who_may_give_take_back_and_cancel_a_task(team: Post) -> None:
     """Its adder, the holder's lead and the person; nobody claims what is not for it."""
     added(team, "task-a")
-    assert "not for cat" in refused(team, "cat", "claim", "task-a")
-    assert "may not give" in refused(team, "cat", "claim", "task-a", "--for", "ann")
+    assert "not_yours: task-a is for role:worker, not for cat" in refused(team, "cat", "claim", "task-a")
+    assert "not_lead: cat may not give" in refused(team, "cat", "claim", "task-a", "--for", "ann")
     assert does(team, "lee", "claim", "task-a", "--for", "ann")["holder"] == "ann"
     assert heard(team, "ann") == ["task_claim"]
     assert does(team, "user", "claim", "task-a", "--for", "cat")["holder"] == "cat"
     assert heard(team, "ann") == heard(team, "cat") == ["task_claim"], "who lost it would go on with it"
     for step in (("drop", "task-a", "--reason", "r"), ("cancel", "task-a")):
-        assert "error: task-a is" in refused(team, "ben", *step)
+        assert "not_yours: task-a is" in refused(team, "ben", *step)
     assert does(team, "lee", "drop", "task-a", "--reason", "r")["state"] == "open"
     assert does(team, "user", "cancel", "task-a")["state"] == "cancelled"
-    assert "is cancelled" in refused(team, "ann", "claim", "task-a")
+    assert "decided: task-a is cancelled" in refused(team, "ann", "claim", "task-a")
 
 
 def test_nothing_unproven_closes_a_task(team: Post) -> None:
