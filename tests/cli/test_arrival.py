@@ -10,9 +10,9 @@ import threading
 from typing import TYPE_CHECKING
 
 from agent_mailbox.mailbox import arrivals
-from agent_mailbox.store.files import system
+from agent_mailbox.store.files import paths, system
 from agent_mailbox.store.locks.doorbell_lock import DoorbellLock
-from agent_mailbox.store.user_state import processes
+from agent_mailbox.store.user_state import processes, removed_hooks
 from tests.cli.test_gone import DEAD as ADA
 from tests.cli.test_gone import OTHER, pair, record_of, said, sent, waiting
 from tests.helpers import until
@@ -159,6 +159,25 @@ def test_whose_client_s_settings_switch_hooks_off_sees_it_when_it_looks(
     assert f"mail: it will see it when it looks ({SILENT})\n" in post.call("roster", "show", "Ada").stdout
     one.leave(ADA, "UserPromptSubmit")
     until(lambda: seen() == "at_next_turn")
+
+
+def test_a_session_s_note_that_it_calls_no_hook_leaves_those_of_others(tmp_path: Path) -> None:
+    """The file has the last note of each session beside the places, until sessions are too many: the places stay."""
+    removed_hooks.note(str(tmp_path), "/project")
+    for who in ("ann", "bob", "ann"):
+        removed_hooks.note_session(str(tmp_path), who)
+
+    def noted() -> list[str]:
+        return [line.partition(" ")[0] for line in (tmp_path / paths.UNHOOKED).read_text().splitlines()]
+
+    assert noted() == ["/project", "=ann", "=bob"]
+    (tmp_path / "bob").touch()
+    os.utime(tmp_path / "bob", ns=(2 * system.time_ns(),) * 2)  # a hook that it calls since then
+    silent = removed_hooks.find_silent(str(tmp_path), ("ann", "bob", "cat"), lambda who: str(tmp_path / who))
+    assert silent == {"ann"}
+    for number in range(65):
+        removed_hooks.note_session(str(tmp_path), f"s{number:02}")
+    assert noted() == ["/project", "=s62", "=s63", "=s64"]
 
 
 def test_a_client_that_runs_without_our_hooks_is_named_to_the_sender(post: Post) -> None:

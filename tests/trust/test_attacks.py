@@ -14,7 +14,7 @@ from agent_mailbox.core.records import USER
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.store.log.custody import Kept
 from agent_mailbox.upkeep import steward
-from tests.helpers import MESSAGES, ROSTER, record
+from tests.helpers import MESSAGES, ROSTER, record, refused
 from tests.trust.scene import DENIED, LEAD, OTHER, WORKER, Scene
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def test_a_steward_does_not_bless_a_log_that_was_edited(scene: Scene) -> None:
     scene.post.check(LEAD)
     assert scene.asked() == "deny"
     scene.without(RULE, same_length=True)
-    assert scene.post.call("steward", "run", "--max-live", "0").rc == 1
+    refused(scene.post.call("steward", "run", "--max-live", "0"), 1, "lacks a line that decided something")
     assert scene.asked() == "deny"
     assert scene.mailbox.logs.broken() is not None
 
