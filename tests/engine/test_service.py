@@ -50,7 +50,9 @@ def test_macos_has_an_agent_that_is_kept_alive(monkeypatch: pytest.MonkeyPatch) 
     told = plistlib.loads(service.text)
     assert service.path == f"/Users/ann/Library/LaunchAgents/{told['Label']}.plist"
     assert (told["ProgramArguments"][-4:], told["KeepAlive"]) == (["--dir", "/m", "engine", "serve"], True)
-    assert service.start == (("launchctl", "bootstrap", f"gui/{os.getuid()}", service.path),)
+    target = f"gui/{os.getuid()}"
+    assert service.start == (("launchctl", "bootstrap", target, service.path),)
+    assert service.stop == ("launchctl", "bootout", f"{target}/{told['Label']}")
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="launchd has another program")
@@ -83,7 +85,9 @@ def test_it_is_installed_and_removed_by_a_command(pair: Pair) -> None:
     assert f"engine serve --remove --dir {place / 'north'}" in kept
     assert pair.ok("north", "engine", "serve", "--remove")["runs"] is False
     assert not path.exists()
+    assert said.read_text().splitlines()[2:] == [f"--user disable --now {path.name}"]
     assert "there is none" in program.run("engine", "serve", "--remove", "--dir", place / "north").stdout
     pair.ok("north", "engine", "serve", "--install")
     pair.ok("north", "engine", "leave")
     assert not path.exists()
+    assert said.read_text().splitlines()[-1] == f"--user disable --now {path.name}"

@@ -48,8 +48,11 @@ SELECTIONS = {
 
 @pytest.mark.parametrize("indexed", [True, False], ids=["index", "scan"])
 @pytest.mark.parametrize("name", SELECTIONS)
-def test_the_pages_together_are_the_whole_selection(post: Post, name: str, indexed: bool) -> None:
-    """None missing, none twice, newest last; what a selection chooses is what its pages show."""
+def test_the_pages_together_are_the_whole_selection(
+    post: Post, name: str, indexed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None missing, none twice, newest last; what a selection chooses is what its pages show. With the index no page
+    looks through everything."""
     fill(post)
     mailbox = Mailbox(str(post.box))
     mailbox.logs.derives = indexed
@@ -57,6 +60,8 @@ def test_the_pages_together_are_the_whole_selection(post: Post, name: str, index
     chosen = chooses(selection, mailbox.logs.read_roster())
     wanted = {m.id for m in library.everything().messages.values() if chosen(m)}
     assert len(wanted) > 7 or name == "direct"
+    if indexed:
+        monkeypatch.setattr(library, "everything", None)
     found: list[str] = []
     before, rounds = None, 0
     while True:
@@ -73,8 +78,11 @@ def test_the_pages_together_are_the_whole_selection(post: Post, name: str, index
     assert {*found} == wanted
 
 
-def test_a_stretch_and_what_is_known_are_the_same_with_the_index_and_without(post: Post) -> None:
-    """The newest of a time with everything recorded about them; messages by their ids; how many answer one."""
+def test_a_stretch_and_what_is_known_are_the_same_with_the_index_and_without(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest of a time with everything recorded about them; messages by their ids, by the hour and within a time;
+    where so many end; how many answer one. The index answers by itself."""
     fill(post)
     post.check("ada")
     answers = []
@@ -83,14 +91,19 @@ def test_a_stretch_and_what_is_known_are_the_same_with_the_index_and_without(pos
         mailbox.logs.derives = indexed
         library = MailPages(mailbox)
         assert library.prepare() is indexed
+        if indexed:
+            monkeypatch.setattr(library, "everything", None)
         stretch = library.stretch(NOW + 3000, 20)
         ids = [m["id"] for m in post.objects(MESSAGES)][:5]
         known, reads = library.known([*ids, "none"])
         stages = {m.id: reads.stages(m.id) for m in known}
-        answers.append(
-            (stretch.messages, {(r.message_id, r.session_id) for r in stretch.records}, stretch.whole, known, stages)
-        )
-        assert len(known) == 5
+        within, hours = library.within(NOW, NOW + 4999), library.hours(NOW, NOW + 4999)  # behind them is a twin
+        records = {(r.message_id, r.session_id) for r in stretch.records}
+        answers.append((stretch.messages, records, stretch.whole, known, stages, within, hours))
+        assert (len(known), len(within), sum(hours.values())) == (5, 35, 35)
+        end = library.end_after(Selection(), NOW - 1, 20)
+        assert end is not None
+        assert len(library.within(NOW, end)) in (14, 21)  # several are of one instant
     assert answers[0] == answers[1]
     assert not answers[0][2]
     assert answers[0][1]

@@ -214,6 +214,21 @@ def test_what_nobody_has_a_record_of_is_counted_undecoded(tmp_path: Path, monkey
     assert [message.id for message, _ in agrees(logs, "bob")] == ["m3", *(f"m{n}" for n in range(31, 40, 2))]
 
 
+@pytest.mark.parametrize(("who", "waiting"), [("bob", "m0 m1"), ("eve", "m4"), ("ann", ""), (None, "m0 m1 m4")])
+def test_what_may_wait_for_nobody_is_there_if_asked_for(tmp_path: Path, who: str | None, waiting: str) -> None:
+    """Mail to a role or a tag may, if it has fewer than two bearers: the one may be its sender."""
+    line = {"timestamp": DATES[0], "content": "x", "ttl_hours": 9}
+    to = ("role:dev", "role:none", "role:ops", "ann", "role:dev")
+    mail = [{"id": f"m{n}", "sender": "eve" if n == 4 else "bob", "recipient": one, **line} for n, one in enumerate(to)]
+    more = [{"event": "register", "session_id": who, "tags": ["role:ops"]} for who in ("o1", "o2")]
+    events = [{"timestamp": DATES[1], **event} for event in (ROSTER_LINES[0], *more)]
+    for name, lines in ((MESSAGES, mail), (READS, ()), (ROSTER, events)):
+        (tmp_path / name).write_bytes(b"".join(json.dumps(one).encode() + b"\n" for one in lines))
+    logs = Logs(str(tmp_path))
+    for asked, wanted in ((True, waiting.split()), (False, [])):
+        assert [*find_untaken(logs, who, DEFAULT_TTL, NOW, newest=0, waiting=asked).messages] == wanted
+
+
 def test_a_title_and_an_id_that_stands_twice_are_judged_decoded(tmp_path: Path) -> None:
     """The title of role mail takes what asks for no ack; of one id the first message counts."""
     line = {"recipient": "role:x", "timestamp": DATES[1], "content": "x", "ttl_hours": 1}
