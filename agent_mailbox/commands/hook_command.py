@@ -9,7 +9,7 @@ from ..clients import client_input
 from ..clients.client_input import mailbox_of, make_prover, print_error, read_input
 from ..clients.hooks import hook_events as hooks
 from ..core.address import check_id
-from ..core.text import neutral, shell_quoted
+from ..core.text import clipped, neutral, shell_quoted
 from ..errors import NOT_YOU, BadData, MailboxError, NoMailbox, Refused, StorageFailed
 from ..identity.client_variables import HOOKS
 from ..known_clients.every_client import USUAL
@@ -50,7 +50,7 @@ def answer_hook(event: str, directory: str | None) -> int:
     try:
         _answer_event(name, directory, system.environment(), write_answer)
     except (NoMailbox, Refused) as error:
-        print_error(f"agent-mailbox: {neutral(error.what)}")
+        print_error(_trouble_line(error))
         return int(error.code == NOT_YOU)
     except Exception as error:  # a hook never breaks a session, whatever happens to it
         known = error if isinstance(error, MailboxError) else StorageFailed(f"{type(error).__name__}: {error}")
@@ -61,14 +61,20 @@ def answer_hook(event: str, directory: str | None) -> int:
 
 def _report_trouble(error: MailboxError, aloud: bool) -> None:
     """Write one line on stderr and, unless stdout failed, one for the person."""
-    print_error(f"agent-mailbox: {neutral(error.what)}")
+    line = _trouble_line(error)
+    print_error(line)
     try:
         if error.code.startswith("output"):
             sys.stdout = None
         elif aloud:
-            write_out(hooks.trouble_answer(error), PATIENCE)
+            write_out(hooks.json_line({"systemMessage": clipped(line, 500)}), PATIENCE)
     except (OSError, MailboxError):
         sys.stdout = None
+
+
+def _trouble_line(error: MailboxError) -> str:
+    """Return what happened and what to do next, in one line: clients show no second one."""
+    return f"agent-mailbox: {neutral('; '.join(filter(None, (error.what, error.hint))))}"
 
 
 def _answer_event(name: str, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 
 from ..core import proofs
+from ..core.text import shell_quoted
 from ..errors import NOT_YOU, Refused, StorageFailed
 from ..store.files import paths, system
 from ..store.user_state import processes
@@ -54,7 +55,7 @@ def prove_call(
     is_its = maker == process.pid
     if not is_its and host and host.how != PIPE:
         raise _not_the_clients()
-    if host and session_id in host.sessions and not begins:
+    if host and session_id in host.sessions and not begins and not host.has_ended:
         return proofs.of_session(session_id)
     above, started = [*line], process
     while above and hosts.of(above[0]) is None and is_launcher(above[0], started):
@@ -68,6 +69,14 @@ def prove_call(
     if services and ((host and host.how == SERVED) or is_fork or _is_known(session_id, hosts, environ)):
         how = SERVED
     return _record_host(hosts, process, session_id, how, begins=begins)
+
+
+def note_end(environ: Mapping[str, str]) -> None:
+    """Record that the calling client ends now. From another container nobody could see that, and the session could not
+    go on there."""
+    hosts = ProcessRecords(paths.state_directory(environ))
+    if host := next(filter(None, map(hosts.of, processes.line(system.getpid()))), None):
+        hosts.note_end(host)
 
 
 def root_session(session_id: str, environ: Mapping[str, str]) -> str:
@@ -105,7 +114,7 @@ def _of_a_stranger(session_id: str, above: list[Process], maker: int | None, hos
     known = hosts.hosting(session_id)
     process = next((process for process in above if process.pid == maker), None)
     if any(hosts.is_living(host) for host in known):
-        raise _hosted_error(session_id, known[0])
+        raise _hosted_error(session_id, known[0], hosts)
     return None if process is None or known else _record_host(hosts, process, session_id, SOCKET, begins=True)
 
 
@@ -126,9 +135,10 @@ def _may_host(
 ) -> bool:
     """Return whether the client may come to host the session. A nested client may have new ones alone: else an agent
     that starts one could be any session. Raises ``Refused`` if a living client hosts it."""
-    others = [host for host in hosts.hosting(session_id) if host.pid != process.pid or host.start != process.start]
+    its = process.pid, process.start, hosts.here
+    others = [host for host in hosts.hosting(session_id) if (host.pid, host.start, host.here) != its]
     if living := [host for host in others if hosts.is_living(host)]:
-        raise _hosted_error(session_id, living[0])
+        raise _hosted_error(session_id, living[0], hosts)
     return not (is_nested and (others or _is_noted(session_id, environ)))
 
 
@@ -173,7 +183,14 @@ def _not_the_clients() -> Refused:
     )
 
 
-def _hosted_error(session_id: str, host: Host) -> Refused:
+def _hosted_error(session_id: str, host: Host, hosts: ProcessRecords) -> Refused:
+    if host.here != hosts.here:
+        return Refused(
+            f"session {session_id} runs in another container, as far as can be seen from here (process {host.pid})",
+            "if that one has ended: run `agent-mailbox roster list` outside containers, or "
+            f"`rm {shell_quoted(hosts.path_of(host))}` here",
+            code=NOT_YOU,
+        )
     return Refused(
         f"session {session_id} runs in another client (process {host.pid})",
         "end it there first, or begin another session here",

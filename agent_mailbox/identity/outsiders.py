@@ -55,4 +55,4 @@ def below_no_client(line: Sequence[Process], hosts: ProcessRecords) -> str:
 
 def _is_hidden(host: Host, hosts: ProcessRecords) -> bool:
     """Return whether the client runs in this boot, in another namespace: it may be above this process, unseen."""
-    return host.here != hosts.here and hosts.is_living(host)
+    return host.here != hosts.here and not hosts.sees_all() and hosts.is_living(host)

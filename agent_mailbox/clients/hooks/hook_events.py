@@ -11,7 +11,7 @@ from ...core import codec, inbox
 from ...core.address import check_id
 from ...core.records import IDLE, NOW, TURN, USER, Record
 from ...core.text import ascii_json, clipped, neutral
-from ...errors import Busy, MailboxError
+from ...errors import Busy
 from ...known_clients.every_client import INSTALLED, USUAL
 from ...known_clients.known_client import AFTER_TOOL, AFTER_TOOLS, BEFORE_TOOL, FILES, PERMISSION, PERMIT, STOP_FAILURE
 from ...mailbox.delivery import Offering, load_offers
@@ -252,11 +252,6 @@ def answer_event(hook: Hook) -> None:
         EVENTS[hook.call.event](hook)
 
 
-def trouble_answer(error: MailboxError) -> str:
-    """Return the answer for an unusable mailbox: one line for the person, nothing for the model."""
-    return json_line({"systemMessage": f"agent-mailbox: {clipped(neutral(error.what), 500)}"})
-
-
 def json_line(value: dict[str, Any]) -> str:
     """Return an answer as the client reads it."""
     return ascii_json(codec.dumps(value)) + "\n"
@@ -366,13 +361,11 @@ def _answer_stop(hook: Hook) -> None:
 
 def _session_end(hook: Hook) -> None:
     if hook.roster_state() == "alive":
-        from ...mailbox.registry import Registry  # once in a session's life
-        from . import quota
+        from . import quota, session  # once in a session's life
 
-        me = hook.call.session_id
         hook.tell_changed_calls()
         quota.give_back_at_end(hook.desk, hook.call)
-        Registry(hook.desk).end(me, "freeze", me, neutral(hook.call.reason) or "session ended")
+        session.end_session(hook.desk, hook.call, hook.environ)
         hook.settle_offers(FLUSH if hook.call.called else ())
 
 

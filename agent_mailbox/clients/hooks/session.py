@@ -10,6 +10,7 @@ from ...core.address import check_id, check_name, check_role, check_tag
 from ...core.records import USER
 from ...core.roster import DEAD, FROZEN, Agent, Roster
 from ...core.roster_changes import Registration
+from ...core.text import neutral
 from ...errors import MailboxError, Malformed, Refused
 from ...identity import client_variables, hook_calls
 from ...known_clients.every_client import USUAL, find_client
@@ -36,6 +37,8 @@ FORKED = "fork"
 BEGINNINGS = ("startup", "resume", FORKED)
 """Beginnings of a client's process, or of another session in it."""
 _INHERITED = "has it from the terminal that started it; `agent-mailbox roster update` changes an entry"
+GOES_ON = (CLEARED, "resume")
+"""Ends after which the client's process has another session."""
 SAME_PROCESS = (CLEARED, "compact")
 """Beginnings within a client's process, whose environment was applied as it began."""
 ROLE, LEAD = "AGENT_MAILBOX_ROLE", "AGENT_MAILBOX_LEAD"
@@ -294,6 +297,14 @@ def _cleared_session(roster: Roster, client: str | None) -> Agent | None:
     """Return the session that this client process just cleared."""
     gone = [a for a in roster.agents.values() if a.state == FROZEN and a.reason == CLEARED and a.client == client]
     return max(gone, key=lambda a: a.changed) if gone and client else None
+
+
+def end_session(desk: OpenMailbox, call: ClientInput, environ: Mapping[str, str]) -> None:
+    """Freeze the session of a hook's call, and note if its client ends with it."""
+    me = call.session_id
+    Registry(desk).end(me, "freeze", me, neutral(call.reason) or "session ended")
+    if call.reason not in GOES_ON:
+        hook_calls.note_end(environ)
 
 
 def tell_commands(session_id: str, environ: Mapping[str, str], *, is_proven: bool) -> None:

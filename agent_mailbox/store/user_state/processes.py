@@ -4,9 +4,10 @@ Belongs here: reading ``/proc`` (proc(5)), the records of hosts, the notes of pl
 be recorded, and what follows. The tick that a process started at, in this boot, tells it from a later one with its
 number.
 
-The user's own records have a small file for each client's process, named by its number. Its first line holds the form's
-version, the process's start, boot and namespace, and how its hooks are called. Its sessions follow, the latest first, a
-line each. It is replaced as a whole. A lost file costs little: the client's next hook writes it again.
+The user's own records have a small file for each client's process, named by its number and, in a container, by its
+namespace. Its first line holds the form's version, the process's start, boot and namespace, how its hooks are called,
+and whether it has ended. Its sessions follow, the latest first, a line each. It is replaced as a whole. A lost file
+costs little: the client's next hook writes it again.
 
 They also have a note for each session, whose first line, the mailbox, the shell guard reads. A session notes what its
 client told it, so nothing else follows from a note than where to look.
@@ -36,6 +37,10 @@ FEW = 4
 """Sessions up to which each one's own record is read first: reading all records takes a tenth of a millisecond and
 more."""
 _MOST = 1 << 14
+_OUTERMOST = "pid:[4026531836]"
+"""The namespace of process numbers in which each process of the machine can be seen (``PROC_PID_INIT_INO`` in Linux's
+``include/linux/proc_ns.h``)."""
+_ENDED = "ended"
 SOCKET, PIPE, SERVED = "socket", "pipe", "served"
 """The ways in which a client calls its hooks. A socket pair of its own proves the call; another way does not. *Served*
 is by a socket pair as well. There a background service brought a known session back, and nobody knows for whom."""
@@ -114,6 +119,13 @@ def are_shown() -> bool:
         return False
 
 
+def _inner_numbers(pid: int) -> list[str]:
+    """Return a process's numbers in the namespaces below this one, the innermost last."""
+    status = read_if_possible(f"/proc/{pid}/status") or b""
+    found = next((row for row in status.decode("utf-8", "replace").split("\n") if row.startswith("NSpid:")), "")
+    return found.split()[2:]
+
+
 def is_anothers(pid: int) -> bool:
     """Return whether the process is there and another user's: some systems hide it from everybody else."""
     try:
@@ -172,13 +184,14 @@ def all_of_them() -> list[Process]:
 
 class Host(Record):
     """A client's process: its number and start, where these count (``ProcessRecords.here``), how it calls us, its
-    sessions."""
+    sessions. ``has_ended``: it said that it ends, or was found to have ended by whoever could see it."""
 
     pid: int
     start: str
     here: str
     how: str
     sessions: tuple[str, ...]
+    has_ended: bool = False
 
 
 class ProcessRecords:
@@ -194,16 +207,24 @@ class ProcessRecords:
         except OSError:
             namespace = ""
         self.here = f"{boot or '-'} {namespace or '-'}"
+        self._suffix = "" if namespace == _OUTERMOST else _suffix(namespace)
 
     def of(self, process: Process) -> Host | None:
         """Return the record of the process; None if the record is of another process with the same number."""
-        found = self._load(process.pid)
+        found = self._load(f"{process.pid}{self._suffix}")
         return found if found and found.start == process.start and found.here == self.here else None
 
+    def sees_all(self) -> bool:
+        """Return whether each process of this machine can be seen from here, those in containers included."""
+        return self.here.endswith(f" {_OUTERMOST}") and are_shown() and read(1) is not None
+
     def is_living(self, host: Host) -> bool:
-        """Return whether the process is there; one of another namespace, in this boot, counts as living."""
+        """Return whether the process is there. One of another namespace, in this boot, counts as living until it said
+        its end, or is not found among all processes of the machine."""
         if host.here != self.here:
-            return host.here.partition(" ")[0] == self.here.partition(" ")[0]
+            if host.has_ended or not self._is_of_this_boot(host):
+                return False
+            return not self.sees_all() or any(_may_be(process, host) for process in all_of_them())
         process = read(host.pid)
         return process is not None and process.start == host.start and not process.is_over
 
@@ -211,15 +232,17 @@ class ProcessRecords:
         """Return those sessions whose client's process is certainly gone, and those whose client certainly runs.
 
         A session without a record is neither. Not gone is one with a record that may be of a living process. Its latest
-        record must be of this boot and namespace: a process elsewhere cannot be judged from here. A record that cannot
-        be read may be of a living process, so nobody is gone then. ``clients`` has the number under which each
-        session's record may be found: it spares reading all of them, and proves nothing.
+        record must be of this boot: a process of another one may run on another machine. A record that cannot be read
+        may be of a living process, so nobody is gone then. ``clients`` has the number under which each session's record
+        may be found: it spares reading all of them, and proves nothing. The end of a process in a container is noted:
+        from another container nobody can see it.
         """
         few = len(clients) <= FEW
         recorded: dict[str, list[tuple[Host, bool | None]]] = {}
         for session_id in sorted(clients) if few else ():  # in the same order each time: it can be replayed
             pid = clients[session_id] or ""
-            host = self._load(int(pid)) if pid.isascii() and pid.isdigit() and len(pid) < 10 else None
+            is_number = pid.isascii() and pid.isdigit() and len(pid) < 10
+            host = self._load(f"{int(pid)}{self._suffix}") if is_number else None
             if host is not None and session_id in host.sessions and (lives := self._lives(host)) is not False:
                 recorded[session_id] = [(host, lives)]
         running = {session_id for session_id, ((_, lives),) in recorded.items() if lives}
@@ -229,6 +252,8 @@ class ProcessRecords:
             for host in self.all(strictly=True) if judged else ():
                 if hosted := sorted(judged & {*host.sessions}):
                     lives = self._lives(host)
+                    if lives is False and host.here != self.here and self._is_of_this_boot(host):
+                        self.note_end(host)
                     for session_id in hosted:
                         recorded.setdefault(session_id, []).append((host, lives))
         except OSError:
@@ -240,7 +265,10 @@ class ProcessRecords:
     def _are_over(self, hosts: list[tuple[Host, bool | None]]) -> bool:
         if "-" in self.here.split(" ") or any(lives is not False for _, lives in hosts):
             return False
-        return max((host for host, _ in hosts), key=self._written).here == self.here
+        return self._is_of_this_boot(max((host for host, _ in hosts), key=self._written))
+
+    def _is_of_this_boot(self, host: Host) -> bool:
+        return host.here.partition(" ")[0] == self.here.partition(" ")[0]
 
     def _lives(self, host: Host) -> bool | None:
         """Return whether the process lives; None if it may, and that is not to be seen from here."""
@@ -248,27 +276,22 @@ class ProcessRecords:
             return lives(host.pid, host.start)
         return None if self.is_living(host) else False
 
-    def _may_live(self, host: Host) -> bool:
-        return self._lives(host) is not False
-
     def _written(self, host: Host) -> int:
         """Return when the record was written, in nanoseconds; 0 if it was removed since."""
         try:
-            return system.stat(f"{self._directory}/{host.pid}").st_mtime_ns
+            return system.stat(self.path_of(host)).st_mtime_ns
         except OSError:
             return 0
 
     def all(self, *, strictly: bool = False) -> Iterator[Host]:
         """Yield every record, those of ended clients included. ``strictly``: raise ``OSError`` if one is unreadable."""
         for name in list_names(self._directory):
-            if not name.isdigit():
-                continue
-            if (found := self._load(int(name), strictly=strictly)) is not None:
+            if (found := self._load(name, strictly=strictly)) is not None:
                 yield found
 
     def ended(self) -> set[str]:
         """Return the sessions with a record of a process that ended; another process may host them by now."""
-        return {session_id for host in self.all() if not self._may_live(host) for session_id in host.sessions}
+        return {session_id for host in self.all() if self._lives(host) is False for session_id in host.sessions}
 
     def hosting(self, session_id: str) -> list[Host]:
         """Return the processes that are recorded for the session."""
@@ -278,28 +301,45 @@ class ProcessRecords:
         """Record that the process hosts the session; ``first``: as its latest. An unchanged record is not written."""
         known = self.of(process)
         before = known.sessions if known else ()
-        if known and known.how == how and session_id in before and (not first or before[0] == session_id):
+        is_same = known is not None and known.how == how and not known.has_ended
+        if is_same and session_id in before and (not first or before[0] == session_id):
             return
         after = (session_id, *(one for one in before if one != session_id))[:SESSIONS]
         self._save(Host(process.pid, process.start, self.here, how, after))
 
-    def _load(self, pid: int, *, strictly: bool = False) -> Host | None:
-        path = f"{self._directory}/{pid}"
-        data = read_if_possible(path, _MOST)
-        if data is None and strictly and system.exists(path):
+    def note_end(self, host: Host) -> None:
+        """Record that the process has ended, for those who cannot see it; if that fails, they just do not know."""
+        if not host.has_ended:
+            try:
+                self._save(host.replace(has_ended=True))
+            except (OSError, StorageFailed):
+                pass
+
+    def path_of(self, host: Host) -> str:
+        """Return the file of a record."""
+        return f"{self._directory}/{host.pid}{_suffix(host.here.partition(' ')[2])}"
+
+    def _load(self, name: str, *, strictly: bool = False) -> Host | None:
+        pid, _, namespace = name.partition("-")
+        if not (pid + namespace).isdigit():
+            return None
+        path = f"{self._directory}/{name}"
+        if (data := read_if_possible(path, _MOST)) is None and strictly and system.exists(path):
             raise OSError(f"cannot read {path}")
         if not data or not data.endswith(b"\n"):
             return None
         first, *sessions = data.decode("utf-8", "replace").splitlines()
         words = first.split(" ")
-        if len(words) != 5 or words[0] != FORM:
+        if words[0] != FORM or words[5:] not in ([], [_ENDED]) or len(words) < 5:
             return None
-        return Host(pid, words[1], f"{words[2]} {words[3]}", words[4], tuple(sessions))
+        here, has_ended = f"{words[2]} {words[3]}", len(words) > 5
+        return Host(int(pid), words[1], here, words[4], tuple(sessions), has_ended)
 
     def _save(self, host: Host) -> None:
         system.make_directory(self._directory)
-        lines = (f"{FORM} {host.start} {host.here} {host.how}", *host.sessions)
-        replace_file(f"{self._directory}/{host.pid}", "".join(f"{line}\n" for line in lines).encode(), durable=False)
+        ended = f" {_ENDED}" if host.has_ended else ""
+        lines = (f"{FORM} {host.start} {host.here} {host.how}{ended}", *host.sessions)
+        replace_file(self.path_of(host), "".join(f"{line}\n" for line in lines).encode(), durable=False)
         self._sweep()
 
     def _sweep(self) -> None:
@@ -308,7 +348,20 @@ class ProcessRecords:
             return
         for host in [*self.all()]:
             if not self.is_living(host):
-                remove_if_possible(f"{self._directory}/{host.pid}")
+                remove_if_possible(self.path_of(host))
+
+
+def _may_be(process: Process, host: Host) -> bool:
+    """Return whether a process, seen from outside, is that of a client in a container."""
+    if process.start != host.start or process.is_over or str(host.pid) not in _inner_numbers(process.pid):
+        return False
+    return link_target(f"/proc/{process.pid}/ns/pid") in ("", host.here.partition(" ")[2])  # "": it may not be read
+
+
+def _suffix(namespace: str) -> str:
+    """Return what a file's name has behind the process's number: two containers may have the same numbers."""
+    inode = namespace.removeprefix("pid:[").removesuffix("]")
+    return f"-{inode}" if namespace != _OUTERMOST and inode.isdigit() else ""
 
 
 class Whereabouts(Record):
