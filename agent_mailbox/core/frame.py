@@ -10,8 +10,7 @@ from . import address, instant, proofs
 from .address import ALL, is_remote, is_shown
 from .records import USER
 from .roster import CLIENT_ENDED
-from .text import USUAL, WORD, clipped, neutral, typed, within_quotes
-from .text import word as word
+from .text import clipped, neutral, typed, within_quotes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +22,11 @@ if TYPE_CHECKING:
 BAR = "| "
 GONE = "gone"
 """The word for a session whose client's process ended without a word: it is no state of the roster."""
-_USUAL_BYTES = "".join(USUAL).encode()
+_WORD = 128
+"""Characters of a word in the frame: the longest id there can be."""
+_USUAL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+-/#:")
+"""Characters of ids, names and tags."""
+_USUAL_BYTES = "".join(_USUAL).encode()
 TITLE = 60
 """Characters of a title, where a message is given by that alone."""
 _UNREAD = "no agent can see it now; any that matches before it expires will"
@@ -47,10 +50,19 @@ def short_typed(message_id: str) -> str:
     return typed(address.shorten_id(message_id))
 
 
+def word(text: str) -> str:
+    """Return an id, name or tag as one word of the frame.
+
+    A word that none of ours could be is quoted, so that it cannot read like a sentence of the frame. So are letters
+    beyond ASCII: some scripts write a whole sentence without spaces.
+    """
+    return text if _USUAL.issuperset(text) and len(text) <= _WORD else within_quotes(text, _WORD)
+
+
 def _own(text: str) -> str:
     """Return an id, a name or a role as ``word`` does. One that looks like a word of the frame for the person, the
     reader, everyone or ours is quoted, too."""
-    return within_quotes(text, WORD) if is_shown(text) else word(text)
+    return within_quotes(text, _WORD) if is_shown(text) else word(text)
 
 
 def shown_state(agent: Agent, gone: Collection[str]) -> str:
@@ -81,7 +93,7 @@ def bare_name(agent: Agent) -> str:
 def words(texts: list[str]) -> list[str]:
     """Return each text as ``word`` does; together they take the time of one."""
     together = "".join(texts)
-    if len(together) <= WORD and not together.encode("utf-8", "surrogatepass").translate(None, _USUAL_BYTES):
+    if len(together) <= _WORD and not together.encode("utf-8", "surrogatepass").translate(None, _USUAL_BYTES):
         return texts
     return [*map(word, texts)]
 

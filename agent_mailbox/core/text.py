@@ -22,10 +22,6 @@ _unseen: set[str] = set()
 set is made for the first text that is not ASCII: most commands meet none."""
 _BRACKETS = "<\uff1c\ufe64"
 """The bracket of a tag, in its narrow, wide and small form (Unicode's NFKC makes one of them)."""
-WORD = 128
-"""Characters of a word in the frame: the longest id there can be."""
-USUAL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+-/#:")
-"""Characters of ids, names and tags."""
 _MARKERS = (
     "agent-mailbox",
     "system-reminder",
@@ -162,17 +158,8 @@ def within_quotes(text: str, width: int) -> str:
     return '"' + clipped(neutral(text), width).replace('"', "'") + '"'
 
 
-def word(text: str) -> str:
-    """Return an id, name or tag as one word of the frame.
-
-    A word that none of ours could be is quoted, so that it cannot read like a sentence of the frame. So are letters
-    beyond ASCII: some scripts write a whole sentence without spaces.
-    """
-    return text if USUAL.issuperset(text) and len(text) <= WORD else within_quotes(text, WORD)
-
-
 def term(text: str, width: int) -> str:
-    """Return the same, without quotes if it is one word of ASCII, which reads like no sentence of ours."""
+    """Return the same; one word of ASCII, which reads like no sentence of ours, has no quotes."""
     shown = clipped(neutral(text), width)
     is_word = all(c == "…" or (c.isascii() and c not in ' "`') for c in shown)
     return shown if is_word else within_quotes(text, width)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from .. import proofs
+from ..frame import word
 from ..records import Record
-from ..text import word
 from . import authority
 
 if TYPE_CHECKING:

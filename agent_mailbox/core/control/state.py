@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from .. import proofs
 from ..address import ALL
+from ..frame import word
 from ..records import USER
 from ..roster import DEAD
-from ..text import word
 from . import authority, message_fields, message_text, transitions
 from .control_requests import ControlRequest
 from .leases import Leases

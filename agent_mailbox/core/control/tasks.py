@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from .. import proofs
 from ..address import DIRECT
+from ..frame import word
 from ..records import USER
 from ..roster import DEAD
-from ..text import word
 from . import authority, transitions
 from .messages import (
     Payload,

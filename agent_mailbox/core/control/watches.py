@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import proofs
+from ..frame import word
 from ..records import USER
 from ..roster import DEAD as AGENT_DEAD
-from ..text import word
 from . import authority
 from .standing_notices import MOST_UNPROVEN as MOST_UNPROVEN
 from .standing_notices import StandingNotice, StandingNotices
