@@ -115,18 +115,19 @@ class Context:
             desk.complain = self.give_warning
             if self.json:
                 desk.weigh_mail()
-            if desk.config.misplaced:
-                self._warn_misplaced(desk)
+            if desk.config.faults or desk.config.misplaced:
+                self._warn_of_config(desk)
             return desk
         return self._desk
 
-    def _warn_misplaced(self, desk: OpenMailbox) -> None:
-        """Warn of settings in the mailbox that belong in the person's own configuration."""
+    def _warn_of_config(self, desk: OpenMailbox) -> None:
+        """Warn of what is wrong in the mailbox's configuration, and of what belongs in the person's own."""
         from ..config import own_config
 
-        self.give_warning(
-            f"{desk.directory}/{paths.CONFIG}: {own_config.misplaced_warning(', '.join(desk.config.misplaced))}"
-        )
+        said = [fault.text for fault in desk.config.faults]
+        said += [own_config.misplaced_warning(", ".join(desk.config.misplaced))] if desk.config.misplaced else []
+        for text in said:
+            self.give_warning(f"{desk.directory}/{paths.CONFIG}: {text}")
 
     @property
     def caller(self) -> Caller:
@@ -148,8 +149,8 @@ class Context:
         who = given or caller.said_id(self.environ) or ""
         if not who:
             raise session_unknown(option, caller.why)
-        check_id(who)
         if who not in caller.sessions and not (caller.is_person and who == USER):
+            check_id(who)
             who = who if given is None else meant_agent(who, desk.logs.read_roster())
             self.act_as(who, desk)
         if given is not None:

@@ -49,13 +49,17 @@ class Config(Record):
     stamp: tuple[int, ...] = ()
 
 
+_DEFAULTS = Config()
+"""The configuration of a mailbox without a file."""
+
+
 def load_config(directory: str) -> Config:
     """Return the mailbox's configuration. Whatever is wrong in it does not count, and is among its faults."""
     path = f"{directory}/{CONFIG}"
     try:
         fd = open_file(path, system.O_RDONLY)
     except FileNotFoundError:
-        return Config()
+        return _DEFAULTS
     except StorageFailed as error:
         from . import config_file
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from typing import Any, Self, TypeVar
 
-    from ..config.config import Config
-    from ..config.config_file import Fault
     from ..config.own_config import OwnConfig
     from ..core.inbox import InboxState
     from ..core.records import Message, Proof
@@ -82,12 +80,12 @@ class OpenMailbox:
         self.directory = paths.check(directory)
         environ = system.environment() if environ is None else environ
         self.logs = logs.of_mailbox(self.directory, WAIT if wait is None else wait, environ)
+        self.config = configuration.load_config(self.directory)
         self.now = clock
         self.prove = prove or nobody
         self.complain: Callable[[str], None] = unheard
         self.has_unhooked = False
         """Whether hooks were taken out of any place, as far as a client was judged."""
-        self._config: Config | None = None
         self._told: set[str] = set()
         self._made: dict[Callable[[], Any], Any] = {}
         self._parts: dict[Callable[[OpenMailbox], Any], Any] = {}
@@ -218,30 +216,17 @@ class OpenMailbox:
         self._replica, self.logs.shared = replica, True
 
     @property
-    def config(self) -> Config:
-        """Return the mailbox's configuration, read once."""
-        if self._config is None:
-            self._config = configuration.load_config(self.directory)
-            if self._config.faults:
-                self._complain(system.join(self.directory, paths.CONFIG), self._config.faults)
-        return self._config
-
-    @property
     def own(self) -> OwnConfig:
         """Return the person's own configuration for the mailbox, as it is now."""
         from ..config import own_config  # where a setting of it counts
 
         found = own_config.load_own_config(self.directory)
-        self._complain(own_config.own_config_path(), found.faults)
-        return found
-
-    def _complain(self, path: str, faults: Iterable[Fault]) -> None:
-        """Tell once of what is wrong in a configuration."""
-        for fault in faults:
-            said = f"{path}: {fault.text}"
+        for fault in found.faults:
+            said = f"{own_config.own_config_path()}: {fault.text}"
             if said not in self._told:
                 self._told.add(said)
                 self.complain(said)
+        return found
 
     def gone(self, sessions: Iterable[str]) -> set[str]:
         """Return those sessions that are gone: they did not end by themselves, and their client's process did.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import shutil
 from typing import TYPE_CHECKING
@@ -241,25 +240,22 @@ def test_a_writer_that_notes_its_end_after_the_log_was_replaced_by_an_empty_one_
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was slow between its sync and its note; the steward archived everything meanwhile."""
-    late: list[HeldLog] = []
+    late: list[tuple[Kept, Callable[..., LogEnd], int, tuple[int, ...]]] = []
 
-    def slow(log: HeldLog, entry: custody.LogEnd) -> custody.LogEnd:
-        twin = copy.copy(log)
-        twin.fd = os.dup(log.fd)
-        late.append(twin)
-        return entry
+    def slow(kept: Kept, how: Callable[..., LogEnd], fd: int, *given: int) -> bool:
+        late.append((kept, how, os.dup(fd), given))
+        return True
 
     scene.post.send(LEAD, OTHER)
     with monkeypatch.context() as patch:
-        patch.setattr(HeldLog, "_settled", slow)
+        patch.setattr(Kept, "change", slow)
         assert scene.mailbox.deliver(OTHER, lambda items: items) == 1
-    assert [log.kept and log.kept.name for log in late] == ["agent-mailbox-reads"]
+    ((kept, how, fd, given),) = late
+    assert kept.name == "agent-mailbox-reads"
     assert scene.post.ok("steward", "run", "--max-live", "0")["archived"] == 1
     assert scene.post.file(READS).read_bytes() == b""
-    for log in late:
-        assert log.kept is not None
-        log.kept.change(log._settled)
-        os.close(log.fd)
+    assert kept.change(how, fd, *given)
+    os.close(fd)
     assert not any("doctor --trust" in what for what in scene.problems())
     scene.post.send(LEAD, OTHER)
     assert len(scene.post.check(OTHER)) == 1

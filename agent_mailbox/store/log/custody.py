@@ -29,10 +29,12 @@ from ..locks.lock import acquire
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Concatenate, ParamSpec
 
     from ...core.records import Proof
     from .keys import Key
 
+    P = ParamSpec("P")
     Noticed = tuple[int, int, "LogEnd"]
     """The inode and size that a log had when it was found to continue an entry."""
 
@@ -87,11 +89,21 @@ class LogEnd(Record):
             return "is another file than the one that was written"
         return "was changed: it does not hold what was written"
 
-    def ended(self, fd: int, inode: int, size: int) -> LogEnd:
+    def ended(self, fd: int, size: int, generation: int) -> LogEnd:
         """Return the entry of the open log that ends there; unchanged if another writer noted more, or replaced it."""
-        if self.inode not in (0, inode) or self.size >= size:
+        inode = system.fstat(fd).st_ino
+        if self.generation != generation or self.inode not in (0, inode) or self.size >= size:
             return self
         return self.replace(inode=inode, size=size, checksum=tail_checksum(fd, size))
+
+    def counted(self, fd: int, size: int, lines: Iterable[bytes]) -> LogEnd:
+        """Return the entry of the open log that ends there, with these deciding lines counted."""
+        from .keys import digest
+
+        count, summed_up = self.count, self.digest
+        for line in lines:
+            count, summed_up = count + 1, digest(summed_up, line)
+        return self.replace(count=count, digest=summed_up).ended(fd, size, self.generation)
 
 
 _EMPTY = LogEnd()
@@ -256,7 +268,7 @@ class Kept:
         except OSError:
             pass
 
-    def change(self, how: Callable[[LogEnd], LogEnd]) -> bool:
+    def change(self, how: Callable[Concatenate[LogEnd, P], LogEnd], *given: P.args, **named: P.kwargs) -> bool:
         """Change the entry under a lock, so that concurrent changes follow each other; return whether it is noted.
 
         A process that was stopped may keep the lock: then the next writer notes what this one wrote."""
@@ -266,7 +278,7 @@ class Kept:
             try:
                 acquire(fd, self.path, PATIENCE)
                 before = self.entry(system.pread(fd, 400, 0))
-                after = how(before)
+                after = how(before, *given, **named)
                 text, done = b"" if after is before else after.text(), 0
                 while done < len(text):  # half an entry would look like another log
                     done += system.pwrite(fd, text[done:], done)

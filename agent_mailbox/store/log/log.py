@@ -13,6 +13,7 @@ from ..files.lines import chunks, lines_of
 from ..files.paths import READS, is_there
 from ..files.small_files import open_file, storage_failed
 from ..locks.lock import WAIT, FileLock
+from .custody import LogEnd
 from .proof_view import ProofView
 from .stamps import EVERYONE, StampFiles, new_epoch
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Concatenate, ParamSpec, TypeVar
 
     from ...core.records import Proof
-    from .custody import Kept, LogEnd, Noticed
+    from .custody import Kept, Noticed
 
     P = ParamSpec("P")
     T = TypeVar("T")
@@ -211,17 +212,16 @@ class HeldLog(FileLock):
                 self._write(data, size)
                 self._dirty = self._dirty or durably
                 written, self._end = written + len(data), size + len(data)
-                is_read = self.path.endswith(READS)  # one of what the person asked must count at its place
-                hangs_on_place = decided or any(proof and (is_read or proven.is_person(proof)) for proof in about)
-                todo = todo[: self._swallowed(data, size, len(todo), hangs_on_place)]
+                todo = todo[: self._swallowed(data, size, about[: len(todo)], decided)]
                 if decided and not todo and self.kept is not None:
                     self._count(self.kept, size)
         except OSError as error:
             raise storage_failed("append to", self.path, error) from None
         return written
 
-    def _swallowed(self, data: bytes, size: int, lines: int, hangs_on_place: bool) -> int:
-        r"""Return how many of the lines must be written again: 0 unless a program wrote without the lock.
+    def _swallowed(self, data: bytes, size: int, about: Sequence[Proof | None], decided: bool) -> int:
+        r"""Return how many of the lines must be written again: 0 unless a program wrote without the lock. ``about`` has
+        what is proven of each line's writer, ``decided`` whether one decides.
 
         Its line may come between our look at the ``size`` and our write, and may be torn.
 
@@ -236,8 +236,10 @@ class HeldLog(FileLock):
             return 0
         found = system.pread(self.fd, more, size)
         place = found.find(data)
+        is_read = self.path.endswith(READS)  # one of what the person asked must count at its place
+        hangs_on_place = decided or any(proof and (is_read or proven.is_person(proof)) for proof in about)
         if place < 0 or (place and hangs_on_place):
-            return lines  # cut in two, or not at the place in their seals
+            return len(about)  # cut in two, or not at the place in their seals
         if place == 0 or data.startswith(b"\n") or found[place - 1 : place] == b"\n":
             return 0
         return 1
@@ -263,33 +265,17 @@ class HeldLog(FileLock):
         removed. ``left``: another writer left the lines, whose sync may have failed (see ``sync``); so would any of
         them, once the log's end is noted behind."""
         there = system.fstat(self.fd)
-        inode, size = there.st_ino, there.st_size
+        size = there.st_size
         start = start if self._uncounted is None else min(start, self._uncounted)
         view = ProofView(kept)
         lines = [(at, line) for at, line in lines_of(self.fd, start, size) if kept.decides(line)]
         found = [line for at, line in lines if proven.proves(view.proof(line, at))]
-        if left and (found or self._left_by_us(inode, size) is not None):
+        if left and (found or self._left_by_us(there.st_ino, size) is not None):
             self._write_again([(start, None)])
         if not found:
             return
         system.fdatasync(self.fd)
-
-        def counted(entry: LogEnd) -> LogEnd:
-            from .keys import digest
-
-            summed_up = entry.digest
-            for line in found:
-                summed_up = digest(summed_up, line)
-            return entry.replace(count=entry.count + len(found), digest=summed_up).ended(self.fd, inode, size)
-
-        self._uncounted = None if kept.change(counted) else start
-
-    def _settled(self, entry: LogEnd) -> LogEnd:
-        """Return the note of the log's end with our lines, now that they are durable; later lines may not be yet."""
-        generation = self._entry.generation if self._entry else 0
-        if entry.generation != generation:
-            return entry
-        return entry.ended(self.fd, system.fstat(self.fd).st_ino, self._end)
+        self._uncounted = None if kept.change(LogEnd.counted, self.fd, size, found) else start
 
     def _left_by_us(self, inode: int, size: int) -> int | None:
         """Return the log's epoch if it is as our last writer left it; None if that is uncertain."""
@@ -389,8 +375,8 @@ class HeldLog(FileLock):
         try:
             system.flock(self.fd, system.LOCK_UN)
             system.fdatasync(self.fd)
-            if self.kept is not None and self._end and self._uncounted is None:
-                self.kept.change(self._settled)
+            if self.kept is not None and self._end and self._uncounted is None:  # later lines may not be durable yet
+                self.kept.change(LogEnd.ended, self.fd, self._end, self._entry.generation if self._entry else 0)
         except OSError as error:
             raise StorageFailed(
                 f"cannot sync {self.path}: {error.strerror}; the last lines may be lost",
