@@ -103,13 +103,9 @@ def caller_of(environ: Mapping[str, str], *, latest: bool = False) -> Caller:
     ``latest``: of a client's sessions the latest counts, whatever an environment names: this process began before it.
     """
     hosts = ProcessRecords(paths.state_directory(environ))
-    line: list[Process] = []
-    for process in processes.line(system.getpid()):
-        if line:
-            host = hosts.of(process)
-            if host is not None or is_client(process):
-                return _caller_below(process, host, {} if latest else _picking_environment(line[-1], host, environ))
-        line.append(process)
+    line, client, host = hosts.find_client(system.getpid(), is_client)
+    if client is not None:
+        return _caller_below(client, host, {} if latest else _picking_environment(line[-1], host, environ))
     from . import outsiders  # off the path of a session's mail
 
     found = outsiders.below_no_client(line, hosts) if line else outsiders.why_elsewhere(environ, hosts)

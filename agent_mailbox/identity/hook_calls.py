@@ -39,25 +39,19 @@ def prove_call(
     ``begins``: the client runs this session from now on. ``told``: the JSON itself names the session. ``is_fork``: it
     goes on with another one's talk. Raises ``Refused`` for a call that is not the client's.
     """
-    line = processes.line(system.getpid())
-    if next(line, None) is None:
-        return _by_environment(session_id, environ)
     hosts = ProcessRecords(paths.state_directory(environ))
+    line, process, host = hosts.find_client(system.getpid(), is_client)
+    if not line:
+        return _by_environment(session_id, environ)
     maker = maker_of(INPUT) if told else None
-    passed: list[Process] = []
-    for process in line:  # mostly up to the nearest client
-        host = hosts.of(process)
-        if host is not None or is_client(process):
-            break
-        passed.append(process)
-    else:
-        return _of_a_stranger(session_id, passed, maker, hosts)
+    if process is None:
+        return _of_a_stranger(session_id, line[1:], maker, hosts)
     is_its = maker == process.pid
     if not is_its and host and host.how != PIPE:
         raise _not_the_clients()
     if host and session_id in host.sessions and not begins and not host.has_ended:
         return proofs.of_session(session_id)
-    above, started = [*line], process
+    above, started = [*processes.line(process.pid)][1:], process
     while above and hosts.of(above[0]) is None and is_launcher(above[0], started):
         started = above.pop(0)  # it and the client are one
     services = _services(above) if is_its else 0

@@ -340,8 +340,8 @@ def test_no_line_and_no_file_of_the_mailbox_declares_another_gone(post: Post, pa
 def test_a_process_that_is_invisible_has_not_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """``hidepid``, or another user's: its number is in use, and nothing more is known."""
     monkeypatch.setattr(processes, "read", lambda _: None)
-    assert not processes.has_ended(os.getpid(), "1")
-    assert not processes.has_ended(10**30, "1")
+    assert processes.lives(os.getpid(), "1") is None
+    assert processes.lives(10**30, "1") is None
 
 
 def waiting(post: Post) -> int:

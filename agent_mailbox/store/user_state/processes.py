@@ -22,7 +22,7 @@ from ..files.small_files import list_names, read_file, read_if_possible, remove_
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 DEPTH = 64
 """Ancestors looked at: a longer chain was made on purpose, and counts as unreadable."""
@@ -106,17 +106,9 @@ def lives(pid: int, start: str) -> bool | None:
     return None
 
 
-def has_ended(pid: int, start: str) -> bool:
-    """Return whether the process that started at that tick has certainly ended. An invisible process has not."""
-    return lives(pid, start) is False
-
-
 def are_shown() -> bool:
     """Return whether ``/proc`` is that of this process's own namespace; another's numbers mean other processes."""
-    try:
-        return system.readlink("/proc/self") == str(system.getpid())
-    except OSError:
-        return False
+    return link_target("/proc/self") == str(system.getpid())
 
 
 def _inner_numbers(pid: int) -> list[str]:
@@ -130,19 +122,14 @@ def is_anothers(pid: int) -> bool:
     """Return whether the process is there and another user's: some systems hide it from everybody else."""
     try:
         system.kill(pid, 0)
-    except PermissionError:
-        return True
-    except OSError:
-        pass
+    except OSError as error:
+        return isinstance(error, PermissionError)
     return False
 
 
 def executable(pid: int) -> str:
     """Return the path of a process's program; empty if it cannot be read."""
-    try:
-        return system.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")
-    except OSError:
-        return ""
+    return link_target(f"/proc/{pid}/exe").removesuffix(" (deleted)")
 
 
 def link_target(path: str) -> str:
@@ -161,8 +148,7 @@ def words(pid: int) -> list[str]:
 
 def variables(pid: int) -> dict[str, str] | None:
     """Return the environment a process was started with; None if it cannot be read."""
-    data = read_if_possible(f"/proc/{pid}/environ")
-    if data is None:
+    if (data := read_if_possible(f"/proc/{pid}/environ")) is None:
         return None
     pairs = (pair.decode("utf-8", "surrogateescape").partition("=") for pair in data.split(b"\0"))
     return {name: value for name, is_one, value in pairs if is_one}
@@ -217,6 +203,19 @@ class ProcessRecords:
     def sees_all(self) -> bool:
         """Return whether each process of this machine can be seen from here, those in containers included."""
         return self.here.endswith(f" {_OUTERMOST}") and are_shown() and read(1) is not None
+
+    def find_client(
+        self, pid: int, is_client: Callable[[Process], bool]
+    ) -> tuple[list[Process], Process | None, Host | None]:
+        """Return the line from the process up to the nearest client above it, that client, and its record, if it has
+        one. ``is_client`` tells of a process without a record whether it is one."""
+        passed: list[Process] = []
+        for process in line(pid):
+            host = self.of(process) if passed else None
+            if host is not None or (passed and is_client(process)):
+                return passed, process, host
+            passed.append(process)
+        return passed, None, None
 
     def is_living(self, host: Host) -> bool:
         """Return whether the process is there. One of another namespace, in this boot, counts as living until it said
