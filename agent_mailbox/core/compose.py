@@ -9,12 +9,13 @@ from ..errors import BadData, Malformed, NotFound, Refused
 from . import codec, instant, text
 from .address import ALL, EXAMPLE_ID, MAX_ID, check_name, check_role, check_tag, teammate
 from .records import BARE, MAX_TTL_HOURS, PRIORITIES, TYPES, USER, WHENS, Message, Record
-from .roster import Agent, Roster
+from .roster import DEAD, Agent, Roster
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
     from typing import Any
+
 
 MAX_SUBJECT = 1000
 """Characters in a subject: RFC 5322 ends a line at 998."""
@@ -41,6 +42,41 @@ class Draft(Record):
     attachments: Any = None
     metadata: Any = None
     extra: Any = None
+
+
+class Composed(Record):
+    """A message that may be sent: the written addresses and their meaning, its line, warnings for its sender."""
+
+    message: Message
+    written: tuple[str, ...]
+    line: bytes
+    resolved: Resolved
+    warnings: tuple[str, ...]
+
+
+def compose_message(
+    draft: Draft,
+    roster: Roster,
+    new_id: Callable[[], str],
+    now: int,
+    *,
+    namespaces: tuple[str, ...],
+    max_content: int,
+    long_words: int,
+    is_ours: bool,
+    strict: bool,
+    answering: str | None,
+) -> Composed:
+    """Return what a draft becomes at ``now``; ``new_id`` gives its id, if it has none. See ``checked``, ``resolve`` and
+    ``stored_line`` for the reasons why it may become nothing."""
+    checked(draft, max_content, is_ours=is_ours)
+    is_dead = roster.state(draft.sender) == DEAD and not roster.heirs(draft.sender)
+    message_id = new_id() if draft.id is None else check_id_form(draft.id)
+    resolved = resolve(draft.to, roster, namespaces, strict=strict, answering=answering)
+    made = message(draft, resolved.recipients, message_id, now, resolved.bare)
+    warnings = [unanswerable(draft.sender)] if is_dead else []
+    warnings += [*resolved.warnings, *warnings_for(draft.content, long_words)]
+    return Composed(made, draft.to, stored_line(made), resolved, tuple(warnings))
 
 
 _TYPES: dict[str, type] = {
@@ -290,10 +326,10 @@ def _stranger(word: str, strict: bool) -> str:
     return f"unknown teammate: {word!r}; mail to it waits until `agent-mailbox teams import` registers it"
 
 
-def unanswerable(sender: str) -> tuple[str, ...]:
+def unanswerable(sender: str) -> str:
     """Return the warning of mail by a dead agent."""
     register = f"`agent-mailbox roster register --session-id {text.typed(sender)}`"
-    return (f"{sender} is dead, so an answer to this mail would be refused; {register} revives it",)
+    return f"{sender} is dead, so an answer to this mail would be refused; {register} revives it"
 
 
 def refuse_dead(resolved: Resolved) -> None:

@@ -10,7 +10,7 @@ from ..core.address import is_remote
 from ..core.line_forms import may_be_message
 from ..core.proofs import OURS, STEWARD
 from ..core.records import Message, Record
-from ..core.roster import ALIVE, DEAD
+from ..core.roster import ALIVE
 from ..errors import MailboxError, Refused, StorageFailed, Unavailable
 from ..store.log.proof_view import weigh_message
 from .arrivals import judge_reach
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import TypeVar
 
-    from ..core.compose import Draft, Resolved
+    from ..core.compose import Composed, Draft
     from ..core.records import Proof
     from ..core.roster import Roster
     from ..space.order.ordered_log import OrderedLog
@@ -43,16 +43,6 @@ class Sent(Record):
     warnings: tuple[str, ...]
     roster: Roster
     queued: bool = False
-
-
-class _Prepared(Record):
-    """A message that may be sent: the written addresses and their meaning, its line, warnings for its sender."""
-
-    message: Message
-    written: tuple[str, ...]
-    line: bytes
-    resolved: Resolved
-    warnings: tuple[str, ...]
 
 
 class Sending:
@@ -126,7 +116,7 @@ class Sending:
             self._note_gone(gone, prepared[0].message.sender)
         return sent
 
-    def _waiting(self, prepared: Sequence[_Prepared], sealed: bool) -> tuple[list[bytes], list[Proof | None]]:
+    def _waiting(self, prepared: Sequence[Composed], sealed: bool) -> tuple[list[bytes], list[Proof | None]]:
         """Return the lines that wait for an engine, with what is proven of the writer of each."""
         for made in prepared:
             compose.refuse_dead(made.resolved)
@@ -181,7 +171,7 @@ class Sending:
     def _append(
         self,
         log: HeldLog | OrderedLog,
-        prepared: Sequence[_Prepared],
+        prepared: Sequence[Composed],
         archived: ArchivedMail | None,
         sealed: bool,
         were_read: bool,
@@ -211,25 +201,29 @@ class Sending:
             log.sync(found)
         return known
 
-    def _prepare(self, draft: Draft, roster: Roster, strict: bool, answering: str | None) -> _Prepared:
-        is_ours = draft.sender in OURS and self.box.prove(draft.sender) == STEWARD
-        config = self.box.config
-        compose.checked(draft, config.max_content, is_ours=is_ours)
-        is_dead = roster.state(draft.sender) == DEAD and not roster.heirs(draft.sender)
-        told = compose.unanswerable(draft.sender) if is_dead else ()
+    def _prepare(self, draft: Draft, roster: Roster, strict: bool, answering: str | None) -> Composed:
+        made = compose.compose_message(
+            draft,
+            roster,
+            self.box.new_id,
+            self.box.now(),
+            namespaces=self.box.config.namespaces,
+            max_content=self.box.config.max_content,
+            long_words=self.box.config.long_words,
+            is_ours=draft.sender in OURS and self.box.prove(draft.sender) == STEWARD,
+            strict=strict,
+            answering=answering,
+        )
         if draft.type == "control":
             from ..core.control import message_text  # what most mail is spared
 
-            told += message_text.check(draft.content)
-        message_id = self.box.new_id() if draft.id is None else compose.check_id_form(draft.id)
-        resolved = compose.resolve(draft.to, roster, config.namespaces, strict=strict, answering=answering)
-        message = compose.message(draft, resolved.recipients, message_id, self.box.now(), resolved.bare)
-        if any(map(is_remote, message.recipients)):
+            if told := message_text.check(draft.content):
+                made = made.replace(warnings=(*told, *made.warnings))
+        if any(map(is_remote, made.message.recipients)):
             from . import leaving  # most mail stays here
 
-            leaving.check(message, roster, self.box.prove(message.sender), self.box.directory)
-        warnings = (*told, *resolved.warnings, *compose.warnings_for(draft.content, config.long_words))
-        return _Prepared(message, draft.to, compose.stored_line(message), resolved, warnings)
+            leaving.check(made.message, roster, self.box.prove(draft.sender), self.box.directory)
+        return made
 
     def _looked_up(self, ids: set[str], act: Callable[[ArchivedMail], T]) -> T:
         """Return what ``act`` does with the archived mail of given ids, looked up ahead of the lock.
@@ -294,7 +288,7 @@ def retryable(error: E, ids: Sequence[str]) -> E:
     )
 
 
-def _refuse_conflict(made: _Prepared, found: Mapping[str, Message], roster: Roster) -> None:
+def _refuse_conflict(made: Composed, found: Mapping[str, Message], roster: Roster) -> None:
     """Raise ``Refused`` for new mail to the dead, and for the id of a message that was found with other mail. Such a
     message may have recipients that died since."""
     message = made.message
