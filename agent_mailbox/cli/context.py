@@ -18,6 +18,7 @@ from ..errors import NOT_YOU, MailboxError, Malformed, NoMailbox, Refused
 from ..identity import callers, client_variables
 from ..mailbox.open_mailbox import locate_mailbox
 from ..store.files import paths, system
+from ..store.user_state.processes import ProcessRecords
 from . import mail_output
 from .output import write_in_full, write_out, write_pieces
 
@@ -74,6 +75,7 @@ class Context:
 
     def __init__(self, directory: str | None = None) -> None:
         self.environ: Mapping[str, str] = system.environment()
+        self.hosts = ProcessRecords(paths.state_directory(self.environ))
         self.directory = directory
         self.given: dict[str, str] = {}
         """The options that our hints repeat, beside ``--dir``: see ``suggested``."""
@@ -91,7 +93,7 @@ class Context:
         if not isinstance(self._desk, kind):
             try:
                 directory, is_named = locate_mailbox(self.directory, self.environ)
-                self._desk = desk = kind(directory, prove=self.proof_for, environ=self.environ)
+                self._desk = desk = kind(directory, prove=self.proof_for, environ=self.environ, hosts=self.hosts)
             except (NoMailbox, Refused) as error:
                 if self.is_session:  # an agent must not make a mailbox in a strange project
                     error.hint = (
@@ -133,7 +135,7 @@ class Context:
     def caller(self) -> Caller:
         """Return the caller of this command; see ``identity.callers``."""
         if self._caller is None:
-            self._caller = callers.caller_of(self.environ)
+            self._caller = callers.caller_of(self.environ, self.hosts)
         return self._caller
 
     def proof_for(self, session_id: str) -> Proof | None:

@@ -97,12 +97,12 @@ class Caller(Record):
             )
 
 
-def caller_of(environ: Mapping[str, str], *, latest: bool = False) -> Caller:
-    """Return the caller, by this process's ancestors.
+def caller_of(environ: Mapping[str, str], hosts: ProcessRecords | None = None, *, latest: bool = False) -> Caller:
+    """Return the caller, by this process's ancestors. ``hosts``: the user's records of clients, if they are read.
 
     ``latest``: of a client's sessions the latest counts, whatever an environment names: this process began before it.
     """
-    hosts = ProcessRecords(paths.state_directory(environ))
+    hosts = hosts or ProcessRecords(paths.state_directory(environ))
     line, client, host = hosts.find_client(system.getpid(), is_client)
     if client is not None:
         return _caller_below(client, host, {} if latest else _picking_environment(line[-1], host, environ))

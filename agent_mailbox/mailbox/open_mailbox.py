@@ -63,8 +63,8 @@ class OpenMailbox:
 
     ``clock`` gives ms since 1970, ``new_id`` message ids (default: random UUIDs); ``wait`` is the seconds to wait for a
     lock. ``prove`` gives the proof for a record in an agent's name (``core.proofs``; None: nothing is proven).
-    ``environ``: this process's environment, if the caller has it. Raises ``NoMailbox``, or ``Refused`` if the directory
-    is another user's.
+    ``environ``: this process's environment, ``hosts`` the user's records of clients, if the caller has them. Raises
+    ``NoMailbox``, or ``Refused`` if the directory is another user's.
     """
 
     def __init__(
@@ -76,11 +76,13 @@ class OpenMailbox:
         wait: float | None = None,
         prove: Callable[[str], Proof | None] | None = None,
         environ: Mapping[str, str] | None = None,
+        hosts: ProcessRecords | None = None,
     ) -> None:
         self.directory = paths.check(directory)
         environ = system.environment() if environ is None else environ
         self.logs = logs.of_mailbox(self.directory, WAIT if wait is None else wait, environ)
         self.config = configuration.load_config(self.directory)
+        self.hosts = hosts
         self.now = clock
         self.prove = prove or nobody
         self.complain: Callable[[str], None] = unheard
@@ -245,13 +247,13 @@ class OpenMailbox:
         clients = {agent.session_id: agent.client for agent in agents if agent.may_be_gone}
         if not clients:
             return set(), set()
-        state = self.logs.trail.kept()
+        hosts = self.hosts or ProcessRecords(self.logs.trail.kept())
         try:
-            system.stat(f"{state}/{paths.UNHOOKED}")
+            system.stat(f"{hosts.state}/{paths.UNHOOKED}")
             self.has_unhooked = True
         except OSError:
             pass  # mostly
-        return ProcessRecords(state).judge(clients)
+        return hosts.judge(clients)
 
     def gone_holders(self, roles: Iterable[str]) -> set[str]:
         """Return those sessions that hold one of the role tags, live by the roster, and are gone.

@@ -36,7 +36,7 @@ class CallContext(Context):
         """Return the caller; the person's terminal above a client that we do not know is that client's."""
         if self._caller is None:
             environ = {name: value for name, value in self.environ.items() if name not in client_variables.SESSIONS}
-            found = callers.caller_of(environ, latest=True)
+            found = callers.caller_of(environ, self.hosts, latest=True)
             self._caller = Caller(callers.PROGRAM, why=WHY) if found.is_person else found
         return self._caller
 

@@ -332,7 +332,7 @@ def test_the_collector_is_on_in_each_command_that_runs_on(checkout: Checkout) ->
 import gc, sys, click
 from agent_mailbox import launch
 from agent_mailbox.identity import callers, prompts
-callers.caller_of = lambda environ: callers.Caller(callers.PERSON)
+callers.caller_of = lambda *_: callers.Caller(callers.PERSON)
 prompts.is_typed = lambda environ: True
 def invoke(self, context):
     if not isinstance(self, click.Group):

@@ -50,8 +50,8 @@ def _switch_callers(callers: Any) -> None:
         def proof_for(self, session_id: str) -> str:
             return callers.proofs.TERMINAL if session_id == callers.USER else callers.proofs.of_session(session_id)
 
-    def switched(environ: Mapping[str, str], **how: Any) -> Any:
-        return AsSaid(AS_SAID, everyone) if is_as_said(environ) else of(environ, **how)
+    def switched(environ: Mapping[str, str], *given: Any, **how: Any) -> Any:
+        return AsSaid(AS_SAID, everyone) if is_as_said(environ) else of(environ, *given, **how)
 
     callers.caller_of = switched
 

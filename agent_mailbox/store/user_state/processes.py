@@ -186,6 +186,7 @@ class ProcessRecords:
     ``here`` has the words for this boot and this namespace of process numbers: a number says nothing in another."""
 
     def __init__(self, state: str) -> None:
+        self.state = state
         self._directory = f"{state}/{DIRECTORY}"
         boot = (read_if_possible("/proc/sys/kernel/random/boot_id", 64) or b"").strip().decode("ascii", "replace")
         try:
