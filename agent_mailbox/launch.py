@@ -39,6 +39,8 @@ BUNDLES = (
     START,
 )
 """One for each hot verb, by its name."""
+HOT = frozenset((*BUNDLES, "read"))
+"""The first words of commands that may be plain."""
 
 _HEAD = 11
 """Bytes of a bundle before its contents: its seal and a newline."""
@@ -166,12 +168,13 @@ def _import(name: str, path: str, is_package: bool, code: "CodeType", link: str)
 
 def main(argv: "Sequence[str] | None" = None) -> int:
     """Run one command; returns the exit code."""
-    from .start import plain
-
     arguments = list(sys.argv[1:] if argv is None else argv)
-    done = plain.run(arguments)
-    if done is not None:
-        return done
+    if arguments and arguments[0] in HOT:
+        from .start import plain
+
+        done = plain.run(arguments)
+        if done is not None:
+            return done
     import gc
 
     gc.enable()  # this command may run long

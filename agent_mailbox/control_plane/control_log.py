@@ -14,9 +14,8 @@ from ..core.control import message_text, state
 from ..core.control.messages import Payload, Unknown
 from ..core.control.state import ControlState
 from ..core.records import Record
-from ..store.files.lines import lines_of
+from ..store.files.lines import LinePlace, lines_of
 from ..store.log import events
-from ..store.log.growing_log import LogPlace
 from ..store.projection import control_table
 from ..store.projection.control_table import ControlTable, messages_on
 
@@ -48,7 +47,7 @@ class Reading:
     """The fold of a mailbox's control messages, as far as it was read; the next reading continues it."""
 
     def __init__(self) -> None:
-        self._place = LogPlace()
+        self._place = LinePlace()
         self._forget()
         self._roster: Roster | None = None
         self.latest: ControlState | None = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..core import codec
 from ..core.records import Message
 from ..store.files import system
-from ..store.log.growing_log import LogPlace
+from ..store.files.lines import LinePlace
 from ..store.log.logs import end_of
 from ..store.log.proof_view import weigh_message
 
@@ -27,7 +27,7 @@ class FollowedMail:
     def __init__(self, logs: Logs) -> None:
         self._logs = logs
         self._fd = logs.messages.open()
-        self._place = LogPlace()
+        self._place = LinePlace()
         if self._fd is not None:
             self._place.inode, self._place.position = end_of(self._fd)
 
@@ -48,11 +48,11 @@ class FollowedMail:
         known = {message.id for message in self._read_all()}
         if self._fd is not None:
             system.close(self._fd)
-        self._fd, self._place = self._logs.messages.open(), LogPlace()
+        self._fd, self._place = self._logs.messages.open(), LinePlace()
         yield from (message for message in self._read_on() if message.id not in known)
 
     def _read_all(self) -> Iterator[Message]:
-        self._place = LogPlace()
+        self._place = LinePlace()
         return self._read_on()
 
     def _read_on(self) -> Iterator[Message]:

@@ -1,6 +1,7 @@
 """The lines of an open log, from positions on.
 
-Belongs here: bytes to lines. Must not know what a line says (``core.codec``), nor who may write (``log``).
+Belongs here: bytes to lines, and how far one reader is. Must not know what a line says (``core.codec``), nor who may
+write (``log``).
 """
 
 from __future__ import annotations
@@ -93,3 +94,29 @@ def boundary(fd: int, end: int) -> int:
             return start + place + 1
         end, reach = start, min(reach * 8, CHUNK)
     return 0
+
+
+class LinePlace:
+    """A reader's place in a log: the file (inode, 0 at first) and the position behind the last whole line.
+
+    Another file under the log's name, or a shorter one, is read from its beginning. A place that outlives its process
+    is a cursor (``poll``).
+    """
+
+    def __init__(self) -> None:
+        self.inode, self.position = 0, 0
+
+    def look(self, fd: int) -> tuple[bool, int, int]:
+        """Return whether the open log is the file that was read, and no shorter than what was read. With that return
+        its inode, and the end of its whole lines: a line that is being written is read when it is whole."""
+        there = system.fstat(fd)
+        continues = there.st_ino == self.inode and there.st_size >= self.position
+        return continues, there.st_ino, boundary(fd, there.st_size)
+
+    def lines(self, fd: int) -> Iterator[tuple[int, bytes]]:
+        """Yield (position, line) for each new whole line of the open log; they count as read once all were taken."""
+        continues, inode, end = self.look(fd)
+        start = self.position if continues else 0
+        end = max(end, start)
+        yield from lines_of(fd, start, end)
+        self.inode, self.position = inode, end

@@ -1,6 +1,6 @@
-"""Reading on in a log that grows: each reader gets what came since it last looked.
+"""Reading on in a log that grows: its one reader gets what came since it last looked.
 
-Belongs here: how far one reader is, in memory. A place that outlives its process is a cursor (``poll``).
+Belongs here: the log with the reader's place (``lines.LinePlace``).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..files import system
-from ..files.lines import boundary, lines_of
+from ..files.lines import LinePlace
 from .logs import end_of
 
 if TYPE_CHECKING:
@@ -18,31 +18,7 @@ if TYPE_CHECKING:
     from .log import Log
 
 
-class LogPlace:
-    """A reader's place in a log: the file (inode, 0 at first) and the position behind the last whole line.
-
-    Another file under the log's name, or a shorter one, is read from its beginning.
-    """
-
-    def __init__(self) -> None:
-        self.inode, self.position = 0, 0
-
-    def look(self, fd: int) -> tuple[bool, int, int]:
-        """Return whether the open log is the file that was read, and no shorter than what was read. With that return
-        its inode, and the end of its whole lines: a line that is being written is read when it is whole."""
-        inode, size = end_of(fd)
-        return inode == self.inode and size >= self.position, inode, boundary(fd, size)
-
-    def lines(self, fd: int) -> Iterator[tuple[int, bytes]]:
-        """Yield (position, line) for each new whole line of the open log; they count as read once all were taken."""
-        continues, inode, end = self.look(fd)
-        start = self.position if continues else 0
-        end = max(end, start)
-        yield from lines_of(fd, start, end)
-        self.inode, self.position = inode, end
-
-
-class GrowingLog(LogPlace):
+class GrowingLog(LinePlace):
     """A log with the place of its one reader."""
 
     def __init__(self, log: Log) -> None:
