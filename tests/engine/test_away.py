@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import threading
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -130,14 +129,14 @@ def test_of_several_servers_the_first_that_speaks_is_taken() -> None:
     with silent() as dark, silent() as there:
         threading.Thread(target=speak, args=(there,), daemon=True).start()
         places = [dark.getsockname(), refusing, there.getsockname()]
-        place, found = connect_first(places, time.monotonic() + PATIENCE)
+        place, found = connect_first(places, PATIENCE)
         assert (place, found.recv(7)) == (there.getsockname(), b"INFO {}")
         found.close()
         with pytest.raises(TimeoutError, match="no answer in time"):
-            connect_first([dark.getsockname()], time.monotonic() + 0.01)
+            connect_first([dark.getsockname()], 0.01)
     with pytest.raises(ConnectionRefusedError):
-        connect_first([refusing], time.monotonic() + PATIENCE)
+        connect_first([refusing], PATIENCE)
     with silent() as hangs:
         threading.Thread(target=lambda: hangs.accept()[0].close(), daemon=True).start()
         with pytest.raises(ConnectionResetError):
-            connect_first([hangs.getsockname()], time.monotonic() + PATIENCE)
+            connect_first([hangs.getsockname()], PATIENCE)

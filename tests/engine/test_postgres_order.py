@@ -333,6 +333,10 @@ def test_a_transaction_that_is_left_open_is_told(
         said = r"engine is held up by an open transaction of role owner, process \d+"
         with pytest.raises(HeldUp, match=said):
             order.append_lines(ROSTER, [b"x"])
+        monkeypatch.setattr(postgres_connection, "HELD", 10 * PATIENCE)
+        with hurry.Hurry(10 * PATIENCE), pytest.raises(HeldUp, match=said):
+            order.append_lines(ROSTER, [b"x"])
+        monkeypatch.setattr(postgres_connection, "HELD", 0.05)
         with pair.serving("north") as replicator:
             assert pair.ok("north", "send", "--from", "ann", "--to", "all", "--body", "x")["queued"]
             assert replicator.stderr is not None

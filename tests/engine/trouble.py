@@ -83,6 +83,7 @@ class Team:
         self.pids = pids
         self.is_ready = is_ready
         self.program = pair.program
+        self.replicator = 0
         self.program.forks = False  # whole commands are timed
         os.environ.update(self.program.env)
         for machine, who in (("north", "ann"), ("north", "kim"), ("south", "ben")):
@@ -112,8 +113,7 @@ class Team:
         cells = []
         for serves in (True, False):
             with ExitStack() as stack:
-                if serves:
-                    stack.enter_context(self.pair.serving("north"))
+                self.replicator = stack.enter_context(self.pair.serving("north")).pid if serves else 0
                 cells.append(measure())
             place = self.program.scratch / "north"
             until(lambda place=place: self.program.run("engine", "join", "--dir", place).rc == 0)  # type: ignore[misc]
@@ -187,6 +187,7 @@ def _away(team: Team) -> None:
 
 
 def _stopped(team: Team) -> None:
+    team.add("the replicator is stopped as it answers: that send, 6 in turn", lambda: _deaf(team))
     team.add("a send is stopped as it asks: 6 sends in turn", lambda: _stopped_send(team, in_turn))
     team.add("a send is stopped as it asks: hooks with role mail, 6 in turn", lambda: _stopped_send(team, hooks))
     team.add("a send is stopped as it asks: mail from elsewhere is here", lambda: _stopped_send(team, arriving))
@@ -252,6 +253,22 @@ def _without_peers(team: Team, servers: Servers) -> str:
         while time.monotonic() < end:
             found += team.at_once(4, *SEND, "x")
     return told(found)
+
+
+def _deaf(team: Team) -> str:
+    """Stop the replicator while a send waits for its answer; the engine then goes on."""
+    if not team.replicator:
+        return "–"
+    found: list[Outcome] = []
+    first = threading.Thread(target=lambda: found.append(team.run(*SEND, "x")))
+    with ExitStack() as stack:
+        with stopped(*team.pids()):
+            first.start()
+            time.sleep(0.15)
+            stack.enter_context(stopped(team.replicator))
+            first.join()
+        until(team.is_ready)
+        return told(found + in_turn(team))
 
 
 def _stopped_send(team: Team, measure: Callable[[Team], list[Outcome]]) -> str:

@@ -38,7 +38,7 @@ API, OPEN_API = "mbxapi.", "$JS.API."
 accounts. Callers use the first, and a connection sends the second where nobody answers to that."""
 PORT = 4222
 CONNECTING = 2.0
-"""Most seconds until one of the servers has begun to speak."""
+"""Seconds that pass without a sign of any server before they are given up."""
 _VERSION = b"NATS/1.0"
 _OUTDATED = (
     "servers run by files of an earlier version, with which a machine may write as another and remove mail:"
@@ -281,11 +281,11 @@ class NatsConnection:
         if self._socket is not None:
             return None
         places = {_place_in(url): url for url in self.urls}
-        deadline = hurry.deadline(min(self.patience, hurry.SILENT if hurry.is_hurried() else CONNECTING))
+        silent = min(self.patience, hurry.SILENT if hurry.is_hurried() else CONNECTING)
         trouble: Exception = Unavailable("engine has no address")
         while places:
             try:
-                place, self._socket = connect_first([*places], deadline)
+                place, self._socket = connect_first([*places], silent)
                 return self._begin_talking(places.pop(place), place[0], hurry.deadline(self.patience))
             except Unavailable as error:
                 self.close()

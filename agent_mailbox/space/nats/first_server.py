@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-HEAD_START = 0.1
+HEAD_START = 0.03
 """Seconds that a server has before the next one is tried beside it."""
 
 
-def connect_first(places: Sequence[tuple[str, int]], deadline: float) -> tuple[tuple[str, int], socket.socket]:
-    """Return the place that answered first, and the connection; raise ``OSError`` if none does before the deadline.
+def connect_first(places: Sequence[tuple[str, int]], silent: float) -> tuple[tuple[str, int], socket.socket]:
+    """Return the place that answered first, and the connection; raise ``OSError`` if none gives a sign for so long.
 
     The order is drawn by lot, so that the clients of a cluster spread."""
     waiting = random.sample(places, len(places))
     trouble: OSError = TimeoutError("no answer in time")
     with selectors.DefaultSelector() as open_ones:
         try:
-            begun = 0.0
+            begun, deadline = 0.0, time.monotonic() + silent
             while waiting or open_ones.get_map():
                 now = time.monotonic()
                 if now >= deadline:
@@ -40,8 +40,12 @@ def connect_first(places: Sequence[tuple[str, int]], deadline: float) -> tuple[t
                         trouble = error
                         continue
                 until = min(deadline, begun + HEAD_START) if waiting else deadline
-                for key, _ in open_ones.select(max(until - now, 0)):
+                for key, event in open_ones.select(max(until - now, 0)):
                     found = key.fileobj
+                    if event & selectors.EVENT_WRITE:  # it is connected, or refused
+                        open_ones.modify(found, selectors.EVENT_READ, key.data)
+                        deadline = time.monotonic() + silent
+                        continue
                     open_ones.unregister(found)
                     try:
                         return key.data, _require_answer(found)  # type: ignore[arg-type] # it is a socket of ours
@@ -58,7 +62,7 @@ def _begin_connecting(open_ones: selectors.BaseSelector, place: tuple[str, int])
         one = socket.socket(family, kind, protocol)
         one.setblocking(False)
         one.connect_ex(address)
-        open_ones.register(one, selectors.EVENT_READ, place)
+        open_ones.register(one, selectors.EVENT_WRITE, place)
 
 
 def _require_answer(one: socket.socket) -> socket.socket:

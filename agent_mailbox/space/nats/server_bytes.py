@@ -59,7 +59,8 @@ class ServerBytes:
     def _receive_some(self, deadline: float) -> bytes:
         is_hurried = may_ask = hurry.is_hurried()
         while (left := deadline - time.monotonic()) > 0:
-            self.source.settimeout(min(left, hurry.SILENT / 2) if is_hurried else left)
+            silent = hurry.QUIET if may_ask else hurry.WORD
+            self.source.settimeout(min(left, silent) if is_hurried else left)
             try:
                 count = self.source.recv_into(self._room)
             except TimeoutError:

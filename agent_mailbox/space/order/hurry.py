@@ -14,8 +14,10 @@ from ...store.files import system
 if TYPE_CHECKING:
     from types import TracebackType
 
-SILENT = 0.4
-"""Seconds for which an engine that works says nothing at all, though it is asked for a word."""
+QUIET, WORD = 0.05, 0.2
+"""Seconds after which who says nothing is asked for a word, and until it comes: an engine may be so far away."""
+SILENT = QUIET + WORD
+"""Seconds for which an engine that works says nothing at all."""
 ANSWERED = 2.0
 """Seconds for which a caller in a hurry waits for the answer to a question, while the engine gives signs of life."""
 

@@ -34,11 +34,10 @@ A server whose own certificate is another's is out of reach: mail waits for the 
 _SETTINGS = """SELECT
     set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
         ELSE current_setting('synchronous_commit') END, false),
-    set_config('statement_timeout', %s, false), set_config('client_min_messages', 'error', false),
-    set_config('lock_timeout', %s, false)"""
-"""An acknowledged record is synced, whatever the role's default; nothing waits for ever for a lock."""
+    set_config('statement_timeout', %s, false), set_config('client_min_messages', 'error', false)"""
+"""An acknowledged record is synced, whatever the role's default."""
 HELD = 1.5
-"""Seconds until who waits for a lock hears that: an append keeps its own for a few milliseconds."""
+"""Seconds until who waits for a lock hears that, in no hurry: an append keeps its own for a few milliseconds."""
 
 
 class PostgresConnection:
@@ -55,6 +54,7 @@ class PostgresConnection:
         self._authority = authority
         self._connection: Connection[Any] | None = None
         self._heard: set[str] = set()
+        self._held = 0.0
 
     def query_rows(self, query: str, words: Sequence[object] = ()) -> list[Any]:
         """Return the rows that answer a query; empty for one that has none. Raises ``Unavailable`` or ``Refused``."""
@@ -73,6 +73,10 @@ class PostgresConnection:
         over = Event()
         Thread(target=_cut_in_time, args=(connection, over, self.patience, hurry.seconds_left()), daemon=True).start()
         try:
+            held = hurry.SILENT if hurry.is_hurried() else HELD
+            if held != self._held:
+                connection.execute("SELECT set_config('lock_timeout', %s, false)", (f"{held * 1000:.0f}",))
+                self._held = held
             return do(connection)
         except psycopg.Error as error:
             if connection.broken:
@@ -116,6 +120,7 @@ class PostgresConnection:
     def close(self) -> None:
         """Close the connection; the next question opens one."""
         self._heard.clear()
+        self._held = 0.0
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -136,7 +141,7 @@ class PostgresConnection:
                 found.close()
                 said = f"engine is too old: PostgreSQL {version // 10000}"
                 raise Refused(said, f"run PostgreSQL {LEAST // 10000} or later")
-            found.execute(_SETTINGS, (f"{self.patience * 1000:.0f}", f"{HELD * 1000:.0f}"))
+            found.execute(_SETTINGS, (f"{self.patience * 1000:.0f}",))
         except psycopg.ProgrammingError as error:
             raise Malformed(f"engine's address is no PostgreSQL URL: {error}", "write postgresql://HOST/DB") from None
         except psycopg.Error as error:
@@ -209,8 +214,8 @@ def _cut_in_time(connection: Connection[Any], over: Event, patience: float, left
     none."""
     if left is None:
         over.wait(patience + 1)
-    elif not over.wait(hurry.SILENT / 2) and not is_silent(connection.info.get_parameters(), hurry.SILENT / 2):
-        over.wait(left - hurry.SILENT / 2)
+    elif not over.wait(hurry.QUIET) and not is_silent(connection.info.get_parameters(), hurry.WORD):
+        over.wait(left - hurry.QUIET)
     if over.is_set():
         return
     try:

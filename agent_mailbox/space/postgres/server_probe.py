@@ -20,7 +20,7 @@ PORT = "5432"
 
 
 def is_silent(conninfo: Mapping[str, object], seconds: float) -> bool:
-    """Return whether no server of a connection's words says anything within that time.
+    """Return whether no server of a connection's words gives a sign for so long, once it is connected.
 
     One that refuses speaks, and so does one of which the words do not tell where it is: libpq knows more."""
     deadline = time.monotonic() + seconds
@@ -38,6 +38,7 @@ def is_silent(conninfo: Mapping[str, object], seconds: float) -> bool:
                     if not event & selectors.EVENT_WRITE:
                         return False
                     found.send(ASK_FOR_TLS)
+                    deadline = time.monotonic() + seconds
                     open_ones.modify(found, selectors.EVENT_READ)
             return is_asked
         except OSError:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from ..order.order import SpaceOrder
 
-MOST = 4
-"""Commands that are served at once, each by a connection to the engine; others connect to it by themselves."""
+MOST = 16
+"""Commands that are served at once; others connect to the engine by themselves."""
 IDLE = 30.0
 """Seconds for which a command may say nothing."""
 
@@ -72,25 +72,21 @@ class Relay:
 
     def _serve_command(self, command: socket.socket) -> None:
         try:
-            order = self._free.pop()
-        except IndexError:
-            order = self._opened()
-        try:
             command.settimeout(IDLE)
             send_frame(command, {})
             while (asked := receive_frame(command)) is not None:
-                head, lines = self._answer_call(order, *asked)
-                send_frame(command, head, lines)
+                send_frame(command, *self._answer_call(*asked))
         except (OSError, ValueError):
             pass  # a command that was killed, or is none of ours
         finally:
-            self._free.append(order)
             self._room.release()
             command.close()  # last: whoever sees this end finds room
 
-    def _answer_call(
-        self, order: SpaceOrder, head: dict[str, Any], lines: Sequence[bytes]
-    ) -> tuple[dict[str, object], list[bytes]]:
+    def _answer_call(self, head: dict[str, Any], lines: Sequence[bytes]) -> tuple[dict[str, object], list[bytes]]:
+        try:
+            order = self._free.pop()
+        except IndexError:
+            order = self._opened()
         try:
             if self.away:
                 raise Unavailable(self.away, "try again; `agent-mailbox engine status`")
@@ -104,6 +100,8 @@ class Relay:
             return told | more, []
         except (KeyError, TypeError) as error:
             raise ValueError(f"another form: {error}") from None
+        finally:
+            self._free.append(order)
 
 
 def _carry_out(

@@ -13,6 +13,7 @@ import json
 import os
 import socket
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import BadData, Busy, Refused, Unavailable
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SOCKET = "relay"
-AWAY_FILE, AWAY, LONG = "away", 15_000, 0.3
+AWAY_FILE, AWAY, LONG = "away", 15_000, 0.2
 """The file whose time says when a command waited ``LONG`` seconds in vain; for ``AWAY`` ms no other does."""
+DEAF_FILE, DEAF = "deaf", 2_000
+"""The same of a replicator that said no word: for so long commands connect by themselves."""
 LONGEST_HEAD, MOST_BYTES = 1 << 20, 64 << 20
 """Bytes of a head, and of the lines behind it."""
 PAGE = 100
@@ -50,6 +53,7 @@ class RelayedOrder:
         self._direct = direct
         self._own: SpaceOrder | None = None
         self._socket: socket.socket | None = None
+        self._answered = 0
 
     def last_position(self) -> int:
         """Return the position of the last record."""
@@ -121,8 +125,10 @@ class RelayedOrder:
             raise Unavailable("replicator does not answer", "try again")
         left = hurry.seconds_left()
         try:
-            self._socket.settimeout(self._patience + 1 if left is None else left + hurry.SILENT)
+            self._socket.settimeout(self._patience + 1 if left is None else hurry.WORD)
             send_frame(self._socket, head if left is None else {**head, "soon": left}, lines)
+            if left is not None:
+                self._await_answer(self._socket, left)
             answer = receive_frame(self._socket)
         except (OSError, ValueError, KeyError, TypeError) as error:
             self.close()
@@ -135,10 +141,23 @@ class RelayedOrder:
         _raise_error_in(answer[0])
         return answer
 
+    def _await_answer(self, of: socket.socket, seconds: float) -> None:
+        """Return once an answer begins; raise ``TimeoutError`` if none does, or the replicator says no word."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            try:
+                of.settimeout(hurry.SILENT / 2)
+                of.recv(1, socket.MSG_PEEK)
+                return of.settimeout(hurry.WORD)
+            except TimeoutError:
+                with suppress(ValueError):
+                    connect_to_replicator(self._directory, hurry.WORD).close()
+        raise TimeoutError("no answer in time")
+
     def _is_alone(self) -> bool:
         """Return whether no replicator answers, so that this process connects by itself."""
         if self._own is None and self._socket is None:
-            patience = hurry.SILENT if hurry.is_hurried() else self._patience + 1  # one that is stopped says nothing
+            patience = hurry.WORD if hurry.is_hurried() else self._patience + 1  # one that is stopped says nothing
             try:
                 self._socket = connect_to_replicator(self._directory, patience)
             except (OSError, ValueError):
@@ -146,17 +165,21 @@ class RelayedOrder:
         return self._own is not None
 
     def _ask_directly(self, ask: Callable[[SpaceOrder], T]) -> T:
-        """Return what the engine answers to this process; raise ``Unavailable`` at once if it was away just now."""
+        """Return what the engine answers to this process; raise ``Unavailable`` at once if it was away just now.
+
+        It was not if it answered this process since."""
         path = os.path.join(self._directory, AWAY_FILE)
-        if self._own is None and (age := noted_age(path, _now())) is not None and 0 <= age < AWAY:
+        if _is_noted(path, min(AWAY, _now() - self._answered)):
             raise Unavailable(
-                "engine was out of reach a moment ago, and no replicator runs here", "`agent-mailbox engine status`"
+                "engine was out of reach a moment ago, and no replicator answers here", "`agent-mailbox engine status`"
             )
         if self._own is None:
             self._own = self._direct()
         begun = time.monotonic()
         try:
-            return ask(self._own)
+            found = ask(self._own)
+            self._answered = _now()
+            return found
         except Unavailable:
             if time.monotonic() - begun > LONG:
                 note_time(path, _now())
@@ -167,6 +190,11 @@ def _now() -> int:
     return time.time_ns() // 1_000_000
 
 
+def _is_noted(path: str, within: int) -> bool:
+    age = noted_age(path, _now())
+    return age is not None and 0 <= age < within
+
+
 def socket_address(directory: str, fd: int) -> str:
     """Return a socket's address in an open directory: the kernel takes 108 bytes, and a path may be longer."""
     path = os.path.join(directory, SOCKET)
@@ -174,16 +202,21 @@ def socket_address(directory: str, fd: int) -> str:
 
 
 def connect_to_replicator(directory: str, patience: float) -> socket.socket:
-    """Return a connection to the replicator; raise ``OSError`` if none answers."""
+    """Return a connection to the replicator; raise ``OSError`` if none answers, ``ValueError`` if it has no room."""
+    deaf = os.path.join(directory, DEAF_FILE)
+    if _is_noted(deaf, DEAF):
+        raise OSError("replicator said no word a moment ago")
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     found = socket.socket(socket.AF_UNIX)
     try:
         found.settimeout(patience)
         found.connect(socket_address(directory, fd))
         if receive_frame(found) is None:
-            raise OSError("replicator serves enough already")
-    except BaseException:
+            raise ValueError("replicator serves enough already")
+    except BaseException as error:
         found.close()
+        if isinstance(error, TimeoutError):
+            note_time(deaf, _now())
         raise
     finally:
         os.close(fd)
