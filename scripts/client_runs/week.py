@@ -103,7 +103,7 @@ class Week:
             total += Counter(sent=len(counts), seen=len(counts) - len(lost), twice=len(twice))
             who = f"{session.kind.client.title}, {session.place} ({session.number})"
             cells = session.kind.client.title, session.place, len(counts), len(counts) - len(lost), len(twice)
-            turns = " · ".join(line.partition(":")[0] for line in session.log)
+            turns = ", ".join(line.partition(":")[0] for line in session.log)
             print(f"| {' | '.join(map(str, cells))} | {turns} |")
             wrong += [f"{who} lost {lost}"] * bool(lost) + [f"{who} was shown {twice} twice"] * bool(twice)
         print(dict(total))
