@@ -205,7 +205,7 @@ class FileBeside:
 
     def _write_inbox(self, real: str, known: bytes | None, entries: Sequence[dict[str, Any]]) -> bytes:
         """Write the inbox with the entries after it, unless it is as ``known``; return its bytes."""
-        with open(os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+        with open(real, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as file:
             there = file.read(MAX_FILE + 1)
             mode = os.fstat(file.fileno()).st_mode & 0o777
         if there != known:
