@@ -350,16 +350,21 @@ class OpenLogs:
         return self._logs.messages.view(), self._logs.reads.view()
 
     def __enter__(self) -> Self:
-        for _ in range(100):
-            self.messages, self.reads = self._logs.messages.open(), self._logs.reads.open()
-            reads, messages = end_of(self.reads), end_of(self.messages)
-            if messages[0] == end_of(self._logs.messages.path)[0]:
-                break
+        try:
+            for _ in range(100):
+                self.messages = self._logs.messages.open()
+                self.reads = self._logs.reads.open()
+                reads, messages = end_of(self.reads), end_of(self.messages)
+                if messages[0] == end_of(self._logs.messages.path)[0]:
+                    break
+                self.__exit__()
+            else:
+                raise Busy(f"{self._logs.messages.path} is replaced faster than it can be read", "try again")
+            self.roster = self._logs.roster.open()
+            self.ends: Ends = messages, reads, end_of(self.roster)
+        except BaseException:
             self.__exit__()
-        else:
-            raise Busy(f"{self._logs.messages.path} is replaced faster than it can be read", "try again")
-        self.roster = self._logs.roster.open()
-        self.ends: Ends = messages, reads, end_of(self.roster)
+            raise
         (_, self.messages_end), (_, self.reads_end), (_, self.roster_end) = self.ends
         return self
 
