@@ -327,6 +327,14 @@ def test_only_role_mail_that_there_is_room_for_is_claimed(holder: Mailbox, clock
     assert at_once(holder, clock, "cat") == ["second"]
 
 
+def test_what_was_claimed_and_found_no_room_is_shown_next_by_the_same_claim(holder: Mailbox, clock: Clock) -> None:
+    """The session's next look knows its claim: another program's could else come before a second one."""
+    holder.send(Draft(sender="ann", to=("role:ops",), content="second"))
+    assert holder.deliver("bob", lambda items: items[1:]) == 1
+    assert at_once(holder, clock, "bob") == ["role:ops"]
+    assert events(holder) == [("bob", "claim"), ("bob", "read")]
+
+
 def test_a_disk_that_fills_up_while_role_mail_is_shown_gives_it_to_no_other(holder: Mailbox, clock: Clock) -> None:
     """It was written out and cannot be recorded: its claimer is shown it again, another holder is not."""
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)
