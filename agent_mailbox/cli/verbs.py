@@ -6,7 +6,7 @@ Belongs here: what follows once their arguments are parsed, and both renderings 
 from __future__ import annotations
 
 from ..core import frame, reach
-from ..core.address import ID_SHOWN, is_remote
+from ..core.address import ID_SHOWN
 from . import mail_output
 
 TYPE_CHECKING = False
@@ -42,7 +42,7 @@ def sent_text(sent: Sent, arrival: Arrival, roster: Roster, style: Style, comman
         return f"queued {target}: the engine is out of reach\n"
     lines = [f"sent {target}"]
     lines += [f"  {label}: {names}" for label, names in reach.list_arrival(arrival, roster)]
-    if any(map(is_remote, message.recipients)):
+    if sent.leaves:
         lines.append(f"  the gateway carries it: {command('swarm outbox')}")
     elif not delivery.agents and not delivery.waiting_for:
         lines.append(f"  {frame.unreached(message)}")
@@ -59,7 +59,7 @@ def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent, *, is_carried: boo
         app.give_warning(warning)
     roster = sent.roster
     found = arrivals.find_arrival(desk, sent.message, sent.delivery, roster, queued=sent.queued)
-    if any(map(is_remote, sent.message.recipients)):
+    if sent.leaves:
         from ..mailbox import mailbox_gateway  # most mail stays here
 
         if (home := mailbox_gateway.elsewhere(desk.directory, app.environ)) is not None:

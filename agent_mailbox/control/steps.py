@@ -85,8 +85,11 @@ def read_own(box: OpenMailbox, me: str, sent: Sent) -> None:
 def find_request(box: OpenMailbox, word: str) -> ControlRequest:
     """Return the request of an id, of its message's id, or of a unique prefix of either, live or archived; raises
     ``NotFound`` or ``Ambiguous``."""
-    whole = None if len(word) == address.ID_SHOWN else _meant(word, control_log.of_request(box, word))
-    found = whole or _meant(word, control_log.of_beginning(box, word))
+    found = None
+    if len(word) != address.ID_SHOWN:
+        fold = control_log.of_request(box, word)
+        found = fold.requests.get(word) or _meant(word, fold)
+    found = found or _meant(word, control_log.of_beginning(box, word))
     if found is None and len(word) >= MIN_PREFIX:
         found = _meant(
             word, control_log.archived(box.logs, box.archive, word)[0]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..errors import BadData, Malformed, NotFound, Refused
 from . import codec, instant, text
-from .address import ALL, EXAMPLE_ID, MAX_ID, check_name, check_role, check_tag, teammate
+from .address import ALL, EXAMPLE_ID, MAX_ID, check_name, check_role, check_tag, is_remote, teammate
 from .records import BARE, MAX_TTL_HOURS, PRIORITIES, TYPES, USER, WHENS, Message, Record
 from .roster import DEAD, Agent, Roster
 
@@ -45,13 +45,16 @@ class Draft(Record):
 
 
 class Composed(Record):
-    """A message that may be sent: the written addresses and their meaning, its line, warnings for its sender."""
+    """A message that may be sent: the written addresses and their meaning, its line, warnings for its sender.
+
+    ``leaves``: it is for an agent on another machine."""
 
     message: Message
     written: tuple[str, ...]
     line: bytes
     resolved: Resolved
     warnings: tuple[str, ...]
+    leaves: bool
 
 
 def compose_message(
@@ -74,9 +77,12 @@ def compose_message(
     message_id = new_id() if draft.id is None else check_id_form(draft.id)
     resolved = resolve(draft.to, roster, namespaces, strict=strict, answering=answering)
     made = message(draft, resolved.recipients, message_id, now, resolved.bare)
-    warnings = [unanswerable(draft.sender)] if is_dead else []
-    warnings += [*resolved.warnings, *warnings_for(draft.content, long_words)]
-    return Composed(made, draft.to, stored_line(made), resolved, tuple(warnings))
+    warnings = [*([unanswerable(draft.sender)] if is_dead else []), *resolved.warnings]
+    if len(draft.content) > long_words and (count := text.words(draft.content)) > long_words:
+        advice = f"put more than {long_words} words in a file and send its path"
+        warnings.append(f"{count} words fill the reader's context; {advice}")
+    leaves = any(map(is_remote, resolved.recipients))
+    return Composed(made, draft.to, stored_line(made), resolved, tuple(warnings), leaves)
 
 
 _TYPES: dict[str, type] = {
@@ -343,15 +349,6 @@ def refuse_dead(resolved: Resolved) -> None:
             else "it held no role; `agent-mailbox roster list` shows the living agents",
             code="dead_recipient",
         )
-
-
-def warnings_for(content: str, long_words: int) -> list[str]:
-    """Return warnings about the text itself."""
-    if len(content) > long_words and (count := text.words(content)) > long_words:
-        return [
-            f"{count} words fill the reader's context; put more than {long_words} words in a file and send its path"
-        ]
-    return []
 
 
 def message(

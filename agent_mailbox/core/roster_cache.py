@@ -127,7 +127,7 @@ class RosterCache(Roster):
                 is_next = agent.session_id == one or one in agent.continues
                 if is_next and place not in found:
                     found[place] = agent
-                    queue.append(agent.session_id)
+                    queue += [agent.session_id] if agent.session_id != one else []
         return [found[place] for place in sorted(found)]
 
     def carrying(self, tag: str, state: str | None = ALIVE) -> list[Agent]:

@@ -6,7 +6,6 @@ Belongs here: the order of those steps. The rules of who may send what are ``cor
 from __future__ import annotations
 
 from ..core import codec, compose, reach
-from ..core.address import is_remote
 from ..core.line_forms import may_be_message
 from ..core.proofs import OURS, STEWARD
 from ..core.records import Message, Record
@@ -36,12 +35,13 @@ if TYPE_CHECKING:
 class Sent(Record):
     """A message that is durably in the log, its reach by this roster, and warnings for its sender.
 
-    ``queued``: it waits here for the engine that several machines share."""
+    ``queued``: it waits here for the engine that several machines share. ``leaves``: see ``Composed``."""
 
     message: Message
     delivery: reach.Reach
     warnings: tuple[str, ...]
     roster: Roster
+    leaves: bool
     queued: bool = False
 
 
@@ -94,7 +94,9 @@ class Sending:
             raise (retryable(error, ids) if by_id else error) from None
         if known is None:
             return [
-                Sent(made.message, judge_reach(self.box, made.message, roster), made.warnings, roster, True)
+                Sent(
+                    made.message, judge_reach(self.box, made.message, roster), made.warnings, roster, made.leaves, True
+                )
                 for made in prepared
             ]
         if orders:
@@ -108,7 +110,7 @@ class Sending:
                 judge_reach(self.box, made.message, roster),
                 made.warnings,
                 roster,
-                False,
+                made.leaves,
             )
             for made in prepared
         ]
@@ -219,7 +221,7 @@ class Sending:
 
             if told := message_text.check(draft.content):
                 made = made.replace(warnings=(*told, *made.warnings))
-        if any(map(is_remote, made.message.recipients)):
+        if made.leaves:
             from . import leaving  # most mail stays here
 
             leaving.check(made.message, roster, self.box.prove(draft.sender), self.box.directory)

@@ -295,8 +295,23 @@ def test_a_body_over_the_limit_is_told_to_attach_a_path():
 
 def test_a_long_message_is_sent_with_a_warning():
     """Over 500 words exactly."""
-    assert compose.warnings_for("word " * 500, 500) == []
-    (warning,) = compose.warnings_for("word " * 501, 500)
+
+    def warnings(words: int) -> tuple[str, ...]:
+        return compose.compose_message(
+            draft(content="word " * words, to=("abcxyz-3",)),
+            roster(*PEOPLE),
+            lambda: "m1",
+            at(0),
+            namespaces=NAMESPACES,
+            max_content=LIMIT,
+            long_words=500,
+            is_ours=False,
+            strict=False,
+            answering=None,
+        ).warnings
+
+    assert warnings(500) == ()
+    (warning,) = warnings(501)
     assert "501" in warning
 
 
