@@ -135,7 +135,8 @@ class Bench:
 
     def prime(self, world: World) -> None:
         """Have the measured sessions read what there is."""
-        ask(self.scratch, "prime", str(world.directory), world.quiet, world.prompted, world.checking)
+        measured = world.quiet, world.attended, world.prompted, world.checking
+        ask(self.scratch, "prime", str(world.directory), *measured)
 
     def launchers(self) -> dict[str, tuple[str, ...]]:
         """The ways to start the program that work at this time."""
@@ -206,25 +207,25 @@ def hook(bench: Bench) -> None:
     """The hook with nothing new through the shipped shim, in each shell; the shell alone is the floor."""
     shells = launch.shells()
     for world in bench.worlds():
-        _begin_session(bench, world, world.quiet)
+        _begin_session(bench, world, world.attended)
     floor = [
         Subject(name=FLOOR, argv=(*words, "-c", ":"), env=launch.environment(bench.scratch), how=f"an empty {shell}")
         for shell, words in shells.items()
     ]
-    mine = [_hook(bench, w, w.quiet, shell, words, HOOK) for w in bench.worlds() for shell, words in shells.items()]
+    mine = [_hook(bench, w, w.attended, shell, words, HOOK) for w in bench.worlds() for shell, words in shells.items()]
     bench.time([*floor, *mine], CHEAP)
 
 
 def busy(bench: Bench) -> None:
     """The same while twenty others mail each other and check."""
     for world in dict.fromkeys([bench.crowded()[0], bench.crowded()[-1]]):
-        _begin_session(bench, world, world.quiet)
+        _begin_session(bench, world, world.attended)
         others = [f"busy-{k:02}" for k in range(BUSY_AGENTS)]
         for rate in BUSY_RATES:
             arguments = ("load", str(world.directory), str(rate), str(BUSY_SECONDS), *others)
             with Child(bench.scratch, *arguments) as load:
                 bench.time(
-                    _hook(bench, world, world.quiet, f"{shell}, {rate}/s", words, BUSY)
+                    _hook(bench, world, world.attended, f"{shell}, {rate}/s", words, BUSY)
                     for shell, words in launch.shells().items()
                 )
             done = load.answer["done"] / load.answer["seconds"]
@@ -365,9 +366,9 @@ def owed(bench: Bench) -> None:
     shell, words = next(iter(launch.shells().items()))
     subjects = []
     for world in bench.crowded():
-        _begin_session(bench, world, world.quiet)
-        start = _hook(bench, world, world.quiet, shell, words, START)
-        given = launch.hook_input(world.directory, world.quiet, launch.BEGIN)
+        _begin_session(bench, world, world.attended)
+        start = _hook(bench, world, world.attended, shell, words, START)
+        given = launch.hook_input(world.directory, world.attended, launch.BEGIN)
         subjects.append(replace(start, argv=(*words, launch.shim(bench.scratch), launch.BEGIN), stdin=given))
         subjects += _commands(bench, world, STATUS, "status", "--session", world.quiet)
         subjects += _commands(bench, world, DEAD, "dead-letters", "--session", world.quiet)

@@ -6,14 +6,18 @@ mean little; a process and a bare interpreter started right before it meet the s
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
+import socket
 import statistics
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING
 
 from .launch import BARE
@@ -80,17 +84,30 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def run_once(argv: tuple[str, ...], env: Mapping[str, str], stdin: bytes = b"") -> tuple[float, bytes]:
-    """(seconds, standard output) of one process; raises ``Failed`` unless it ends with 0.
+    """(seconds, standard output) of one process; raises ``Failed`` unless it ends with 0. What has input is a hook: a
+    client calls it, and no other command is below that one."""
+    return _client().submit(_call_hook, argv, env, stdin).result() if stdin else _run(argv, env, stdin)
 
-    Input waits whole in a pipe before the start and output is read from a file after the end, so neither costs the
-    parent a turn.
+
+@cache
+def _client() -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(1, multiprocessing.get_context("fork"))
+
+
+def _call_hook(argv: tuple[str, ...], env: Mapping[str, str], stdin: bytes) -> tuple[float, bytes]:
+    return _run(argv, {**env, "CLAUDE_PID": str(os.getpid())}, stdin)
+
+
+def _run(argv: tuple[str, ...], env: Mapping[str, str], stdin: bytes) -> tuple[float, bytes]:
+    """Input waits whole in a socket before the start and output is read from a file after the end, so neither costs the
+    parent a turn. The socket pair is of this process, which proves a hook's call.
     """
-    given, give = os.pipe()
-    try:
-        os.write(give, stdin)
-        os.close(give)
+    give, given = socket.socketpair()
+    with given:
+        with give:
+            give.sendall(stdin)
         with tempfile.TemporaryFile() as taken:
-            actions = [(os.POSIX_SPAWN_DUP2, given, 0), (os.POSIX_SPAWN_DUP2, taken.fileno(), 1)]
+            actions = [(os.POSIX_SPAWN_DUP2, given.fileno(), 0), (os.POSIX_SPAWN_DUP2, taken.fileno(), 1)]
             started = time.perf_counter()
             pid = os.posix_spawn(argv[0], argv, env, file_actions=actions)
             with _bounded(pid):
@@ -98,8 +115,6 @@ def run_once(argv: tuple[str, ...], env: Mapping[str, str], stdin: bytes = b"") 
             seconds = time.perf_counter() - started
             taken.seek(0)
             output = taken.read()
-    finally:
-        os.close(given)
     code = os.waitstatus_to_exitcode(status)
     if code != 0:
         raise Failed(f"{' '.join(argv)} ended with {code}")

@@ -58,6 +58,11 @@ class World:
         return self.sessions[0]
 
     @property
+    def attended(self) -> str:
+        """The session that a client runs, and that gets no mail either."""
+        return self.sessions[5]
+
+    @property
     def prompted(self) -> str:
         """The session whose hook is measured with mail."""
         return self.sessions[1]
