@@ -222,7 +222,7 @@ class Context:
         agent = desk.logs.read_roster().get(who)
         if agent is not None and agent.client is not None and agent.client != str(self.caller.client):
             return True
-        return callers.is_hosted(who, self.environ)
+        return bool(self.hosts.hosting(who))
 
     def acting_party(self, me: str) -> str:
         """Return who acts in the name of ``me``: the person, a session, or ``me`` itself."""

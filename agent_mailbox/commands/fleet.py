@@ -26,7 +26,6 @@ from ..mailbox.registry import Registry
 from ..mailbox.session_brake import SessionBrake
 from ..store.files import paths, system
 from ..store.user_state import processes, team_records
-from ..store.user_state.processes import ProcessRecords
 from ..store.user_state.team_records import Started
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ class Fleet:
         self._programs = programs
         self._in_tmux = in_tmux
         self._environ = {name: value for name, value in app.environ.items() if name not in OURS}
-        self._hosts = ProcessRecords(paths.state_directory(app.environ))
+        self._hosts = app.hosts
         self.record = record
 
     def keep(self, **changes: Any) -> None:

@@ -114,11 +114,6 @@ def caller_of(environ: Mapping[str, str], hosts: ProcessRecords | None = None, *
     return Caller(PROGRAM, why=found) if found else Caller(PERSON)
 
 
-def is_hosted(session_id: str, environ: Mapping[str, str]) -> bool:
-    """Return whether a client's process is recorded as the session's."""
-    return bool(ProcessRecords(paths.state_directory(environ)).hosting(session_id))
-
-
 def _picking_environment(child: Process, host: Host | None, environ: Mapping[str, str]) -> Mapping[str, str]:
     """Return the environment that picks among a client's sessions: the one which the client gave to its own child. A
     script that runs below that may change the command's."""

@@ -263,7 +263,7 @@ class OpenMailbox:
         roster, wanted = self.logs.read_roster(), set(roles)
         if sum(map(roster.crowd, wanted)) <= MANY_HOLDERS:
             return self.gone_of(agent for role in wanted for agent in roster.carrying(role))
-        ended = map(roster.get, ProcessRecords(self.logs.trail.kept()).ended())
+        ended = map(roster.get, (self.hosts or ProcessRecords(self.logs.trail.kept())).ended())
         return self.gone_of(a for a in ended if a is not None and a.state == ALIVE and not wanted.isdisjoint(a.tags))
 
     def state(self) -> InboxState:
