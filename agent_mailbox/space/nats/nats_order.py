@@ -219,15 +219,17 @@ class NatsOrder:
             raise Taken(message_id, int(found["seq"]))
 
     def read_after(self, after: int, most: int) -> list[Ordered]:
-        """Return the first records behind a position, in order. If there is none, that is one question."""
+        """Return the first records behind a position, in order. If there is at most one, that is one question."""
         found: list[Ordered] = []
         if after + most <= self._last:  # as a machine joins: for these the leader need not be asked how far they go
             self._read_on(found, after + 1, self._last, most)
         if len(found) < most:
-            answer = self._ask_for_next(found[-1].position if found else after)
-            if not _is_missing(answer):
-                found.append(self._record_from(answer))
-                if most > 1:
+            after = found[-1].position if found else after
+            asked = [self._next_request(place) for place in (after, after + 1)[: most - len(found)]]
+            first, *others = self.connection.ask_each(asked)
+            if not _is_missing(first):
+                found.append(self._record_from(first))
+                if others and not _is_missing(others[0]):
                     self._last = self.last_position()
                     self._read_on(found, found[-1].position + 1, self._last, most)
         return found
@@ -250,7 +252,7 @@ class NatsOrder:
                 records |= {record.position: record for record in there}
                 after = missing[: WINDOW + 1][-1]
                 if not there:  # where records were removed, many are: where do they go on?
-                    answer = self._ask_for_next(after - 1)
+                    (answer,) = self.connection.ask_each([self._next_request(after - 1)])
                     after = last + 1 if _is_missing(answer) else self._record_from(answer).position
                 missing = [seq for seq in missing[WINDOW:] if seq >= after]
             found += [record for _, record in sorted(records.items())]
@@ -305,10 +307,10 @@ class NatsOrder:
                     time.sleep(pause)
 
     def _has_record_behind(self, after: int) -> bool:
-        return not _is_missing(self._ask_for_next(after))
+        return not _is_missing(self.connection.ask_each([self._next_request(after)])[0])
 
-    def _ask_for_next(self, after: int) -> ServerAnswer:
-        return self._ask_for_message({"seq": after + 1, "next_by_subj": f"mbx.{self.space}.>"})
+    def _next_request(self, after: int) -> Publication:
+        return self._get_request({"seq": after + 1, "next_by_subj": f"mbx.{self.space}.>"})
 
     def count_holes(self) -> int:
         """Return how many positions have no record."""
