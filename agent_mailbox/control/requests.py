@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..control_plane import control_log
-from ..control_plane.control_log import ControlStep, note
+from ..control_plane.control_log import note_step
 from ..core import codec, frame
 from ..core.control import authority, lasting, message_fields, message_text, messages, transitions
 from ..core.control.verdicts import REFUSED, UNPROVEN
@@ -149,8 +149,16 @@ class Requests:
         deciders = request.list_deciders(self.box.logs.read_roster())
         who = " or ".join(dict.fromkeys([*deciders, *([] if request.flow == transitions.SHUTDOWN else [USER])]))
         why = "no agent decides its own requests" if me == request.asker else f"{me} is not its lead"
-        note(
-            self.box, ControlStep(me, "answer", REFUSED, request.worker, request.id, request.state, request.state, why)
+        note_step(
+            self.box,
+            me,
+            "answer",
+            REFUSED,
+            request.worker,
+            request_id=request.id,
+            before=request.state,
+            after=request.state,
+            cause=why,
         )
         raise Refused(f"{request.id} is not {me}'s to decide: {why}", f"ask {who} to decide it", code="not_lead")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..control_plane import control_log
-from ..control_plane.control_log import ControlStep, note
+from ..control_plane.control_log import note_step
 from ..core import address, codec
 from ..core.compose import Draft
 from ..core.control import authority, message_fields, message_text, transitions
@@ -122,7 +122,7 @@ def refuse_other(box: OpenMailbox, me: str, worker: str, what: str) -> None:
     lead = authority.lead_of(worker, roster)
     who = USER if lead == USER else f"{lead} or {USER}"
     why = "no agent commands itself" if me == worker else f"{me} is not the lead of {worker}"
-    note(box, ControlStep(me, what, REFUSED, worker, cause=why))
+    note_step(box, me, what, REFUSED, worker, cause=why)
     raise Refused(f"{what}: {why}", f"ask {who} to do it", code="not_lead")
 
 

@@ -7,20 +7,19 @@ shown.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING
 
 from ..core import instant
 from ..core.control import message_text, state
-from ..core.control.messages import Payload, Unknown
 from ..core.control.state import ControlState
-from ..core.records import Record
 from ..store.files.lines import LinePlace, lines_of
 from ..store.log import events
 from ..store.projection import control_table
 from ..store.projection.control_table import ControlTable, messages_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from ..core.control.verdicts import Verdict
     from ..core.records import Message
@@ -35,15 +34,7 @@ if TYPE_CHECKING:
     """The words that a part of the fold is to be about."""
 
 
-class _Parsed(dict[str, Payload | Unknown]):
-    """Contents as they were parsed: a new fold of the same messages, for another roster, parses none again."""
-
-    def __missing__(self, content: str) -> Payload | Unknown:
-        self[content] = found = message_text.parse(content)
-        return found
-
-
-class Reading:
+class ControlReading:
     """The fold of a mailbox's control messages, as far as it was read; the next reading continues it."""
 
     def __init__(self) -> None:
@@ -59,7 +50,8 @@ class Reading:
         self.messages: list[Message] = []
         self._plane: ControlState | None = None
         self._folded_count = 0
-        self._parse = _Parsed().__getitem__
+        self._parse = cache(message_text.parse)
+        """A new fold of the same messages, for another roster, parses none again."""
 
     def plane(self, logs: Logs) -> ControlState:
         """Fold everything up to the log's end. The roster is read after the log: it knows every writer."""
@@ -115,7 +107,7 @@ def _part(logs: Logs, fd: int, view: ProofView | None, question: Question) -> tu
     """Return the part of the fold; None if there is no table, or nothing is proven. Then the view begins again."""
     if view is None or not view.trusted or not logs.derives:
         return None
-    parse = _Parsed().__getitem__
+    parse = cache(message_text.parse)
 
     def plan(table: ControlTable) -> tuple[Iterable[Word], Callable[[list[Message]], ControlState]]:
         roster = logs.read_roster()  # after the log's end is fixed: it knows every writer
@@ -126,12 +118,12 @@ def _part(logs: Logs, fd: int, view: ProofView | None, question: Question) -> tu
 
 def of(desk: OpenMailbox) -> ControlState:
     """Return the control plane of an opened mailbox, up to this moment."""
-    return desk.once(Reading).plane(desk.logs)
+    return desk.once(ControlReading).plane(desk.logs)
 
 
 def part(desk: OpenMailbox, question: Question) -> ControlState:
     """Return the part of the control plane that a question is about, and perhaps more."""
-    return desk.once(Reading).part(desk.logs, question)[0]
+    return desk.once(ControlReading).part(desk.logs, question)[0]
 
 
 def of_agents(desk: OpenMailbox, sessions: Iterable[str]) -> ControlState:
@@ -146,7 +138,7 @@ def of_messages(desk: OpenMailbox, ids: Iterable[str]) -> ControlState:
 
 def of_sent(desk: OpenMailbox, message_id: str) -> ControlState:
     """Return the part with a message that was just sent: its effects read that (``control.effects``)."""
-    latest = desk.once(Reading).latest
+    latest = desk.once(ControlReading).latest
     return latest if latest is not None and message_id in latest.verdicts else of_messages(desk, [message_id])
 
 
@@ -202,9 +194,9 @@ def history(desk: OpenMailbox, request_id: str | None = None) -> list[tuple[Mess
     """Return the live control messages in log order, each with its outcome; ``request_id``: those about that request,
     live or archived."""
     if request_id is None:
-        return told(of(desk), desk.once(Reading).messages)
+        return told(of(desk), desk.once(ControlReading).messages)
     about = [control_table.of_request(request_id)]
-    fold, messages = desk.once(Reading).part(desk.logs, lambda *_: about)
+    fold, messages = desk.once(ControlReading).part(desk.logs, lambda *_: about)
     found = told(fold, messages)
     if request_id not in fold.requests and request_id not in fold.tasks:
         found = [*told(*archived(desk.logs, desk.archive, request_id)), *found]
@@ -219,62 +211,55 @@ def told(fold: ControlState, messages: Iterable[Message]) -> list[tuple[Message,
     return [(message, fold.verdicts[message.id]) for message in first.values()]
 
 
-class ControlStep(Record):
-    """A telemetry event: its actor, the act, the request, its states before and after, the reason, the time it
+def note_step(
+    desk: OpenMailbox,
+    who: str,
+    what: str,
+    outcome: str,
+    about: str,
+    *,
+    request_id: str = "",
+    before: str | None = None,
+    after: str | None = None,
+    cause: str = "",
+    latency: int | None = None,
+    message_id: str = "",
+    at: str = "",
+) -> None:
+    """Write a step to telemetry: its actor, the act, the request, its states before and after, the reason, the ms it
     waited."""
-
-    who: str
-    what: str
-    outcome: str
-    about: str = ""
-    request_id: str = ""
-    before: str | None = None
-    after: str | None = None
-    cause: str = ""
-    latency: int | None = None
-    message_id: str = ""
-    at: str = ""
-
-    def told(self, now: int) -> Mapping[str, Any]:
-        """Return the event as it is written; ``latency`` in ms."""
-        return {
-            "timestamp": instant.text(now),
-            "who": self.who,
-            "what": self.what,
-            "outcome": self.outcome,
-            "about": self.about,
-            "from": self.before,
-            "to": self.after,
-            "cause": self.cause,
-            "requestId": self.request_id,
-            "latency_ms": self.latency,
-            "message_id": self.message_id,
-            "at": self.at,
-        }
-
-
-def note(desk: OpenMailbox, step: ControlStep) -> None:
-    """Write a step to telemetry."""
-    events.note(desk.logs, step.told(desk.now()))
+    step = {
+        "timestamp": instant.text(desk.now()),
+        "who": who,
+        "what": what,
+        "outcome": outcome,
+        "about": about,
+        "from": before,
+        "to": after,
+        "cause": cause,
+        "requestId": request_id,
+        "latency_ms": latency,
+        "message_id": message_id,
+        "at": at,
+    }
+    events.note(desk.logs, step)
 
 
 def note_verdict(desk: OpenMailbox, message: Message, verdict: Verdict, asked: int | None, at: str) -> None:
     """Write the outcome of a control message to telemetry.
 
     ``asked``: the ms of the request it answers; ``at``: ``sending``, or the session that read it."""
-    note(
+    note_step(
         desk,
-        ControlStep(
-            who=message.sender,
-            what=verdict.kind or "unknown",
-            outcome=verdict.outcome,
-            about=verdict.about,
-            request_id=verdict.request_id,
-            before=verdict.before,
-            after=verdict.after,
-            cause=verdict.why,
-            latency=None if asked is None else max(message.timestamp - asked, 0),
-            message_id=message.id,
-            at=at,
-        ),
+        message.sender,
+        verdict.kind or "unknown",
+        verdict.outcome,
+        verdict.about,
+        request_id=verdict.request_id,
+        before=verdict.before,
+        after=verdict.after,
+        cause=verdict.why,
+        latency=None if asked is None else max(message.timestamp - asked, 0),
+        message_id=message.id,
+        at=at,
     )

@@ -8,6 +8,7 @@ forms that they show into these, as far as more differs than a key's name. Any o
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from ..records import Record
@@ -42,18 +43,11 @@ from .messages import (
     WatchReport,
 )
 
-_KNOWN_KEYS: dict[str, str] = {}
-_MOST_KEYS = 1000
 
-
+@lru_cache(1000)  # a message may bring any number of keys
 def key(word: str) -> str:
     """Return a key without the differences of spellings: ``requestId``, ``request_id`` and ``request-id`` are one."""
-    known = _KNOWN_KEYS.get(word)
-    if known is None:
-        known = word.replace("_", "").replace("-", "").casefold()
-        if len(_KNOWN_KEYS) < _MOST_KEYS:  # a message may bring any number of keys
-            _KNOWN_KEYS[word] = known
-    return known
+    return word.replace("_", "").replace("-", "").casefold()
 
 
 class Field(Record):

@@ -6,6 +6,7 @@ union. Any other text comes back as ``Unknown``; ``parse`` raises nothing.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from ...errors import BadData
@@ -22,21 +23,9 @@ _MODE_KEYS = ("mode", "permissionmode", "defaultmode")
 _TOOL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.")
 
 
-_parsed: dict[str, Payload | Unknown] = {}
-"""Texts that were parsed last: one is checked before it is sent, and folded behind that."""
-_MOST = 8
-
-
+@lru_cache(8)  # one is checked before it is sent, and folded behind that
 def parse(text: str) -> Payload | Unknown:
     """Return the message in a control envelope's content."""
-    if text not in _parsed:
-        if len(_parsed) >= _MOST:
-            _parsed.clear()
-        _parsed[text] = _parse(text)
-    return _parsed[text]
-
-
-def _parse(text: str) -> Payload | Unknown:
     try:
         obj = codec.parse(text.encode("utf-8"))
     except UnicodeEncodeError:
