@@ -288,10 +288,10 @@ def rewrite(path: Path, change: dict[int, str]) -> None:
 
 @pytest.mark.parametrize(
     ("change", "gone"),
-    [({1: "1"}, True), ({}, True), ({2: "another-boot"}, False), ({2: "-", 3: "-"}, False)],
-    ids=["number taken by another", "killed", "another boot", "unknown place"],
+    [({1: "1"}, True), ({}, True), ({2: "another-boot"}, False), ({3: "pid:[1]"}, False), ({2: "-", 3: "-"}, False)],
+    ids=["number taken by another", "killed", "another boot", "another namespace", "unknown place"],
 )
-def test_only_a_process_of_this_boot_is_judged(
+def test_only_a_process_of_this_boot_and_namespace_is_judged(
     post: Post, change: dict[int, str], gone: bool, pair: tuple[Killed, Killed]
 ) -> None:
     """A process elsewhere counts as before: the session is alive until it was silent for a day."""
@@ -306,12 +306,13 @@ def test_only_a_process_of_this_boot_is_judged(
 
 
 def test_a_session_that_may_run_elsewhere_is_not_gone(post: Post, pair: tuple[Killed, Killed]) -> None:
-    """A later record of it is of another machine."""
+    """Any second record of it of another namespace in this boot, or a later one of another machine."""
     one, _ = pair
     one.kill()
     mine = record_of(post, one)
     copied = mine.with_name("999999")
     for change, written, gone in (
+        ({3: "pid:[1]"}, 1, False),
         ({2: "another-boot"}, 3, False),
         ({2: "another-boot"}, 1, True),  # it left that machine before it came here
     ):

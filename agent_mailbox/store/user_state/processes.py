@@ -232,10 +232,10 @@ class ProcessRecords:
         """Return those sessions whose client's process is certainly gone, and those whose client certainly runs.
 
         A session without a record is neither. Not gone is one with a record that may be of a living process. Its latest
-        record must be of this boot: a process of another one may run on another machine. A record that cannot be read
-        may be of a living process, so nobody is gone then. ``clients`` has the number under which each session's record
-        may be found: it spares reading all of them, and proves nothing. The end of a process in a container is noted:
-        from another container nobody can see it.
+        record must be of this boot and namespace: a process elsewhere is not judged from here. A record that cannot
+        be read may be of a living process, so nobody is gone then. ``clients`` has the number under which each
+        session's record may be found: it spares reading all of them, and proves nothing. The end of a process in a
+        container is noted: from another container nobody can see it.
         """
         few = len(clients) <= FEW
         recorded: dict[str, list[tuple[Host, bool | None]]] = {}
@@ -252,7 +252,7 @@ class ProcessRecords:
             for host in self.all(strictly=True) if judged else ():
                 if hosted := sorted(judged & {*host.sessions}):
                     lives = self._lives(host)
-                    if lives is False and host.here != self.here and self._is_of_this_boot(host):
+                    if lives is None and host.here != self.here and not self.is_living(host):
                         self.note_end(host)
                     for session_id in hosted:
                         recorded.setdefault(session_id, []).append((host, lives))
@@ -263,9 +263,9 @@ class ProcessRecords:
         return known if known and are_shown() else set(), running
 
     def _are_over(self, hosts: list[tuple[Host, bool | None]]) -> bool:
-        if "-" in self.here.split(" ") or any(lives is not False for _, lives in hosts):
-            return False
-        return self._is_of_this_boot(max((host for host, _ in hosts), key=self._written))
+        are_over = "-" not in self.here.split(" ") and all(lives is False for _, lives in hosts)
+        last = [host for host, _ in hosts if host.here == self.here or not host.has_ended]  # else it went on since
+        return are_over and bool(last) and max(last, key=self._written).here == self.here
 
     def _is_of_this_boot(self, host: Host) -> bool:
         return host.here.partition(" ")[0] == self.here.partition(" ")[0]
@@ -274,7 +274,7 @@ class ProcessRecords:
         """Return whether the process lives; None if it may, and that is not to be seen from here."""
         if host.here == self.here:
             return lives(host.pid, host.start)
-        return None if self.is_living(host) else False
+        return None if self._is_of_this_boot(host) and not host.has_ended else False
 
     def _written(self, host: Host) -> int:
         """Return when the record was written, in nanoseconds; 0 if it was removed since."""
