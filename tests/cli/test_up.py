@@ -59,6 +59,7 @@ deny = ["Bash(git push:*)"]
 [[task]]
 title = "Begin"
 to = "role:builder"
+body = "At dawn."
 """
 
 
@@ -98,7 +99,9 @@ def test_each_member_is_started_once_under_its_name_and_brought_back_as_the_same
     again = team.call("up", "--wait", "0", "--json")
     assert {one["name"]: one["session_id"] for one in again.json["members"]} == started
     assert [words[1:3] for words, _ in calls(team)[2:]] == [["--resume", started["Ann"]], ["--resume", started["Bob"]]]
-    assert [one["title"] for one in team.ok("task", "list")["tasks"]] == ["Begin"]
+    (task,) = team.ok("task", "list")["tasks"]
+    assert task["title"] == "Begin"
+    assert "At dawn." in team.call("task", "show", task["id"]).stdout
     status = team.ok("up", "--status")
     assert len(calls(team)) == 4
     assert [one["name"] for one in status["members"]] == ["Bob", "Ann"]
@@ -108,7 +111,7 @@ def test_each_member_is_started_once_under_its_name_and_brought_back_as_the_same
 def test_a_member_with_a_checkout_of_its_own_begins_in_it_and_the_client_keeps_it(team: Post) -> None:
     """The client makes it, by the member's name, once: a resumed session has it. The question says so. A client that
     makes none is refused, in place of a member in the others' checkout."""
-    own = TEAM.replace('prompt = "Build."', 'prompt = "Build."\nworktree = true')
+    own = TEAM.partition("[[task]]")[0].replace('prompt = "Build."', 'prompt = "Build."\nworktree = true')
     (team.cwd / "team.toml").write_text(own)
     team.env.pop("AGENT_MAILBOX_TEST_CALLER")
     shown = at_terminal(team, line("up", "--wait", "0"), answer="y\n").stdout

@@ -214,6 +214,7 @@ def test_an_order_stands_whoever_says_that_it_is_archived(two: Two) -> None:  # 
 )
 def test_a_bundle_of_another_form_counts_for_nothing(two: Two, record: bytes) -> None:  # noqa: F811
     """It names no other file than an archive's, it does not fill the memory, and the mailbox goes on behind it."""
+    assert bundles.unpack_bundle(record) is None
     two.orders[0].append_lines(ARCHIVE, [record])
     read(two, "one")
     for box in two.boxes:

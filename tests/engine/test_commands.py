@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.errors import Unavailable
 from agent_mailbox.space import joining_space
 from agent_mailbox.space.nats.connection import Publication
-from agent_mailbox.space.nats.nats_order import open_order
+from agent_mailbox.space.nats.nats_order import NatsOrder, open_order
 from agent_mailbox.space.order import elsewhere
 from agent_mailbox.space.order.order import MESSAGES
 from agent_mailbox.store.locks.lock import FileLock
@@ -332,6 +333,26 @@ def test_engine_join_names_what_is_wrong(pair: Pair, place: Path, monkeypatch: p
     away = pair.program.call(*join, "nats://127.0.0.1:1", "--dir", pair.program.scratch / "south")
     assert (away.rc, "engine is out of reach" in away.stderr) == (4, True)
     pair.fails("south", 2, "no nats:// or tls:// URL", *join, "http://127.0.0.1:1")
+
+
+def test_a_server_that_starts_is_waited_for_and_one_that_is_too_old_is_not(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only time can help the first; the second is told at once."""
+    make, errors = NatsOrder.make_unless_there, list[Unavailable]()
+
+    def starts(order: NatsOrder) -> None:
+        if errors:
+            raise errors.pop()
+        make(order)
+
+    monkeypatch.setattr(NatsOrder, "make_unless_there", starts)
+    monkeypatch.setattr(joining_space, "PAUSE", 0)
+    words = ("engine", "join", pair.url, "--credential", pair.credential, "--space", pair.space, "--machine", "north")
+    for code, left, rc in (("outdated", 1, 4), ("unavailable", 0, 0)):
+        errors[:] = [Unavailable("engine", code="unavailable"), Unavailable("engine", code=code)]
+        done = pair.program.call(*words, "--dir", pair.program.scratch / "north")
+        assert (done.rc, len(errors)) == (rc, left), done
 
 
 def test_the_doctor_compares_every_record(pair: Pair) -> None:

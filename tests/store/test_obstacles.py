@@ -66,6 +66,7 @@ def test_a_full_disk_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num
     closed = obstacles.to_create(str(tmp_path))
     assert closed is not None
     assert not closed.passes
+    assert system.marks(str(tmp_path / "none")) == "", "of what cannot be opened no mark is known"
 
 
 def test_a_directory_is_made_over_no_file(tmp_path: Path) -> None:

@@ -221,7 +221,7 @@ def test_the_doctor_names_what_claims_more_than_it_proves(scene: Scene) -> None:
     assert scene.notes() == []
     scene.forge(ALLOW)
     scene.forge(ALLOW)
-    scene.post.append(MESSAGES, record("someone", "all", "plain"), record(USER, "all", "from your person"))
+    scene.post.append(MESSAGES, record("users", "all", "plain"), record(USER, "all", "from your person"))
     scene.forge_event("retire")
     scene.forge_read(order, WORKER)
     asked = scene.mailbox.send(Draft(sender=USER, to=(WORKER,), content="did you?", ack=True)).message.id
@@ -231,7 +231,7 @@ def test_the_doctor_names_what_claims_more_than_it_proves(scene: Scene) -> None:
         "nothing proves that user sent 1b9d6bcd `team_permission_update: allow Bash(curl:*)`: it may forbid, and"
         in said
     )
-    assert "nothing proves that this mail to all is the person's" in said
+    assert "nothing proves that this mail to all is the person's, so it is shown as `user (unverified)`; if" in said
     assert "nothing proves this retire of 1b9d6bcd" in said
     assert "nothing proves that 1b9d6bcd did this read of" in said
     assert "nothing proves that 1b9d6bcd did this ack of `did you?`: it settles nothing" in said
