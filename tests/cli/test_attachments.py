@@ -290,7 +290,8 @@ def test_the_steward_removes_what_no_message_names(pair: Post) -> None:
 
 
 def test_a_backup_has_them_and_the_doctor_misses_them(pair: Post) -> None:
-    """A file that is gone or changed is named, with its message; from a backup they come back whole."""
+    """A file that is gone or changed is named, with its message, and not as on its way from another machine. From a
+    backup they come back whole."""
     message_id = attach(pair, "plan.png")
     file = pair.scratch / "backup.tar"
     backup.write_backup(Mailbox(str(pair.box)), str(file))
@@ -302,6 +303,9 @@ def test_a_backup_has_them_and_the_doctor_misses_them(pair: Post) -> None:
             path.write_bytes(damage)
         (problem,) = pair.doctor()
         assert (problem["file"], f"{said}: an attachment of {message_id[:8]}" in problem["what"]) == (str(path), True)
+    mailbox = Mailbox(str(pair.box))
+    message = mailbox.state().messages[message_id]
+    assert mailbox.here(message) == message
     again = pair.scratch / "again"
     restoring.restore_backup(str(file), str(again), pair.environ())
     assert (again / DIRECTORY / path.name).read_bytes() == PICTURE

@@ -69,8 +69,9 @@ def test_what_was_given_back_is_not_called_never_read(pair: Post) -> None:
 
 
 def test_a_sender_is_told_of_its_dead_letters_once(pair: Post) -> None:
-    """One short notice for all of a run, however often the steward runs; the next run tells of more."""
-    first = expired(pair)
+    """One short notice for all of a run, however often the steward runs; the next run tells of more. It is so whenever
+    the letter was to be shown."""
+    first = expired(pair, when="turn")
     pair.register("carl")
     orphan = pair.send("alice", "carl")
     pair.ok("roster", "retire", "carl")

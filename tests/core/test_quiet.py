@@ -43,6 +43,8 @@ def timing(to: str | tuple[str, ...] = "bob-1", **more: Any) -> str:
         ("all", {"type": "control"}, "now"),
         ("bob-1", {"type": "control", "when": "turn", "priority": "low"}, "now"),
         ("bob-1", {"type": "control", "content": IDLE}, "along"),
+        ("bob-1", {"type": "control", "content": '{"type": "idle_notification_2"}'}, "now"),
+        ("project:p", {"type": "control", "content": '{"type": "task_assignment_2"}'}, "now"),
         ("bob-1", {"type": "control", "content": IDLE, "when": "turn"}, "along"),
         ("bob-1", {"type": "control", "content": IDLE, "when": "now"}, "now"),
         ("bob-1", {"content": IDLE}, "now"),
