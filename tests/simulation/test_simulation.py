@@ -146,8 +146,7 @@ def _by_beginning(recipients: tuple[str, ...], reader: address.Reader, bare: obj
 
 
 def test_a_backup_that_was_told_survives_a_power_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The judge asks the platter for the file, and for what was restored from it, the archive among it. It notices one
-    without a sync."""
+    """The judge asks the platter for the file, and for what was restored from it. It notices one without a sync."""
     kind = "drill backups of everything"
     assert runs.run(9, kind=kind).breaches == []
 

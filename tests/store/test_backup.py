@@ -10,6 +10,7 @@ import stat
 import subprocess
 import tarfile
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +21,7 @@ from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import BadData, Busy
 from agent_mailbox.mailbox.queries import MailQueries
 from agent_mailbox.store.archive import rotation
+from agent_mailbox.store.files import system
 from agent_mailbox.upkeep import backup, doctor, restoring
 from agent_mailbox.upkeep import steward as stewards
 from agent_mailbox.upkeep.snapshot import Snapshot, SnapshotFile
@@ -29,7 +31,6 @@ from tests.store.test_processes import LAST, together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 NOW = time.time_ns() // 1_000_000
 READERS = ("ann", "bob", "cat")
@@ -221,6 +222,28 @@ def test_a_header_that_claims_anything_is_refused_in_bounded_memory_and_leaves_n
     )
     refused(program.python(code, "restore", file, program.scratch / "deep" / "er" / "place"), 3, "is damaged")
     assert [path for path in sorted(program.scratch.rglob("*")) if path not in before] == []
+
+
+def test_a_restored_mailbox_is_durable_before_it_has_its_name(full: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its directories is written through by then: a power failure leaves no mailbox without its archive."""
+    synced, sync, rename = set[Path](), system.sync_directory, system.rename
+    named: list[Path] = []
+
+    def note(path: str) -> None:
+        synced.add(Path(path))
+        sync(path)
+
+    def name(old: str, new: str) -> None:
+        if old.endswith(".restoring"):
+            named.extend((Path(old), *(path for path in Path(old).rglob("*") if path.is_dir())))
+            assert {*named} <= synced
+        rename(old, new)
+
+    monkeypatch.setattr(system, "sync_directory", note)
+    monkeypatch.setattr(system, "rename", name)
+    full.ok("backup", full.scratch / "backup.tar")
+    full.ok("restore", full.scratch / "backup.tar", full.scratch / "place")
+    assert len(named) > 3
 
 
 def test_a_refused_restore_leaves_nothing_of_itself(full: Post) -> None:
