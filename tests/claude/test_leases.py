@@ -355,11 +355,22 @@ def test_files_of_no_repository_are_shown_by_their_whole_path(desk: Desk, tmp_pa
     refused(asked, 1, "git does not tell what is staged: fatal: not a git repository")
 
 
-@pytest.mark.parametrize("words", [("**",), (".",), ("src/a\nb",), ("src/a", "/etc/passwd"), ("src/a", "--for", "25h")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("**",),
+        (".",),
+        ("src/a\nb",),
+        ("src/a", "/etc/passwd"),
+        ("src/a", "--for", "25h"),
+        [f"src/{n}" for n in range(21)],
+    ],
+    ids=range(6),
+)
 def test_nobody_leases_everything_or_what_cannot_be_shown(desk: Desk, words: tuple[str, ...]) -> None:
-    """Malformed, and nothing is written."""
+    """Malformed, with what to do, and nothing is written."""
     before = desk.post.file(MESSAGES).read_bytes()
-    assert desk.post.call("lease", *words, "--session", ADA, cwd=desk.top).rc == 2
+    refused(desk.post.call("lease", *words, "--session", ADA, cwd=desk.top), 2, "hint: ")
     assert desk.post.file(MESSAGES).read_bytes() == before
 
 

@@ -126,6 +126,9 @@ def test_a_proven_claim_stands_until_one_names_it() -> None:
         *("applied", "applied", "late", "late", "applied", "late", "refused"),
     ]
     assert fold.tasks["t1"].answerer == "cat"
+    again = fold.apply(said(7, "lee", task, "role:worker"))
+    assert again is not None
+    assert (again.outcome, again.why) == ("repeated", "this task is there already")
 
 
 def test_a_cycle_is_refused() -> None:
