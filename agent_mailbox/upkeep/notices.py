@@ -16,6 +16,7 @@ from ..core.proofs import STEWARD
 from ..core.records import USER, Message
 from ..core.text import clipped, typed
 from ..errors import Busy, MailboxError, StorageFailed
+from ..store.files import paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -137,8 +138,9 @@ def _told_live(mailbox: Mailbox, *, by_anyone: bool = False) -> Iterator[str]:
 
 def _told_in_archive(mailbox: Mailbox, since: int) -> Iterator[str]:
     """Yield the ids that archived notices name: a letter may stay live longer than its notice."""
+    view = mailbox.archive.view(paths.MESSAGES)
     for line in mailbox.archive.lines(since):
-        if may_have(line, KEY.encode()):
+        if may_have(line, KEY.encode()) and (view is None or view.proof(line) is not None):
             yield from _ids_named_in(line)
 
 

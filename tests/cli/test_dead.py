@@ -136,6 +136,19 @@ def test_no_other_program_s_line_keeps_a_sender_from_being_told(pair: Post) -> N
     assert [n["metadata"] for n in notices(pair, "alice")] == [{"dead_letters": [letter]}]
 
 
+def test_no_other_program_s_line_in_the_archive_keeps_a_sender_from_being_told(pair: Post) -> None:
+    """The steward archives a forged notice as any other line; it counts for nothing there, either."""
+    letter = record("alice", "bob", timestamp=stamp(wall_clock() - 3 * DAY), ttl_hours=1)
+    old = stamp(wall_clock() - 3 * DAY)
+    named = {"metadata": {"dead_letters": [letter["id"]]}, "type": "notification"}
+    pair.append(MESSAGES, record(STEWARD, "ann", timestamp=old, ttl_hours=1, **named))
+    pair.ok("steward", "run", "--max-live", 0)
+    assert pair.objects(MESSAGES) == []
+    pair.append(MESSAGES, letter)
+    pair.ok("steward", "run")
+    assert [n["metadata"] for n in notices(pair, "alice")] == [{"dead_letters": [letter["id"]]}]
+
+
 def test_a_letter_is_not_archived_before_its_sender_was_told(pair: Post, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that died after the notices of a run stays; it moves with the run that tells."""
     letter = expired(pair)
