@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,9 +14,9 @@ from agent_mailbox import Draft, Mailbox, Registration
 from agent_mailbox.core import instant, proofs
 from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.records import USER
-from agent_mailbox.errors import Refused
+from agent_mailbox.errors import Refused, Unavailable
 from agent_mailbox.space import purging
-from agent_mailbox.space.copy import comparison, following, replica
+from agent_mailbox.space.copy import comparison, following, replica, send_queue
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.order import bundles
 from agent_mailbox.space.order.order import ARCHIVE, MESSAGES
@@ -31,8 +32,6 @@ from .test_commands import LOG, Pair, pair  # noqa: F401 - a fixture
 from .test_replica import Two, shown, two  # noqa: F401 - a fixture
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from agent_mailbox.core.records import Message
     from agent_mailbox.store.archive.rotation import Rotated
 
@@ -360,6 +359,29 @@ def test_a_retried_send_of_purged_mail_is_the_same_mail(two: Two) -> None:  # no
     south.catch_up()
     assert [*archived(north), *live(north)] == [*archived(south), *live(south)] == ["one"]
     assert not [record for record in two.orders[0].space.records if record.log == MESSAGES]
+
+
+def test_mail_that_waited_until_another_took_its_id_is_set_aside(
+    two: Two,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is kept and counted, and keeps no later mail back. A full queue takes no more."""
+    north, south = two.boxes
+    assert north.replica is not None
+    draft = Draft(sender="ann", to=("ben",), content="late", id="0f8fad5b-d9cb-469f-a165-70867728950e")
+    two.orders[0].reachable = False
+    for waits in (draft, draft.replace(id=None, content="next")):
+        assert north.send(waits).queued
+    with monkeypatch.context() as full:
+        full.setattr(send_queue, "MOST", 0)
+        with pytest.raises(Unavailable, match="the queue is full"):
+            north.send(draft.replace(id=None, content="too much"))
+    south.send(draft.replace(sender="ben", to=("ann",), content="first"))
+    two.orders[0].reachable = True
+    north.catch_up()
+    queue = north.replica.queue
+    assert (live(north), queue.count_unsent(), queue.read_entries()) == (["first", "next"], 1, [])
+    assert b'"late"' in Path(north.replica.directory, send_queue.UNSENT).read_bytes()
 
 
 def test_a_foreign_line_with_a_purged_id_stays_here(two: Two) -> None:  # noqa: F811

@@ -12,12 +12,13 @@ import pytest
 from agent_mailbox.core import compose
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.space import space_checks, space_words
-from agent_mailbox.space.copy.space_troubles import RESTORED, note_trouble, noted_trouble
+from agent_mailbox.space.copy.space_troubles import AWAY, RESTORED, note_trouble, noted_trouble
 from agent_mailbox.space.joining_space import SpaceStanding
 from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order.order import MESSAGES
 from tests.helpers import until
 
+from .test_away import is_of
 from .test_commands import Pair
 
 if TYPE_CHECKING:
@@ -82,7 +83,11 @@ def test_a_name_that_another_mailbox_took_is_told(pair: Pair) -> None:
 
 
 def test_a_copy_of_a_machine_is_told(pair: Pair) -> None:
-    """Another computer runs as south, too, as a cloned one does: its signs of life are another process's."""
+    """Another computer runs as south, too, as a cloned one does: its signs of life are another process's.
+
+    What an earlier replicator noted of the engine is told no more."""
+    (south,) = (path.parent for path in pair.program.user_state.glob("**/engine/space") if is_of(path, "south"))
+    note_trouble(str(south), AWAY, "an earlier trouble")
     with pair.serving("south"), way_of(pair, "south") as clone:
 
         def is_noticed() -> bool:
@@ -90,6 +95,7 @@ def test_a_copy_of_a_machine_is_told(pair: Pair) -> None:
             return is_told(pair, "south", "another computer, or a copy of this one, runs as south, too")
 
         until(is_noticed)
+        assert not is_told(pair, "south", "an earlier trouble")
 
 
 def test_a_clock_that_is_behind_mail_is_told(pair: Pair) -> None:
@@ -125,6 +131,14 @@ def test_a_stream_that_would_lose_records_is_told_by_its_settings() -> None:
         "stream's discard is 'old', not 'new'",
         "stream has a limit, max_age: 5",
     ]
+
+
+def test_mail_that_can_never_be_sent_is_told() -> None:
+    """Its number is told while there is some."""
+    found = SpaceStanding("team", "north", "nats://x", True, 1, 1, 0, 0, 2, "", (), "", (), (), {}, ())
+    for unsent in (2, 0):
+        said = space_words.describe_standing(found.replace(unsent=unsent), str)
+        assert ("unsent     2 messages, whose ids are other messages'" in said) == bool(unsent)
 
 
 def test_a_machine_without_a_key_is_told_what_that_means() -> None:
