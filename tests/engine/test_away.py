@@ -116,7 +116,9 @@ def is_of(path: Path, machine: str) -> bool:
 
 
 def test_of_several_servers_the_first_that_speaks_is_taken() -> None:
-    """A dark one and one that refuses cost no time-out; all dark is an error, and so is one that hangs up."""
+    """A dark one and one that refuses cost no time-out; all dark is an error, and so is one that hangs up.
+
+    The error of a host that has no address names that."""
 
     def speak(server: socket.socket) -> None:
         client, _ = server.accept()
@@ -136,6 +138,8 @@ def test_of_several_servers_the_first_that_speaks_is_taken() -> None:
             connect_first([dark.getsockname()], 0.01)
     with pytest.raises(ConnectionRefusedError):
         connect_first([refusing], PATIENCE)
+    with pytest.raises(socket.gaierror):
+        connect_first([("fe80::1%none", 4222)], PATIENCE)
     with silent() as hangs:
         threading.Thread(target=lambda: hangs.accept()[0].close(), daemon=True).start()
         with pytest.raises(ConnectionResetError):

@@ -140,6 +140,7 @@ def test_the_relay_passes_errors_on_and_ends_a_malformed_connection(relayed: tup
     for n, order in enumerate(many):
         order.append_lines(MESSAGES, [b"%d" % n], ids=[f"m{n}"])
     assert sorted(lines_of(a.order, MESSAGES)) == sorted(b"%d" % n for n in range(MOST + 3))
+    assert not (a.place / DEAF_FILE).exists(), "which tells of a replicator that lets commands wait"
     for order in many:
         order.close()
 

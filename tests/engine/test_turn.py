@@ -10,20 +10,23 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox import Draft
-from agent_mailbox.errors import Unavailable
+from agent_mailbox.errors import Busy, Unavailable
+from agent_mailbox.space.copy.machine_lock import AskedOrder
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.copy.taken_meanwhile import take_in_beside
 from agent_mailbox.space.nats.connection import NatsConnection, Publication
 from agent_mailbox.space.order.hurry import Hurry
 from agent_mailbox.space.order.order import MESSAGES, Ordered
+from agent_mailbox.store.locks.lock import FileLock
 from tests.helpers import PATIENCE
 
-from .memory_order import MemoryOrder
+from .memory_order import MemoryOrder, MemorySpace
 from .test_archiving import archived, live, read, steward
 from .test_replica import Two, shown, two  # noqa: F401 - a fixture
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
 
 class Asked(MemoryOrder):
@@ -136,6 +139,10 @@ def test_what_came_while_lost_records_are_looked_for_was_not_lost(two: Two) -> N
 # -- a silent engine --------------------------------------------------------------------------------------------------
 
 
+NOBODY = b"HMSG INBOX.1 0 16 16\r\nNATS/1.0 503\r\n\r\n\r\n"
+"""A server's answer to a question that nobody there answers."""
+
+
 @contextmanager
 def speaking(*answers: bytes, greeting: bytes = b"INFO {}\r\n") -> Iterator[tuple[str, list[bytes]]]:
     """A server of NATS that greets, and then says these words, one for each that it hears; yields what it heard."""
@@ -179,12 +186,13 @@ def test_who_is_in_a_hurry_waits_for_an_engine_that_works() -> None:
 
 
 def test_a_server_that_is_no_nats_server_is_named() -> None:
-    """Whatever it says instead, the error names it and its trouble."""
+    """Whatever it says instead, the error names it and its trouble. So does that of one without JetStream."""
     for greeting, answer, why in (
         (b"SSH-2.0-OpenSSH\r\n", b"", "no NATS server answers there"),
         (b"INFO {}\r\n", b"250 OK\r\n", "no NATS server answers there"),
         (b"INFO {}\r\n", b"MSG INBOX.1 0 many\r\n", "the server says what no NATS server says"),
         (b"INFO {}\r\n", b"MSG INBOX.1 0 99999999\r\n", "the server sends 99999999 bytes at once"),
+        (b"INFO {}\r\n", NOBODY, "nobody answers there; is JetStream enabled?"),
     ):
         with speaking(answer, greeting=greeting) as (url, _):
             way = NatsConnection(url, None, None, patience=PATIENCE)
@@ -205,3 +213,20 @@ def test_mail_whose_acknowledgement_is_lost_is_there_once(two: Two) -> None:  # 
     north.catch_up()
     assert [record.log for record in order.space.records].count(MESSAGES) == 1
     assert live(north) == ["one"]
+
+
+def test_what_others_did_meanwhile_is_looked_at_under_the_lock(tmp_path: Path) -> None:
+    """The files are free while the engine is asked, and locked before somebody looks at them again."""
+    done: list[str] = []
+
+    def is_free() -> bool:
+        try:
+            with FileLock(str(tmp_path / "files"), 0):
+                return True
+        except Busy:
+            return False
+
+    order = AskedOrder(MemoryOrder(MemorySpace(), "north"), lambda: done.append(f"looked, free: {is_free()}"))
+    with FileLock(str(tmp_path / "files"), 0) as order.files:
+        order.ask(lambda: done.append(f"asked, free: {is_free()}"))
+    assert done == ["asked, free: True", "looked, free: False"]
