@@ -18,6 +18,7 @@ from agent_mailbox.errors import Refused
 from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.store.archive import roster_compaction
+from agent_mailbox.store.files.lines import lines_of
 from agent_mailbox.store.files.small_files import TAIL
 from agent_mailbox.store.log import custody
 from agent_mailbox.store.log.custody import Kept, LogEnd
@@ -234,6 +235,26 @@ def test_a_replacement_noted_while_a_writer_looks_is_no_damage(scene: Scene, mon
     with scene.mailbox.logs.messages.held() as log:
         assert kept.checked(log.fd) == look(kept) != before
     assert scene.mailbox.logs.broken() is None
+    monkeypatch.setattr(Kept, "look_at", lambda *_: False)  # it met the log before its replacement was noted
+    assert scene.mailbox.logs.broken() is None
+
+
+def test_a_reader_that_a_writer_overtakes_misses_no_line(scene: Scene) -> None:
+    """It read up to where the log ended as it looked; an order that came since is none that the log lost."""
+    scene.policy(deny=(RULE,))
+    log = scene.mailbox.logs.messages
+    view, fd = log.view(), log.open()
+    assert view is not None
+    assert fd is not None
+    try:
+        assert view.follows(fd)
+        end = os.fstat(fd).st_size
+        scene.policy()
+        for at, line in lines_of(fd, 0, end):
+            view.read(line, at)
+        assert view.is_whole()
+    finally:
+        os.close(fd)
 
 
 def test_a_writer_that_notes_its_end_after_the_log_was_replaced_by_an_empty_one_damages_nothing(
