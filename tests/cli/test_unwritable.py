@@ -125,12 +125,16 @@ def test_what_is_derived_and_cannot_be_written_stops_no_mail(
 def test_a_stamp_that_stayed_counts_for_nothing_until_it_can_go(
     quiet: Post, marked: Callable[[str, Path], None]
 ) -> None:
-    """A quiet stamp that cannot be removed hides no mail, until it can be removed."""
+    """A quiet stamp that cannot be removed hides no mail, until it can be removed: not by a clock that was slow."""
     ruin(quiet, DERIVED[0], marked)
+    desk, log = Mailbox(str(quiet.box)), quiet.file(MESSAGES)
+    at = log.stat().st_mtime_ns
+    assert desk.logs.trail.believed("a", desk.now() + 1000)
     quiet.send("b", "a", "hidden?")
+    os.utime(log, ns=(at, at))
+    assert not desk.logs.trail.believed("a", desk.now() + 1000)
     quiet.send("a", "b", "another")
     quiet.check("b")
-    desk = Mailbox(str(quiet.box))
     assert not desk.logs.trail.believed("a", desk.now())
     assert "hidden?" in hooked(quiet)
     shutil.rmtree(quiet.file(".cache/quiet/a"))

@@ -73,7 +73,9 @@ def test_a_new_record_accuses_nobody_of_lines_that_a_power_failure_took() -> Non
 
 
 def test_a_write_beside_ours_is_told_though_it_came_after_our_time() -> None:
-    """Another session notes its write between our look at the clock and our look at the notes; an old note goes."""
+    """Another session notes its write between our look at the clock and our look at the notes; an old note goes.
+
+    The steward takes the notes of who writes no more, and leaves no directory of theirs."""
     world, stage = machine()
     now = 1_000_000_000
 
@@ -84,6 +86,10 @@ def test_a_write_beside_ours_is_told_though_it_came_after_our_time() -> None:
         assert edits.others("/x", "agent-0", now) == [Edit("agent-1", now + 2)]
         assert edits.others("/x", "agent-0", now + 2 + RECENT) == []
         assert edits.others("/x", "agent-0", now) == []
+        edits.note("/x", "agent-1", now)
+        edits.note("/x", "agent-2", now + 1)
+        edits.sweep(now + RECENT)
+        assert [*edits._sessions()] == ["agent-2"]
 
     with world:
         alone(world, lambda: upkeep.found(stage, None), write)  # type: ignore[arg-type]

@@ -229,7 +229,8 @@ def test_where_the_bound_cannot_be_listed_somebody_is_bound(post: Post, box: Mai
 
 
 def test_who_cannot_be_looked_at_is_bound(post: Post, box: Mailbox) -> None:
-    """Binding restricts: a stamp that cannot be looked at, read, or compared binds; one that is not there does not."""
+    """Binding restricts: a stamp that cannot be looked at, read, or compared binds; one that is not there does not.
+    One that is freed here is bound by the other mailbox alone."""
     trail = box.logs.trail
     state, bound = trail.kept(), post.scratch / trail.kept(BOUND)
     there = StampFiles(str(post.scratch / "other" / ".cache"), state)
@@ -247,6 +248,10 @@ def test_who_cannot_be_looked_at_is_bound(post: Post, box: Mailbox) -> None:
     bindings.bind(trail, "bob")
     show(post.scratch / "other")
     assert len((bound / "bob").read_bytes().splitlines()) == 2
+    for who in ("ann", "bob"):
+        bindings.unbind(trail, who, box.now())
+    assert not paths.is_bound(state, "ann")
+    assert (bound / "bob").read_bytes() == there.line()
 
     hide(bound)
     assert paths.is_bound(state, "nobody")
