@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -21,7 +22,7 @@ from agent_mailbox.core import codec
 from agent_mailbox.core.records import Message, Read
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.store.archive import rotation
-from agent_mailbox.store.files import mounts, small_files
+from agent_mailbox.store.files import mounts, small_files, system
 from agent_mailbox.store.log.stamps import STARTED
 from agent_mailbox.store.projection import index_keys
 from agent_mailbox.store.user_state import bindings, processes
@@ -113,14 +114,22 @@ def test_a_mailbox_that_takes_no_writes_is_a_problem(used: Post) -> None:
 # -- derived files ----------------------------------------------------------------------------------------------------
 
 
-def test_a_quiet_stamp_in_front_of_unread_mail_is_a_problem(used: Post) -> None:
-    """Put back by hand; with the stamp gone the guard says "maybe" again, and the mail is shown."""
+def test_a_quiet_stamp_in_front_of_unread_mail_is_a_problem(used: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put back by hand; with the stamp gone the guard says "maybe" again, and the mail is shown. One that stays is
+    never called removed."""
+
+    def fail(path: str) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", path)
+
     used.send("ann", "bob")
     assert told(used) == ([], [])
     Mailbox(str(used.box)).logs.trail.stamp("bob", NOW)
     problems, _ = told(used)
     assert [p[:3] for p in problems] == [(".cache/quiet/bob", None, "remove derived file")]
     assert "1 unread" in problems[0][3]
+    with monkeypatch.context() as readonly:
+        readonly.setattr(system, "unlink", fail)
+        refused(used.call("doctor", "--repair"), 5, "cannot remove", ".cache/quiet/bob: Read-only file system")
     assert used.call("doctor", "--repair").rc == 0
     assert not used.file(".cache/quiet/bob").exists()
     assert len(used.check("bob")) == 1

@@ -168,15 +168,17 @@ def test_a_flood_is_one_notice_and_no_forged_request_calls(asked: Post, inbox: I
 
 
 def test_the_console_tells_when_the_first_request_waits(asked: Post, inbox: Inbox) -> None:
-    """Its thread looks at the start and after a change, without any page."""
+    """Its thread looks at the start and after a change, without any page. The notice leads to the console."""
     asked.configure(f'[notify]\nntfy = "{inbox.url}/t"\n')
-    thread = Notifier(str(asked.box))
+    thread = Notifier(str(asked.box), "https://desk.example/waiting")
     thread.start_notifying()
     try:
         until(lambda: inbox.got)
     finally:
         thread.stop_notifying()
-    assert inbox.got[0][2].startswith("permission request from Ada")
+    ((_, headers, body),) = inbox.got
+    assert body.startswith("permission request from Ada")
+    assert headers["Click"] == "https://desk.example/waiting"
 
 
 DAEMON = """

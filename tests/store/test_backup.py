@@ -151,12 +151,15 @@ def test_any_damage_is_found_before_anything_is_restored(full: Post) -> None:
     full.ok("restore", file, place)
 
 
-def hostile(*entries: tarfile.TarInfo) -> bytes:
-    """A tar of our kind with these members and true checksums."""
+def hostile(*entries: tarfile.TarInfo, **about: object) -> bytes:
+    """A tar of our kind with these members and true checksums. ``about``: what it says of itself."""
     out, sums = io.BytesIO(), []
+    said = {"format": "agent-mailbox backup", "version": 1, "made": "2026-01-01T00:00:00.000Z", "heartbeats": {}}
     with tarfile.open(fileobj=out, mode="w") as tar:
-        about = {"format": "agent-mailbox backup", "version": 1, "made": "2026-01-01T00:00:00.000Z", "heartbeats": {}}
-        members = [(tarfile.TarInfo("backup.json"), json.dumps(about).encode()), (tarfile.TarInfo(MESSAGES), b"")]
+        members = [
+            (tarfile.TarInfo("backup.json"), json.dumps({**said, **about}).encode()),
+            (tarfile.TarInfo(MESSAGES), b""),
+        ]
         members += [(entry, b"x" if entry.isreg() else b"") for entry in entries]
         for entry, data in members:
             entry.size = len(data)
@@ -315,6 +318,16 @@ def test_a_read_only_mailbox_is_backed_up_under_the_locks_of_its_writers(full: P
             "from agent_mailbox.launch import main; sys.exit(main())"
         )
         refused(full.python(code, "backup", "--force", file, under=(*NAMESPACE, str(full.box))), 4, ".lock")
+
+
+def test_a_backup_that_says_nonsense_of_itself_is_damaged(post: Post) -> None:
+    """Its time and its heartbeats are looked at, though its checksums are right; no mailbox is made."""
+    file, place = post.scratch / "backup.tar", post.scratch / "place"
+    beats: tuple[object, ...] = ([], {"../evil": 1}, {"bob": "1"}, {"bob": -1}, {"bob": 1 << 63})
+    for about in ({"made": 5}, *({"heartbeats": said} for said in beats)):
+        file.write_bytes(hostile(**about))
+        refused(post.call("restore", file, place), 3, "is damaged")
+        assert not place.exists()
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE])
