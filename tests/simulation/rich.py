@@ -140,8 +140,7 @@ def take(stage: Stage, process: Process, me: Session) -> None:
             judge = _judge(stage, now)
             if second_judge.has_returned(judge.facts, who):
                 return items
-            busy = {mail.id for mail in judge.mail if judge.claimer(mail) not in (None, who)}
-            wanted = [one for one in judge.unread(who) if one in stage.judge.rich and one not in busy]
+            wanted = [one for one in judge.unread(who) if one in stage.judge.rich]
             told = [item.message.id for item in items if item.message.id in stage.judge.rich]
             second_judge.compare(stage, who, "shown", told, wanted)
         return items
