@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
+from agent_mailbox.store.files import system
 from tests.helpers import MESSAGES, READS, ROSTER, record, refused, stamp
 
 if TYPE_CHECKING:
@@ -205,6 +206,13 @@ def test_json_suits_strict_parsers_whatever_a_path_is_made_of(post: Post) -> Non
     missing = post.call("show", os.fsdecode(b"\xe9\xe9\xe9\xe9"), "--json")
     assert orjson.loads(made.raw) == {"dir": str(post.scratch / "caf\ufffd")}
     assert orjson.loads(missing.raw)["error"]["code"] == "not_found"
+
+
+def test_an_environment_that_is_not_utf_8_is_read_to_the_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name or a value may be in an old encoding: no command ends by it."""
+    names = {b"caf\xe9": b"\xe9", b"HOME": b"/home/\xff"}
+    monkeypatch.setattr(system, "environ", names)
+    assert {os.fsencode(name): os.fsencode(value) for name, value in system.environment().items()} == names
 
 
 @pytest.mark.parametrize("sender", ["\u0430lice", "user\u3164", "al\uff49ce", "bob\ufe0f", "\u1d2eob"], ids=ascii)
