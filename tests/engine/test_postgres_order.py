@@ -7,6 +7,7 @@ import os
 import random
 import re
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,6 +96,14 @@ def test_a_wrong_database_credential_is_refused_with_its_reason(
         way(good, postgres.url.replace("@", ":secret@")).last_position()
     with pytest.raises(Unavailable, match="engine is out of reach"):
         way(good, f"postgresql://{OWNER}@127.0.0.1:1/postgres").last_position()
+
+
+def test_a_program_without_the_database_library_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The person may have installed it again without the extra."""
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(Refused, match="package for PostgreSQL is missing: psycopg") as told:
+        open_order("postgresql://ann@localhost/mail", "team", "a").last_position()
+    assert (told.value.code, told.value.hint) == ("no_extra", "`agent-mailbox engine join` tells how to add it")
 
 
 def test_a_machine_speaks_for_itself_alone(postgres: PostgresServer, opened: PostgresOrder, tmp_path: Path) -> None:

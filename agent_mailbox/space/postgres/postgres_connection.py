@@ -67,9 +67,9 @@ class PostgresConnection:
         self._within_limit(lambda connection: connection.execute(script.encode()))
 
     def _within_limit(self, do: Callable[[Connection[Any]], T]) -> T:
+        connection = self._ensure_connected()
         import psycopg
 
-        connection = self._ensure_connected()
         over = Event()
         Thread(target=_cut_in_time, args=(connection, over, self.patience, hurry.seconds_left()), daemon=True).start()
         try:
@@ -132,7 +132,8 @@ class PostgresConnection:
             import psycopg
             from psycopg.conninfo import conninfo_to_dict
         except ImportError:
-            raise Refused("package for PostgreSQL is missing: psycopg", code="no_extra") from None
+            hint = "`agent-mailbox engine join` tells how to add it"
+            raise Refused("package for PostgreSQL is missing: psycopg", hint, code="no_extra") from None
         try:
             if hurry.is_hurried() and is_silent(conninfo_to_dict(self.url), hurry.SILENT):
                 raise psycopg.OperationalError("no answer in time")
