@@ -146,8 +146,11 @@ def test_a_manifest_line_that_is_lost_or_foreign_is_found(kept: Post) -> None:
     kept.file(NAME).write_bytes(b"\n".join([lines[0], b"foreign", *lines[2:]]) + b"\n")
     result = kept.call("doctor", "--json")
     assert result.rc == 3
-    assert 2 in [p["line"] for p in result.json["problems"] if p["file"] == str(kept.file(NAME))]
+    told = {p["line"]: p["what"] for p in result.json["problems"] if p["file"] == str(kept.file(NAME))}
     name = json.loads(lines[1])["file"]
+    (follows,) = [n for n, line in enumerate(lines, 1) if n > 2 and json.loads(line)["file"] == name]
+    assert told.keys() == {2, follows}
+    assert f"does not follow what is sealed of {name};" in told[follows]
     rest = [line for line in lines if json.loads(line)["file"] != name]
     kept.file(NAME).write_bytes(b"\n".join(rest) + b"\n")
     run(kept)
