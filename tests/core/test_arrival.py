@@ -8,7 +8,7 @@ import pytest
 
 from agent_mailbox.core import reach
 
-from .build import event, message, roster
+from .build import event, message, register, roster
 
 READERS = ("ann-1", "bob-1", "cid-1")
 PEOPLE = tuple(event("register", who, tags=("role:qa",)) for who in READERS)
@@ -59,6 +59,15 @@ def test_a_reader_that_muted_the_sender_sees_it_when_it_looks():
     muted = event("update", "ann-1", muted=("sender-1",))
     assert sorted_for("ann-1", muted, waking=["ann-1"]).when_it_looks == ("ann-1",)
     assert sorted_for("ann-1", muted, kind="control", waking=["ann-1"]).now == ("ann-1",)
+
+
+def test_mail_to_a_word_concerns_who_took_it_as_a_name_and_keeps_its_time():
+    """Low priority waits for the turn of that agent, too, though it holds no such role."""
+    people = roster(register("ann-1", name="new"))
+    mail = message(to="role:new", sender="sender-1", priority="low", extra={"bare": ["new"]})
+    found = reach.sort_arrival(mail, reach.find_reach(mail, people), people, waking=["ann-1"])
+    assert found.at_next_turn == ("ann-1",)
+    assert "ann-1" in (reach.find_concerned([mail], people) or ())
 
 
 def test_of_several_holders_of_a_role_one_is_promised_it():

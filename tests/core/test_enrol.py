@@ -342,6 +342,14 @@ def test_the_lead_is_set_at_registration_by_id_or_by_name():
         assert told.lead == stored
 
 
+@pytest.mark.parametrize(("lead", "meant"), [("xyz", "."), ("annn", "; did you mean ann?")])
+def test_a_lead_that_nobody_knows_is_told_with_what_was_meant(lead, meant):
+    """A misspelt lead would leave every request to the person."""
+    agents = roster(register("lee-1", name="ann"))
+    says = f"no agent {lead!r} is registered{meant} Until it is, only the person decides its requests"
+    assert decide(agents, "bob-1", lead=lead).warnings == (says,)
+
+
 @pytest.mark.parametrize(
     ("actor", "may"), [("user", True), ("ann-1", True), ("bob-1", False), ("cat-1", False), ("eve-1", False)]
 )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_mailbox.core import dead_letters, inbox, obligations, reach, threads
+from agent_mailbox.core import awaited, dead_letters, inbox, obligations, reach, threads
 from agent_mailbox.core.inbox import InboxState
 from agent_mailbox.core.records import Message
 
@@ -185,6 +185,13 @@ def test_an_obligation_is_read_mail_that_asked_for_an_ack_and_has_neither_ack_no
     assert ids(obligations.obligations("bob-1", mailbox)) == ["owed", "owed by role", "answered by another"]
     assert ids(obligations.obligations("cat-1", mailbox)) == []
     assert ids(obligations.obligations("ann-1", mailbox)) == []
+
+
+def test_a_sender_lacks_the_acks_of_its_own_mail_alone():
+    """Mail that others sent, and mail that asks for no ack, is not among it."""
+    mails = [message("mine", ack=True), message("plain"), message("to me", to="ann-1", sender="cat-1", ack=True)]
+    found = awaited.missing_acks("ann-1", state(mails, events=PEOPLE), at(1))
+    assert [(m.id, [one.who for one in owed]) for m, owed in found] == [("mine", ["bob-1"])]
 
 
 def test_an_obligation_does_not_expire():

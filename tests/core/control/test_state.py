@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_mailbox.core import proofs
@@ -517,6 +517,13 @@ def test_nothing_waits_for_ever(history: list[Message]) -> None:
     assert plane.open_requests() == []
 
 
+@example(
+    [
+        says(LEAD, m.TaskAssignment(request_id="t-1", title="T", plan_required=True), WORKER),
+        says(WORKER, m.PlanRequest(request_id="p-1", goal="g")),
+        says(LEAD, m.PlanResponse(request_id="p-1", approved=True), WORKER),
+    ]
+)
 @given(HISTORIES)
 def test_what_the_steward_moves_changes_no_answer(history: list[Message]) -> None:
     """Everything read, and far more than is kept live: what counts stays, a request goes whole or not at all."""

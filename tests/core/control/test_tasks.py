@@ -126,6 +126,7 @@ def test_a_proven_claim_stands_until_one_names_it() -> None:
         *("applied", "applied", "late", "late", "applied", "late", "refused"),
     ]
     assert fold.tasks["t1"].answerer == "cat"
+    assert [fold.verdicts[f"m{n}"].about for n in (2, 3, 5)] == ["ben"] * 3
     again = fold.apply(said(7, "lee", task, "role:worker"))
     assert again is not None
     assert (again.outcome, again.why) == ("repeated", "this task is there already")
