@@ -79,7 +79,8 @@ def _answers_before(queries: Channels, before: int | None) -> tuple[list[Message
     """Return answers, newest first, and the instant (ms) down to which they are complete; 0: there are no others."""
     place = None if before is None else Position(before, "")
     pages = [queries.page(Selection(query=word, kind="control"), place, STEP) for word in _WORDS]
-    reached = max((page.before.timestamp for page in pages if page.before is not None), default=0)
+    ends = [(page.before.timestamp, page.messages[-1].timestamp) for page in pages if page.before is not None]
+    reached = max((min(oldest + 1, newest) for oldest, newest in ends), default=0)  # the oldest instant may be cut
     found = {m.id: m for page in pages for m in page.messages if m.timestamp >= reached}
     answers = [m for m in found.values() if isinstance(message_text.parse(m.content), _ANSWERS)]
     return sorted(answers, key=lambda m: m.timestamp, reverse=True), reached

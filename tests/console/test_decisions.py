@@ -8,13 +8,19 @@ import re
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from agent_mailbox.control import past_requests
 from agent_mailbox.control.past_requests import past_page
 from agent_mailbox.core.control.control_requests import ControlRequest
 from agent_mailbox.core.control.messages import PermissionRequest
-from tests.helpers import MESSAGES, record
+from agent_mailbox.mailbox.channels import Channels
+from agent_mailbox.mailbox.mailbox import Mailbox
+from tests.helpers import MESSAGES, record, stamp
 
 if TYPE_CHECKING:
+    import pytest
+
     from tests.console.conftest import Running
+    from tests.helpers import Post
 
 
 def asked(running: Running, tool: str) -> str:
@@ -148,6 +154,24 @@ def test_old_decisions_are_a_page_further() -> None:
             break
         before = page.older
     assert seen == [["r7", "r6", "r5"], ["r4", "r3", "r2"], ["r1"]]
+
+
+def test_no_old_answer_is_lost_between_two_looks(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look that ends among the answers of one instant leaves them to the next one."""
+    denied = '{"type":"permission_response","requestId":"r","approved":false}'
+    ids = [f"answer-{n}" for n in range(6)]
+    lines = [
+        record("user", "ada", denied, type="control", id=one, timestamp=stamp(n // 2)) for n, one in enumerate(ids, 1)
+    ]
+    post.append(MESSAGES, *lines)
+    monkeypatch.setattr(past_requests, "STEP", 2)
+    queries = Channels(Mailbox(str(post.box)))
+    seen: list[str] = []
+    before = None
+    while before != 0:
+        answers, before = past_requests._answers_before(queries, before)
+        seen += [one.id for one in answers]
+    assert sorted(seen) == ids
 
 
 def test_no_agent_s_request_comes_after_another_s_many(running: Running) -> None:
