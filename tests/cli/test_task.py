@@ -172,7 +172,9 @@ def test_who_may_give_take_back_and_cancel_a_task(team: Post) -> None:
     for step in (("drop", "task-a", "--reason", "r"), ("cancel", "task-a")):
         assert "not_yours: task-a is" in refused(team, "ben", *step)
     assert does(team, "lee", "drop", "task-a", "--reason", "r")["state"] == "open"
+    does(team, "lee", "claim", "task-a", "--for", "ann")
     assert does(team, "user", "cancel", "task-a")["state"] == "cancelled"
+    assert heard(team, "ann") == ["task_claim", "task_cancelled"], "who holds it would go on with it"
     assert "decided: task-a is cancelled" in refused(team, "ann", "claim", "task-a")
 
 

@@ -151,9 +151,12 @@ def test_a_read_beside_its_release_means_the_same_on_all_machines(
 
 
 def test_who_gives_back_waits_for_who_decides(two: Two) -> None:
-    """Another process of the machine is about to decide, and has looked: nothing is recorded that it did not see."""
-    north, _ = two.boxes
+    """Another process of the machine is about to decide, and has looked: nothing is recorded that it did not see. A
+    look takes in first what another machine just sent."""
+    north, south = two.boxes
     sent = north.send(Draft(sender="user", to=("role:dev",), content="to one of you")).message.id
+    with pytest.raises(Refused, match="ben has not read"):
+        south.release(sent, "ben")
     assert shown(north, "ann") == ["to one of you"]
     assert north.replica is not None
     decider, impatient = north.replica.machine_lock(), Mailbox(north.directory, wait=0)
