@@ -51,6 +51,11 @@ def hears(post: Post, who: str, event: str = "UserPromptSubmit", **said: str) ->
     return str(result.json["hookSpecificOutput"]["additionalContext"]) if result.stdout else ""
 
 
+def is_asked(post: Post, who: str) -> bool:
+    """Whether the shim asks at the session's next hook: no stamp spares it that."""
+    return not post.file(f".cache/quiet/{who}").exists()
+
+
 def add(post: Post, task_id: str, title: str, to: str = "role:worker") -> None:
     """The lead adds a task."""
     post.ok("task", "add", "--to", to, "--title", title, "--task-id", task_id, "--session", "lee")
@@ -61,7 +66,9 @@ def test_open_tasks_are_told_once_as_a_turn_begins(team: Post) -> None:
     Who holds one hears nothing, until it holds none. A task that is opened again is news. Who ends one is told of the
     next by the answer, and then by no hook; that task wakes nobody else either."""
     assert hears(team, "ann") == ""
+    assert not is_asked(team, "ann")
     add(team, "task-a", 'Fix "the" filter')
+    assert is_asked(team, "ann")
     add(team, "task-b", "Second")
     team.check("ann")
     assert hears(team, "ann", "PostToolUse") == ""
@@ -87,6 +94,11 @@ def test_open_tasks_are_told_once_as_a_turn_begins(team: Post) -> None:
     assert task_offers.wakes(desk, "ben")
     assert not task_offers.wakes(desk, "ben")
     assert "next: task-a" in hears(team, "ben")
+    team.ok("task", "claim", "task-a", "--session", "ann")
+    assert hears(team, "ben") == ""
+    assert not is_asked(team, "ben")
+    team.ok("task", "drop", "task-a", "--reason", "ill", "--session", "ann")
+    assert is_asked(team, "ben")
 
 
 def test_what_a_session_holds_is_told_where_it_lost_its_context(team: Post) -> None:

@@ -69,7 +69,11 @@ def test_what_a_command_of_git_changes(command: str) -> None:
 def test_two_sessions_in_one_tree_are_told_of_each_other(desk: Desk) -> None:
     """The second hears as it starts, in a subdirectory, too; the first as its next turn begins, once. A session in
     another worktree hears nothing. The command that makes a tree of its own works as it is."""
+    stamp = desk.post.file(f".cache/quiet/{ADA}")
+    assert at_prompt(desk, ADA) == ""
+    assert stamp.exists()
     told = at_start(desk, ME, desk.top / "src")
+    assert not stamp.exists()  # else the shim would not ask as that turn begins
     assert "agent-mailbox: Ada also works in this tree, on branch dates. A tree of your own: `git -C" in told
     assert "also works in this tree, on branch dates" in at_prompt(desk, ADA)
     assert "this tree" not in at_prompt(desk, ADA)
