@@ -259,13 +259,17 @@ def test_an_event_we_do_not_answer_never_blocks(client: Client, event: str) -> N
 def test_a_start_shows_what_waited_and_leaves_the_rest_to_what_begins_a_turn(
     client: Client, source: str, shows: bool
 ) -> None:
-    """A start leaves mail unread that came since the session is there, and all mail of one that was there before."""
+    """A start leaves mail unread that came since the session is there, and all mail of one that was there before. A
+    stamp that a power failure brought back hides none of it."""
     waited = client.post.send("x", ME, "waited")
     since = record("x", ME, "since", timestamp=stamp(time.time_ns() // 1_000_000 + 60_000))
     client.post.append(MESSAGES, since)
     told = client.context("SessionStart", source=source)
     assert [one[:8] in told for one in (waited, since["id"])] == [shows, False]
     assert client.post.unread(ME) == [*([] if shows else [waited]), since["id"]]
+    Mailbox(str(client.post.box)).logs.trail.stamp(ME, time.time_ns() // 1_000_000)
+    client.hook("SessionStart", source="compact")
+    assert not client.post.file(f".cache/quiet/{ME}").exists()
     assert since["id"][:8] in client.context("UserPromptSubmit")
 
 

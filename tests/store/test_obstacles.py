@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.store.files import system
+from agent_mailbox.errors import StorageFailed
+from agent_mailbox.store.files import small_files, system
 from agent_mailbox.upkeep.doctor import obstacles
 
 if TYPE_CHECKING:
@@ -67,6 +68,14 @@ def test_a_full_disk_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num
     assert closed is not None
     assert not closed.passes
     assert system.marks(str(tmp_path / "none")) == "", "of what cannot be opened no mark is known"
+
+
+def test_a_small_file_may_have_all_the_bytes_that_it_is_allowed(tmp_path: Path) -> None:
+    """One byte more is an error that names the file and the limit: a part of it would be another content."""
+    (tmp_path / "file").write_bytes(b"four")
+    assert small_files.read_file(str(tmp_path / "file"), 4) == b"four"
+    with pytest.raises(StorageFailed, match="file: it has more than 3 bytes"):
+        small_files.read_file(str(tmp_path / "file"), 3)
 
 
 def test_a_directory_is_made_over_no_file(tmp_path: Path) -> None:
