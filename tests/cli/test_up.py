@@ -20,7 +20,7 @@ from agent_mailbox.core.instant import DAY
 from agent_mailbox.mailbox.delivery import Delivery
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.mailbox.session_brake import SessionBrake
-from tests.helpers import refused, until
+from tests.helpers import each, refused, until
 from tests.surroundings import at_terminal, line
 
 if TYPE_CHECKING:
@@ -180,8 +180,8 @@ def test_members_are_started_in_windows_of_tmux_and_ended_there(team: Post) -> N
         subprocess.run(["tmux", "kill-server"], env=team.env, capture_output=True)
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
+@each(
+    "case",
     [
         ('command = ["sh"]', "names no program and no permission"),
         ('allow = ["Bash"]', "names no program and no permission"),
@@ -193,10 +193,13 @@ def test_members_are_started_in_windows_of_tmux_and_ended_there(team: Post) -> N
         ("worktree = 1", "must be true or false"),
         ("wakes_per_day = 0", "must be a whole number"),
         ("wakes_per_day = true", "must be a whole number"),
+        ("[rules]\nbuilder = 1", "write [rules.NAME] above each"),
+        ("[task]\nbuilder = 1", "write [[task]] above each"),
     ],
 )
-def test_a_file_that_says_more_than_it_may_starts_nobody(team: Post, line: str, said: str) -> None:
+def test_a_file_that_says_more_than_it_may_starts_nobody(team: Post, case: tuple[str, str]) -> None:
     """It comes with a checkout: no program, no permission, no option of the client. The error says what is wrong."""
+    line, said = case
     kept = [row for row in TEAM.partition("[member.Ann]")[0].splitlines() if row.split(" ")[0] != line.split(" ")[0]]
     (team.cwd / "team.toml").write_text("\n".join([*kept, line, "[member.Ann]", 'client = "claude"']))
     assert said in refused(team.call("up", "--yes"), 3).stderr
