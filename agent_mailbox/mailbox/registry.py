@@ -20,7 +20,7 @@ from ..store.log.stamps import EVERYONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ..core.records import Proof, RosterEvent
     from ..core.roster import Agent, Roster
@@ -101,11 +101,10 @@ class Registry:
         )
         return any(event.event == "register" for event in decision.events)
 
-    def give_back(self, sessions: Iterable[str], actor: str | None = None) -> None:
+    def give_back(self, sessions: Sequence[str], actor: str | None = None) -> None:
         """Append releases of all mail that dead agents still owed, under the reads' lock, so that no ack is lost.
 
         ``actor``: the agent in whose name (default: each agent's own)."""
-        sessions = tuple(sessions)
         self.box.giving_back(sessions).decide(self._give_back, sessions, actor)
 
     def _give_back(self, log: HeldLog | OrderedLog, sessions: Sequence[str], actor: str | None) -> None:
