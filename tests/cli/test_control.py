@@ -257,7 +257,8 @@ def test_a_message_names_its_agent_and_the_team_that_a_tag_names(team: Team) -> 
 def test_without_a_lead_the_person_decides(team: Team) -> None:
     """Only the person can decide a request of an agent without a lead."""
     request = team.asks(me=PEER)
-    refused(team.call("control", "approve", request, "--session", LEAD), 1, "ask user to")
+    told = refused(team.call("control", "approve", request, "--session", LEAD, "--json"), 1, "ask user to")
+    assert told.json["error"]["code"] == "not_lead"
     assert [r["id"] for r in team.control("pending", me="user")["requests"]] == [request]
     assert team.control("approve", request, me="user")["request"]["state"] == "approved"
 

@@ -25,6 +25,7 @@ BAD_WORDS = ["", " ", "-a", ".a", "_a", "@a", "a b", "a:b", "role:x", "a\n", "a\
 def test_ids_are_plain_ascii_words(word):
     """Letters, digits and ``. _ @ + -``, beginning with a letter or digit, up to 128 characters; ``user`` is one."""
     assert address.check_id(word) == word
+    assert address.is_id(word)
 
 
 @pytest.mark.parametrize("word", [*BAD_WORDS, "a/b", "a#b", "../x", "x" * 129, "all", "\ud800"], ids=ascii)
@@ -32,6 +33,7 @@ def test_what_is_no_id_is_malformed(word):
     """No ``:``, no white space, no path, nothing beyond 128 characters, and not the word for everybody."""
     with pytest.raises(Malformed) as refused:
         address.check_id(word, "name")
+    assert not address.is_id(word)
     assert "name" in str(refused.value)
     assert refused.value.hint
     assert refused.value.exit_code == 2
