@@ -168,6 +168,8 @@ def _claim(event: str = "read", when: str = instant.text(NOW)) -> bytes:
     return _line(line, COMPACT, b"\n", False)
 
 
+_ENDS_LATER = f'an-id-of-20-letters-","expires_at":"{instant.text(NOW + 1)}","sender":"of-12-letter'.encode()
+"""As long as the id and the sender of other lines."""
 NOT_DEALT_WITH = {
     "given back": (_told("role:dev"), _claim() + _claim("release")),
     "given back by a program that leaves blanks": (
@@ -178,6 +180,10 @@ NOT_DEALT_WITH = {
     "old, with a life of its own": (_told("me", 60, ttl_hours=300), b""),
     "and one inside that says otherwise": (
         _told("me", 60, ttl_hours=300, metadata={"m": {"ttl_hours": None, "read_by": []}}),
+        b"",
+    ),
+    "and its end told where other lines have their sender": (
+        _told("other") + _told("me", 60).replace(f'{UUIDS[0]}","sender":"{UUIDS[5]}'.encode(), _ENDS_LATER),
         b"",
     ),
     "behind what is left of a line with its id": (_told("me")[:-20] + b"\n" + _told("me"), b""),
