@@ -12,11 +12,11 @@ from __future__ import annotations
 import json
 import os
 import socket
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import BadData, Busy, Refused, Unavailable
+from ...store.files import system
 from ...store.files.small_files import note_time, noted_age
 from ..order import hurry
 from ..order.order import HeldUp, Moved, NoSpace, Ordered, Taken, check_size
@@ -143,8 +143,8 @@ class RelayedOrder:
 
     def _await_answer(self, of: socket.socket, seconds: float) -> None:
         """Return once an answer begins; raise ``TimeoutError`` if none does, or the replicator says no word."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
+        deadline = system.monotonic() + seconds
+        while system.monotonic() < deadline:
             try:
                 of.settimeout(hurry.SILENT / 2)
                 of.recv(1, socket.MSG_PEEK)
@@ -175,19 +175,19 @@ class RelayedOrder:
             )
         if self._own is None:
             self._own = self._direct()
-        begun = time.monotonic()
+        begun = system.monotonic()
         try:
             found = ask(self._own)
             self._answered = _now()
             return found
         except Unavailable:
-            if time.monotonic() - begun > LONG:
+            if system.monotonic() - begun > LONG:
                 note_time(path, _now())
             raise
 
 
 def _now() -> int:
-    return time.time_ns() // 1_000_000
+    return system.time_ns() // 1_000_000
 
 
 def _is_noted(path: str, within: int) -> bool:
