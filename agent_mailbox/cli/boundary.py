@@ -42,6 +42,11 @@ def as_mailbox_error(error: Exception) -> MailboxError:
 
     if environ.get("AGENT_MAILBOX_DEBUG"):
         raise error
+    return describe_error(error)
+
+
+def describe_error(error: Exception) -> MailboxError:
+    """Return any error as a ``MailboxError``."""
     if isinstance(error, MailboxError):
         return error
     if isinstance(error, OSError):

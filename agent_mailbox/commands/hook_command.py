@@ -10,7 +10,7 @@ from ..clients.client_input import mailbox_of, make_prover, print_error, read_in
 from ..clients.hooks import hook_events as hooks
 from ..core.address import check_id
 from ..core.text import clipped, neutral, shell_quoted
-from ..errors import NOT_YOU, BadData, MailboxError, NoMailbox, Refused, StorageFailed
+from ..errors import NOT_YOU, BadData, MailboxError, NoMailbox, Refused
 from ..identity.client_variables import HOOKS
 from ..known_clients.every_client import USUAL
 from ..known_clients.known_client import BEFORE_TOOL, FILES
@@ -53,9 +53,10 @@ def answer_hook(event: str, directory: str | None) -> int:
         print_error(_trouble_line(error))
         return int(error.code == NOT_YOU)
     except Exception as error:  # a hook never breaks a session, whatever happens to it
-        known = error if isinstance(error, MailboxError) else StorageFailed(f"{type(error).__name__}: {error}")
+        from ..cli.boundary import describe_error  # seldom
+
         # The client takes one document: a second would void the first answer.
-        _report_trouble(known, aloud=name != "SessionEnd" and not answers)
+        _report_trouble(describe_error(error), aloud=name != "SessionEnd" and not answers)
     return 0
 
 
