@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.core import space_seals
 from agent_mailbox.errors import MailboxError, Unavailable
+from agent_mailbox.space.relay.relayed_order import AWAY
 from agent_mailbox.store.log.unordered import unsealed
 from tests.engine.memory_order import MemoryOrder, MemorySpace
 from tests.simulation.disk import SECOND, Disk
@@ -39,7 +40,8 @@ PATIENCE = 5.0
 
 class Machine:
     """One machine. ``away_until``: the instant until which its link is cut; ``offset`` is its clock's; ``is_unheard``:
-    the next append arrives, its answer does not, and the link is cut; ``joined``: it was told to join."""
+    the next append arrives, its answer does not, and the link is cut; ``joined``: it was told to join. Its commands
+    may do without the engine until ``doubted_until``, since one waited for it in vain."""
 
     def __init__(self, name: str, world: Machines, profile: Profile) -> None:
         self.name = name
@@ -47,7 +49,7 @@ class Machine:
         self.hosts = Processes(START)
         self.offset = START
         self.started = 0
-        self.away_until = 0
+        self.away_until = self.doubted_until = 0
         self.is_unheard = self.joined = False
         self.failures = 0
         self.kernel = MachineKernel(world, self)
@@ -98,6 +100,7 @@ class MachineKernel(Kernel):
 
     def _give_up(self, process: Process) -> None:
         self.machines.wait(process, PATIENCE)
+        self.machine.doubted_until = self.machines.now + AWAY * SECOND // 1000
         raise Unavailable("engine did not answer: lost", "try again")
 
     def rest(self, process: Process, about: str, seconds: float, is_new: Callable[[], bool]) -> bool:

@@ -204,7 +204,8 @@ class Driver:
     def _command(self, place: str, name: str, me: Session) -> None:
         work = COMMANDS[name]
         process = self.world.begin(me.machine, f"{place} {name} {me.id}", lambda process: work(self.stage, process, me))
-        process.in_peace = self.world.quiet and not me.machine.is_unheard and self.world.now >= me.machine.away_until
+        until = max(me.machine.away_until, me.machine.doubted_until)
+        process.in_peace = self.world.quiet and not me.machine.is_unheard and self.world.now >= until
         if self.world.story is not None:
             self.world.story.append(f"  {process.name} starts")
 
