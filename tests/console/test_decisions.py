@@ -118,7 +118,8 @@ def test_what_ran_is_told_beside_what_was_asked_and_outlives_the_archive(running
 
     for _ in ("live", "archived"):
         page = html.unescape(running.ask("/decided").text)
-        assert shown() == [third, second, first]
+        newest = shown()  # two were decided together: perhaps in one millisecond
+        assert ({*newest[:2]}, newest[2:]) == ({second, third}, [first])
         for said in ("asked: Bash", "--force-with-lease", "ran: Bash", "git push --dry-run", "approved with changes",
                      "by you", "“first look”", "it waited"):  # fmt: skip
             assert said in page, said
