@@ -28,8 +28,10 @@ from tests.control_desk import ControlDesk
 from tests.helpers import PATIENCE
 
 from .memory_order import MemoryOrder
-from .test_commands import LOG, Pair, pair  # noqa: F401 - a fixture
-from .test_replica import Two, shown, two  # noqa: F401 - a fixture
+from .test_commands import LOG, Pair
+from .test_commands import pair as pair
+from .test_replica import Two, shown
+from .test_replica import two as two
 
 if TYPE_CHECKING:
     from agent_mailbox.core.records import Message
@@ -52,7 +54,7 @@ def archived(box: Mailbox) -> list[str]:
     return sorted(message.content for message in box.archive.messages().values())
 
 
-def read(two: Two, *contents: str) -> None:  # noqa: F811
+def read(two: Two, *contents: str) -> None:
     """Ann sends Ben mail, who reads it."""
     north, south = two.boxes
     for content in contents:
@@ -61,7 +63,7 @@ def read(two: Two, *contents: str) -> None:  # noqa: F811
     assert shown(south, "ben") == list(contents)
 
 
-def machine(two: Two, place: Path, name: str) -> Mailbox:  # noqa: F811
+def machine(two: Two, place: Path, name: str) -> Mailbox:
     """One more machine of the space, which has taken in everything."""
     box = Mailbox(creation.create(str(place / name), os.environ))
     box.share(Replica(box.logs, MemoryOrder(two.orders[0].space, name), str(place / f"{name}.engine")))
@@ -69,14 +71,14 @@ def machine(two: Two, place: Path, name: str) -> Mailbox:  # noqa: F811
     return box
 
 
-def purge(two: Two) -> int:  # noqa: F811
+def purge(two: Two) -> int:
     """Purge the engine; how many records went."""
     found = purging.plan_purge(two.orders[0], ("north", "south"))
     purging.purge_records(two.orders[0], found, two.orders[0])
     return len(found.positions)
 
 
-def test_pending_mail_is_judged_over_the_whole_space(two: Two) -> None:  # noqa: F811
+def test_pending_mail_is_judged_over_the_whole_space(two: Two) -> None:
     """Mail that another machine's session has read is finished, also here; what it has not read stays."""
     north, south = two.boxes
     read(two, "one")
@@ -90,7 +92,7 @@ def test_pending_mail_is_judged_over_the_whole_space(two: Two) -> None:  # noqa:
     assert shown(south, "ben") == ["two"]
 
 
-def test_a_team_that_works_holds_up_no_steward(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_a_team_that_works_holds_up_no_steward(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mail comes ahead of each attempt: what is finished is judged once, and archived. About it, it is judged again."""
     north, south = two.boxes
     read(two, "one", "two")
@@ -115,7 +117,7 @@ def test_a_team_that_works_holds_up_no_steward(two: Two, monkeypatch: pytest.Mon
     assert (len(plans), "three" in live(north)) == (3, False)
 
 
-def read_by_ben(two: Two) -> str:  # noqa: F811
+def read_by_ben(two: Two) -> str:
     """Ben, in the south, has role mail; return its id."""
     north, south = two.boxes
     sent = north.send(Draft(sender="user", to=("role:dev",), content="to one of you")).message.id
@@ -125,7 +127,7 @@ def read_by_ben(two: Two) -> str:  # noqa: F811
     return sent
 
 
-def gone(two: Two) -> Message:  # noqa: F811
+def gone(two: Two) -> Message:
     """The first message was archived on both machines, and another one waits for Ben; return the first one."""
     north, south = two.boxes
     read(two, "one")
@@ -137,7 +139,7 @@ def gone(two: Two) -> Message:  # noqa: F811
     return sent
 
 
-def test_a_steward_that_is_overtaken_looks_again(two: Two) -> None:  # noqa: F811
+def test_a_steward_that_is_overtaken_looks_again(two: Two) -> None:
     """Ben gives back role mail between the steward's look and its decision: the mail is pending, and stays."""
     north, south = two.boxes
     sent = read_by_ben(two)
@@ -146,7 +148,7 @@ def test_a_steward_that_is_overtaken_looks_again(two: Two) -> None:  # noqa: F81
     assert shown(north, "ann") == ["to one of you"]
 
 
-def test_mail_that_is_archived_meanwhile_is_not_given_back(two: Two) -> None:  # noqa: F811
+def test_mail_that_is_archived_meanwhile_is_not_given_back(two: Two) -> None:
     """The steward's decision comes between Ben's look and his release: he is told, since nobody would be shown it."""
     north, south = two.boxes
     sent = read_by_ben(two)
@@ -159,7 +161,7 @@ def test_mail_that_is_archived_meanwhile_is_not_given_back(two: Two) -> None:  #
     assert (live(north), live(south), shown(north, "ann")) == ([], [], [])
 
 
-def test_a_read_that_is_not_shipped_is_not_lost(two: Two) -> None:  # noqa: F811
+def test_a_read_that_is_not_shipped_is_not_lost(two: Two) -> None:
     """Mail is archived while a machine still has a read of it for itself: the read follows, and reaches all."""
     north, south = two.boxes
     sent = north.send(Draft(sender="ann", to=("all",), content="one", ttl_hours=1)).message
@@ -181,7 +183,7 @@ def test_a_read_that_is_not_shipped_is_not_lost(two: Two) -> None:  # noqa: F811
         assert not [r for r in box.logs.read_records() if r.message_id == sent.id]
 
 
-def test_an_order_stands_whoever_says_that_it_is_archived(two: Two) -> None:  # noqa: F811
+def test_an_order_stands_whoever_says_that_it_is_archived(two: Two) -> None:
     """Another machine may have plain mail archived here, and no order that is there by this machine's own judgement."""
     north, south = two.boxes
     north.prove = lambda _: proofs.TERMINAL
@@ -211,7 +213,7 @@ def test_an_order_stands_whoever_says_that_it_is_archived(two: Two) -> None:  # 
     ],
     ids=range(9),
 )
-def test_a_bundle_of_another_form_counts_for_nothing(two: Two, record: bytes) -> None:  # noqa: F811
+def test_a_bundle_of_another_form_counts_for_nothing(two: Two, record: bytes) -> None:
     """It names no other file than an archive's, it does not fill the memory, and the mailbox goes on behind it."""
     assert bundles.unpack_bundle(record) is None
     two.orders[0].append_lines(ARCHIVE, [record])
@@ -221,7 +223,7 @@ def test_a_bundle_of_another_form_counts_for_nothing(two: Two, record: bytes) ->
         assert (live(box), box.archive.files()) == (["one"], [])
 
 
-def test_what_everybody_archived_is_purged_and_a_new_machine_has_it(two: Two, tmp_path: Path) -> None:  # noqa: F811
+def test_what_everybody_archived_is_purged_and_a_new_machine_has_it(two: Two, tmp_path: Path) -> None:
     """A machine that has not followed holds the purge back. Who joins then has the whole history, and no more."""
     north, south = two.boxes
     read(two, *map(str, range(9)))
@@ -242,7 +244,7 @@ def test_what_everybody_archived_is_purged_and_a_new_machine_has_it(two: Two, tm
         comparison.compare_with_order(east.replica)
 
 
-def test_a_machine_that_lost_its_record_shows_nothing_again(two: Two) -> None:  # noqa: F811
+def test_a_machine_that_lost_its_record_shows_nothing_again(two: Two) -> None:
     """Without its state a machine compares all of the order with its files: what is archived does not come back."""
     south = two.boxes[1]
     read(two, "one")
@@ -277,7 +279,7 @@ def roster_lines(box: Mailbox) -> tuple[list[bytes], list[bytes]]:
     return sorted(live), sorted(gone)
 
 
-def test_a_machine_that_lost_its_record_retells_the_dead_once(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_a_machine_that_lost_its_record_retells_the_dead_once(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first and the last event of a life are told as they were, and archived under their seals: each once."""
     north, south = two.boxes
     monkeypatch.setattr(shared_steward, "COMPACT_ABOVE", 8)
@@ -297,7 +299,7 @@ def test_a_machine_that_lost_its_record_retells_the_dead_once(two: Two, monkeypa
     assert len(before[1]) == len({*before[1]}) == 10
 
 
-def test_a_life_told_in_another_sequence_ends_nobody(two: Two) -> None:  # noqa: F811
+def test_a_life_told_in_another_sequence_ends_nobody(two: Two) -> None:
     """Another machine tells of a session that came back here as if its end were the last event; a line that nobody has
     makes that a life to be completed. What is proven here stays."""
     north, south = two.boxes
@@ -316,7 +318,7 @@ def test_a_life_told_in_another_sequence_ends_nobody(two: Two) -> None:  # noqa:
 
 
 def test_a_long_roster_of_the_dead_is_shortened_on_every_machine(
-    two: Two,  # noqa: F811
+    two: Two,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -338,7 +340,7 @@ def test_a_long_roster_of_the_dead_is_shortened_on_every_machine(
         assert sorted((a.session_id, a.name, a.state) for a in box.logs.read_roster().agents.values()) == sorted(before)
 
 
-def test_a_retried_send_of_purged_mail_is_the_same_mail(two: Two) -> None:  # noqa: F811
+def test_a_retried_send_of_purged_mail_is_the_same_mail(two: Two) -> None:
     """An id that the engine has no more is looked up here, also for mail that waited for the engine; others' too."""
     north, south = two.boxes
     given = "0f8fad5b-d9cb-469f-a165-70867728950e"
@@ -362,7 +364,7 @@ def test_a_retried_send_of_purged_mail_is_the_same_mail(two: Two) -> None:  # no
 
 
 def test_mail_that_waited_until_another_took_its_id_is_set_aside(
-    two: Two,  # noqa: F811
+    two: Two,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It is kept and counted, and keeps no later mail back. A full queue takes no more."""
@@ -384,7 +386,7 @@ def test_mail_that_waited_until_another_took_its_id_is_set_aside(
     assert b'"late"' in Path(north.replica.directory, send_queue.UNSENT).read_bytes()
 
 
-def test_a_foreign_line_with_a_purged_id_stays_here(two: Two) -> None:  # noqa: F811
+def test_a_foreign_line_with_a_purged_id_stays_here(two: Two) -> None:
     """Another program writes mail under an id that was archived and purged: nobody else hears of it."""
     north, south = two.boxes
     sent = gone(two)
@@ -397,7 +399,7 @@ def test_a_foreign_line_with_a_purged_id_stays_here(two: Two) -> None:  # noqa: 
     assert (live(north), archived(north)) == (["last"], ["one"])
 
 
-def test_mail_archived_before_joining_is_handed_over_once(two: Two, tmp_path: Path) -> None:  # noqa: F811
+def test_mail_archived_before_joining_is_handed_over_once(two: Two, tmp_path: Path) -> None:
     """A mailbox with an archive joins, is killed after each record, and joins again: all have its history, once."""
     box = Mailbox(creation.create(str(tmp_path / "old"), os.environ))
     box.register(Registration(session_id="eve"), "eve")
@@ -438,7 +440,7 @@ def test_mail_archived_before_joining_is_handed_over_once(two: Two, tmp_path: Pa
     assert len(sent) > 5
 
 
-def test_one_steward_runs_for_all_and_the_engine_is_purged(pair: Pair) -> None:  # noqa: F811
+def test_one_steward_runs_for_all_and_the_engine_is_purged(pair: Pair) -> None:
     """The real commands: cron on every machine, a purge that waits for the other one, and a third that joins then."""
     for name, who in zip(("north", "south"), ("ann", "ben"), strict=True):
         pair.join(name)
@@ -471,7 +473,7 @@ def test_one_steward_runs_for_all_and_the_engine_is_purged(pair: Pair) -> None: 
         assert unsealed(lines[0]) == unsealed(month.read_bytes().splitlines()[0])
 
 
-def test_a_machine_that_was_given_up_holds_no_purge_and_comes_back(pair: Pair) -> None:  # noqa: F811
+def test_a_machine_that_was_given_up_holds_no_purge_and_comes_back(pair: Pair) -> None:
     """South is given up while it is behind, with a read that it never shipped. The engine is purged past it. It comes
     back: it has all from the bundles, its read counts, nobody is shown anything again, and it holds the next purge."""
     for name, who in zip(("north", "south"), ("ann", "ben"), strict=True):

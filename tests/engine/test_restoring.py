@@ -19,7 +19,8 @@ from .mortal import Machine
 from .nats_server import serving
 from .test_archiving import archived, gone, live, machine, purge, read, roster_lines, steward, with_dead
 from .test_commands import MACHINES, Pair
-from .test_replica import Two, shown, two  # noqa: F401 - a fixture
+from .test_replica import Two, shown
+from .test_replica import two as two
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from tests.helpers import Program
 
 
-def settled(two: Two, *, doubt: bool = True) -> None:  # noqa: F811
+def settled(two: Two, *, doubt: bool = True) -> None:
     """Both machines look at the order until nothing is new."""
     for box in (*two.boxes, *two.boxes):
         assert box.replica is not None
@@ -39,7 +40,7 @@ def settled(two: Two, *, doubt: bool = True) -> None:  # noqa: F811
                 box.replica.catch_up()
 
 
-def with_history(two: Two) -> None:  # noqa: F811
+def with_history(two: Two) -> None:
     """Mail that is archived, mail that is live and read, role mail that is claimed, and mail that is unread."""
     north, south = two.boxes
     read(two, "archived")
@@ -53,7 +54,7 @@ def with_history(two: Two) -> None:  # noqa: F811
     settled(two)
 
 
-def check(two: Two, place: Path) -> None:  # noqa: F811
+def check(two: Two, place: Path) -> None:
     """All machines have everything once, a new one too, and nobody is shown anything again."""
     settled(two)
     boxes = [*two.boxes, machine(two, place, "east")]
@@ -74,7 +75,7 @@ def check(two: Two, place: Path) -> None:  # noqa: F811
 
 @pytest.mark.parametrize("kept", [0, 3, 9])
 @pytest.mark.parametrize("more", [0, 9])
-def test_an_engine_that_lost_its_last_records_is_noticed(two: Two, tmp_path: Path, kept: int, more: int) -> None:  # noqa: F811
+def test_an_engine_that_lost_its_last_records_is_noticed(two: Two, tmp_path: Path, kept: int, more: int) -> None:
     """Records are gone from some position on, and others came there: all machines notice, and nothing is doubled."""
     with_history(two)
     space = two.orders[0].space
@@ -85,7 +86,7 @@ def test_an_engine_that_lost_its_last_records_is_noticed(two: Two, tmp_path: Pat
 
 
 @pytest.mark.parametrize("log", [MESSAGES, ROSTER, CLAIMS, ARCHIVE, reads_of("south")])
-def test_an_engine_that_lost_records_in_its_middle(two: Two, tmp_path: Path, log: str) -> None:  # noqa: F811
+def test_an_engine_that_lost_records_in_its_middle(two: Two, tmp_path: Path, log: str) -> None:
     """All records of one log are gone, and the end stays: the number of those that are there tells it."""
     with_history(two)
     space = two.orders[0].space
@@ -93,7 +94,7 @@ def test_an_engine_that_lost_records_in_its_middle(two: Two, tmp_path: Path, log
     check(two, tmp_path)
 
 
-def test_a_decision_that_expects_a_lost_record_is_taken(two: Two) -> None:  # noqa: F811
+def test_a_decision_that_expects_a_lost_record_is_taken(two: Two) -> None:
     """The last claim is gone from the order: the next one does not wait for it for ever."""
     with_history(two)
     north, south = two.boxes
@@ -108,7 +109,7 @@ def test_a_decision_that_expects_a_lost_record_is_taken(two: Two) -> None:  # no
     assert [r.state for r in south.logs.read_roster().agents.values()] == ["alive", "alive"]
 
 
-def test_a_record_that_another_process_took_in_is_not_lost(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_a_record_that_another_process_took_in_is_not_lost(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     """A decision is overtaken, and another process of the machine takes in what overtook it: that is no alarm."""
     with_history(two)
     north, south = two.boxes
@@ -128,7 +129,7 @@ def test_a_record_that_another_process_took_in_is_not_lost(two: Two, monkeypatch
     assert south.logs.read_roster().state("zoe") == "alive"
 
 
-def test_a_damaged_record_stops_nobody_and_comes_back(two: Two, tmp_path: Path) -> None:  # noqa: F811
+def test_a_damaged_record_stops_nobody_and_comes_back(two: Two, tmp_path: Path) -> None:
     """A record is not what was published: a new machine goes on, and who has the line brings it back."""
     with_history(two)
     space = two.orders[0].space
@@ -145,7 +146,7 @@ def test_a_damaged_record_stops_nobody_and_comes_back(two: Two, tmp_path: Path) 
     assert sum(b'"damaged"' in r.line for r in space.records) == 1
 
 
-def test_an_engine_whose_new_end_says_the_same(two: Two) -> None:  # noqa: F811
+def test_an_engine_whose_new_end_says_the_same(two: Two) -> None:
     """Other records have the lost positions, and the last says of a machine what the lost one said: it is noticed."""
     with_history(two)
     north, space = two.boxes[0], two.orders[0].space
@@ -161,7 +162,7 @@ def test_an_engine_whose_new_end_says_the_same(two: Two) -> None:  # noqa: F811
     assert live(north).count("unread") == 1
 
 
-def test_what_stays_here_alone_is_nothing_that_was_lost(two: Two) -> None:  # noqa: F811
+def test_what_stays_here_alone_is_nothing_that_was_lost(two: Two) -> None:
     """A program writes mail under an id that was archived and purged. The purge looks like a loss, so all is compared:
     that line was never in the order, and no other machine hears of it."""
     north, south = two.boxes
@@ -178,7 +179,7 @@ def test_what_stays_here_alone_is_nothing_that_was_lost(two: Two) -> None:  # no
 @pytest.mark.parametrize("kept", [0, 5, 12, 16])
 @pytest.mark.parametrize("by", [0, 1])
 def test_the_retold_dead_stay_dead_after_the_order_lost_them(
-    two: Two,  # noqa: F811
+    two: Two,
     tmp_path: Path,
     kept: int,
     by: int,

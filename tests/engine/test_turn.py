@@ -22,7 +22,8 @@ from tests.helpers import PATIENCE
 
 from .memory_order import MemoryOrder, MemorySpace
 from .test_archiving import archived, live, read, steward
-from .test_replica import Two, shown, two  # noqa: F401 - a fixture
+from .test_replica import Two, shown
+from .test_replica import two as two
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -59,14 +60,14 @@ class Asked(MemoryOrder):
         return found
 
 
-def second(two: Two, which: int) -> Replica:  # noqa: F811
+def second(two: Two, which: int) -> Replica:
     """Another process of a machine."""
     box = two.boxes[which]
     assert box.replica is not None
     return Replica(box.logs, MemoryOrder(two.orders[0].space, box.replica.order.machine), box.replica.directory)
 
 
-def asking(two: Two) -> Asked:  # noqa: F811
+def asking(two: Two) -> Asked:
     """The north's way to the space, on which things happen."""
     north = two.boxes[0]
     assert north.replica is not None
@@ -76,7 +77,7 @@ def asking(two: Two) -> Asked:  # noqa: F811
 
 
 @pytest.mark.parametrize("moment", ["before", "behind"])
-def test_mail_comes_in_while_a_command_asks_the_engine(two: Two, moment: str) -> None:  # noqa: F811
+def test_mail_comes_in_while_a_command_asks_the_engine(two: Two, moment: str) -> None:
     """A command of the north waits for the engine. Its replicator takes in mail meanwhile, the command's own, too: each
     is there once, in the order of the space, and the command's has the proof of its writer."""
     north, south = two.boxes
@@ -97,7 +98,7 @@ def test_mail_comes_in_while_a_command_asks_the_engine(two: Two, moment: str) ->
     assert shown(north, "ann") == ["from afar"]
 
 
-def test_a_decision_waits_for_the_turn(two: Two) -> None:  # noqa: F811
+def test_a_decision_waits_for_the_turn(two: Two) -> None:
     """A process without the turn leaves a steward's decision, and what is behind it, to whoever has the turn."""
     north, south = two.boxes
     read(two, "old")
@@ -119,7 +120,7 @@ def test_a_decision_waits_for_the_turn(two: Two) -> None:  # noqa: F811
     assert live(north) == live(south) == ["behind it", "asked for"]
 
 
-def test_what_came_while_lost_records_are_looked_for_was_not_lost(two: Two) -> None:  # noqa: F811
+def test_what_came_while_lost_records_are_looked_for_was_not_lost(two: Two) -> None:
     """A doctor reads all records. Mail that comes in meanwhile is behind them, and is not brought back."""
     north, south = two.boxes
     order = asking(two)
@@ -202,7 +203,7 @@ def test_a_server_that_is_no_nats_server_is_named() -> None:
         assert told.value.what == f"engine is out of reach: {url}: {why}"
 
 
-def test_mail_whose_acknowledgement_is_lost_is_there_once(two: Two) -> None:  # noqa: F811
+def test_mail_whose_acknowledgement_is_lost_is_there_once(two: Two) -> None:
     """It waits, though it is in the order; another process takes it in from there, and then it is sent again."""
     north, _ = two.boxes
     order = asking(two)
