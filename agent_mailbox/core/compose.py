@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
     from typing import Any
 
-
 MAX_SUBJECT = 1000
 """Characters in a subject: RFC 5322 ends a line at 998."""
 MAX_RECORD = 512 * 1024

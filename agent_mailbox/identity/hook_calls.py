@@ -69,16 +69,19 @@ def note_end(environ: Mapping[str, str]) -> None:
     """Record that the calling client ends now. From another container nobody could see that, and the session could not
     go on there."""
     hosts = ProcessRecords(paths.state_directory(environ))
-    if host := next(filter(None, map(hosts.of, processes.line(system.getpid()))), None):
+    if host := _host_above(hosts):
         hosts.note_end(host)
 
 
 def root_session(session_id: str, environ: Mapping[str, str]) -> str:
     """Return the session to which a subagent belongs, from the one that started it: that one, if the calling client
     hosts it. Else it is a subagent itself, and the client's latest session is meant."""
-    hosts = ProcessRecords(paths.state_directory(environ))
-    found = next(filter(None, map(hosts.of, processes.line(system.getpid()))), None)
+    found = _host_above(ProcessRecords(paths.state_directory(environ)))
     return session_id if found is None or session_id in found.sessions else found.sessions[0]
+
+
+def _host_above(hosts: ProcessRecords) -> Host | None:
+    return next(filter(None, map(hosts.of, processes.line(system.getpid()))), None)
 
 
 def prove_shared(session_id: str, proven_id: str, environ: Mapping[str, str]) -> Proof | None:

@@ -19,11 +19,12 @@ from ..errors import Busy, MailboxError, StorageFailed
 from ..store.files import paths
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from ..core.inbox import InboxState
     from ..core.keeping.retention import RetentionPlan
     from ..mailbox.mailbox import Mailbox
+    from ..store.log.proof_view import ProofView
 
     Letters = list[tuple[Message, str]]
 
@@ -130,22 +131,21 @@ def _told_live(mailbox: Mailbox, *, by_anyone: bool = False) -> Iterator[str]:
     """Yield the ids that live notices name. Another program's line is none: it could keep a sender from being told.
 
     With ``by_anyone`` it counts: then a letter is archived, which a sender may still be told of."""
-    view = mailbox.logs.messages.view()
-    for position, line in mailbox.logs.messages.lines():
-        if may_have(line, KEY.encode()) and (by_anyone or view is None or view.proof(line, position) is not None):
-            yield from _ids_named_in(line)
+    view = None if by_anyone else mailbox.logs.messages.view()
+    return _ids_told(mailbox.logs.messages.lines(), view)
 
 
 def _told_in_archive(mailbox: Mailbox, since: int) -> Iterator[str]:
     """Yield the ids that archived notices name: a letter may stay live longer than its notice."""
-    view = mailbox.archive.view(paths.MESSAGES)
-    for line in mailbox.archive.lines(since):
-        if may_have(line, KEY.encode()) and (view is None or view.proof(line) is not None):
-            yield from _ids_named_in(line)
+    return _ids_told(((None, line) for line in mailbox.archive.lines(since)), mailbox.archive.view(paths.MESSAGES))
 
 
-def _ids_named_in(line: bytes) -> Iterator[str]:
-    message = codec.message(line)
-    if isinstance(message, Message) and message.sender == STEWARD and isinstance(message.metadata, dict):
-        ids: Any = message.metadata.get(KEY)
-        yield from (i for i in ids if isinstance(i, str)) if isinstance(ids, list) else ()
+def _ids_told(lines: Iterable[tuple[int | None, bytes]], view: ProofView | None) -> Iterator[str]:
+    """Yield the ids that the notices among these lines name; with a ``view`` only proven ones count."""
+    for position, line in lines:
+        if not may_have(line, KEY.encode()) or (view is not None and view.proof(line, position) is None):
+            continue
+        message = codec.message(line)
+        if isinstance(message, Message) and message.sender == STEWARD and isinstance(message.metadata, dict):
+            ids: Any = message.metadata.get(KEY)
+            yield from (i for i in ids if isinstance(i, str)) if isinstance(ids, list) else ()

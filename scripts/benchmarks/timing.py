@@ -99,8 +99,8 @@ def _call_hook(argv: tuple[str, ...], env: Mapping[str, str], stdin: bytes) -> t
 
 
 def _run(argv: tuple[str, ...], env: Mapping[str, str], stdin: bytes) -> tuple[float, bytes]:
-    """Input waits whole in a socket before the start and output is read from a file after the end, so neither costs the
-    parent a turn. The socket pair is of this process, which proves a hook's call.
+    """See ``run_once``. Input waits whole in a socket before the start and output is read from a file after the end, so
+    neither costs the parent a turn. The socket pair is of this process, which proves a hook's call.
     """
     give, given = socket.socketpair()
     with given:
