@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any, Self
@@ -143,6 +144,11 @@ def kind(result: Result) -> list[str]:
     """What ``who`` printed."""
     assert result.rc == 0, result
     return list(json.loads(result.stdout))
+
+
+def can_run(*words: str) -> bool:
+    """Whether this machine lets this user run it: namespaces of one's own are not allowed everywhere."""
+    return bool(shutil.which(words[0])) and not subprocess.run(words, capture_output=True, check=False).returncode
 
 
 class Client:

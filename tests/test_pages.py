@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from scripts.prose import written_pages
 
 from .helpers import PATIENCE, ROOT, TOOLS, Program
 from .shell_blocks import Block, alike, blocks, list_hidden_commands, script
-from .surroundings import at_terminal
+from .surroundings import at_terminal, can_run
 
 MARK = "===answer==="
 BEGIN = "set -e -o pipefail\ntrap 'kill $(jobs -p) 2> /dev/null || true' EXIT\n"
@@ -47,8 +46,7 @@ PAGES = [page for page in written_pages(ROOT) if any(True for _ in blocks(page))
 @functools.cache
 def has_own_network() -> bool:
     """Return whether this machine gives a test a network of its own."""
-    words = ["unshare", "-rn", "ip", "link", "set", "lo", "up"]
-    return bool(shutil.which("unshare")) and subprocess.run(words, capture_output=True, check=False).returncode == 0
+    return can_run("unshare", "-rn", "ip", "link", "set", "lo", "up")
 
 
 def run_page(page: Path, given: list[Block], program: Program) -> str:

@@ -7,7 +7,6 @@ import os
 import shlex
 import shutil
 import socket
-import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,7 @@ from agent_mailbox.store.user_state import processes
 from agent_mailbox.store.user_state.processes import PIPE, SESSIONS, SOCKET, ProcessRecords
 from tests.door import switches
 from tests.helpers import MESSAGES, ROOT, ROSTER, copy_package, refused, stamp, until
-from tests.surroundings import NOBODY_SAID, Client, at_terminal, kind, line, results_of, several, who, words
+from tests.surroundings import NOBODY_SAID, Client, at_terminal, can_run, kind, line, results_of, several, who, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -686,11 +685,7 @@ def test_the_product_knows_no_switch_of_tests() -> None:
     assert [file for file in files if "AGENT_MAILBOX_TEST" in file.read_text()] == []
 
 
-@pytest.mark.skipif(
-    shutil.which("unshare") is None
-    or subprocess.run([*OWN_HOME, "/etc/passwd", "true"], capture_output=True, check=False).returncode != 0,
-    reason="no namespaces of one's own",
-)
+@pytest.mark.skipif(not can_run(*OWN_HOME, "/etc/passwd", "true"), reason="no namespaces of one's own")
 def test_no_variable_makes_a_worker_the_person(post: Post) -> None:
     """The installed program with the variables by which tests choose records and callers: below the worker's client,
     and where nothing is above it, all that is the person's or the lead's is refused."""
@@ -730,11 +725,7 @@ UNSEEN = {
 """Where a command's ancestors are not to be seen; an unprivileged user may go there."""
 
 
-@pytest.mark.skipif(
-    shutil.which("unshare") is None
-    or any(subprocess.run([*under, "true"], capture_output=True, check=False).returncode for under in UNSEEN.values()),
-    reason="no namespaces of one's own",
-)
+@pytest.mark.skipif(not all(can_run(*under, "true") for under in UNSEEN.values()), reason="no namespaces of one's own")
 @pytest.mark.parametrize("where", UNSEEN)
 def test_where_ancestors_are_not_seen_no_variable_makes_a_session(post: Post, worker: Client, where: str) -> None:
     """Neither for a command nor for a hook: the caller is a program, which has no mail of a client's session."""

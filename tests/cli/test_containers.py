@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -13,7 +12,7 @@ import pytest
 from agent_mailbox.store.user_state.processes import ProcessRecords
 from tests.cli.test_gone import DEAD, OTHER, Killed, pair, state
 from tests.helpers import DOOR, until
-from tests.surroundings import at_terminal, kind, who
+from tests.surroundings import at_terminal, can_run, kind, who
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,11 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["pair"]
 ELSEWHERE = ("unshare", "-Urpf", "--kill-child", "--mount-proc")
-pytestmark = pytest.mark.skipif(
-    shutil.which("unshare") is None
-    or subprocess.run([*ELSEWHERE, "true"], capture_output=True, check=False).returncode != 0,
-    reason="no namespaces of one's own",
-)
+pytestmark = pytest.mark.skipif(not can_run(*ELSEWHERE, "true"), reason="no namespaces of one's own")
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import pytest
 
 from agent_mailbox import Mailbox
 from tests.helpers import ARCHIVE, HEARTBEATS, MESSAGES, READS, ROOT, ROSTER, Post
+from tests.surroundings import can_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -42,7 +43,7 @@ def marked() -> Iterator[Callable[[str, Path], None]]:
 def read_only(path: Path) -> Sequence[str]:
     """The words under which a process has that path mounted read-only; skip where there is no such thing."""
     under = (*NAMESPACE, str(path))
-    if shutil.which("unshare") is None or subprocess.run([*under, "true"], capture_output=True, check=False).returncode:
+    if not can_run(*under, "true"):
         pytest.skip("no mount namespaces here")
     return under
 

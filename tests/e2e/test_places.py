@@ -6,7 +6,6 @@ Belongs here: what its sessions see there, and what a sender is told. ``scripts/
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from tests.e2e.shown import shows_at, takes_long
 from tests.e2e.terminal import Terminal
 from tests.e2e.test_doorbell import WOKEN, quiet
 from tests.helpers import PATIENCE, until
+from tests.surroundings import can_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,10 +50,7 @@ def seen(client: Client, session: str) -> str:
     return str(client.post.ok("roster", "show", session)["agent"].get("mail", {}).get("seen"))
 
 
-@pytest.mark.skipif(
-    shutil.which("unshare") is None or subprocess.run([*CONTAINER, "true"], capture_output=True).returncode != 0,
-    reason="this user may make no namespace of processes",
-)
+@pytest.mark.skipif(not can_run(*CONTAINER, "true"), reason="this user may make no namespace of processes")
 @shows_at(CLAUDE_CODE, "container", "mail", "wake")
 def test_the_first_process_of_a_container_is_woken(client: Client) -> None:
     """Its number has one digit. Mail wakes it, and the session sees it, once."""
