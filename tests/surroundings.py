@@ -158,8 +158,9 @@ class Client:
         self.post = post
         self.file: Path = post.scratch / "bin" / name
         self.file.parent.mkdir(exist_ok=True)
-        self.file.write_text(CLIENT)
-        self.file.chmod(0o755)
+        if not self.file.exists():  # an earlier one may be about to start it
+            self.file.write_text(CLIENT)
+            self.file.chmod(0o755)
         self.process = Child(
             [*under, str(self.file)],
             env=post.environ(NOBODY_SAID),
