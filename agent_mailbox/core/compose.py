@@ -266,7 +266,7 @@ def resolve(
     dead: dict[str, Agent] = {}
     bare: list[str] = []
     for word in written:
-        member = teammate(word)
+        member = teammate(word) if ":" in word else None
         if word == ALL:
             stored[ALL] = None
         elif member is not None and roster.get(member) is None:

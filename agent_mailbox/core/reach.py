@@ -140,13 +140,13 @@ def sort_arrival(
             place, why = 2, "the person reads in the console or at a terminal"
         elif who in elsewhere:
             place, why = 2, "on another machine: once that takes it in"
-        elif _is_muted(message, roster.get(who), roster):
+        elif (agent := roster.get(who)) is not None and agent.muted and _is_muted(message, agent, roster):
             place, why = 2, "it muted the sender"
         elif who in silent:
             place, why = 2, "its hooks were taken out or switched off, and it called none since"
         elif who in waking:
             place, why = _sort_woken(message, who, roster, braked or {})
-        elif "@" in who and is_mate(roster.get(who)):
+        elif "@" in who and is_mate(agent):
             place, why = 1, "its team's bridge carries it"
         elif who in hooked:
             place, why = 1, "its client calls our hooks, and runs"
@@ -169,8 +169,8 @@ def _sort_woken(message: Message, who: str, roster: Roster, braked: Mapping[str,
     return 0, "its doorbell waits for mail"
 
 
-def _is_muted(message: Message, agent: Agent | None, roster: Roster) -> bool:
-    if agent is None or not agent.muted or message.type == "control" or message.sender == USER:
+def _is_muted(message: Message, agent: Agent, roster: Roster) -> bool:
+    if message.type == "control" or message.sender == USER:
         return False
     return not {*roster.lineage(message.sender)}.isdisjoint(agent.muted)
 

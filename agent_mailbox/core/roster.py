@@ -372,7 +372,7 @@ class Roster:
 
         Raise ``NotFound``, or ``Ambiguous`` with the candidates.
         """
-        word = address.teammate(word) or word
+        word = (":" in word and address.teammate(word)) or word
         agent = self.meant(word)
         if agent is not None and not (prefixes and self.is_shown_of_another(word, agent)):
             return agent

@@ -29,12 +29,19 @@ from ..locks.lock import acquire
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from typing import Concatenate, ParamSpec
+    from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
     from ...core.records import Proof
     from .keys import Key
 
+    class KeptLog(Protocol):
+        """A log with its part of the record."""
+
+        path: str
+        kept: Kept | None
+
     P = ParamSpec("P")
+    L = TypeVar("L", bound=KeptLog)
     Noticed = tuple[int, int, "LogEnd"]
     """The inode and size that a log had when it was found to continue an entry."""
 
@@ -193,22 +200,6 @@ class Kept:
             self._text, self.known = text, read_entry(text) or _EMPTY
         return self.known
 
-    def look_at(self, path: str) -> bool:
-        """Return whether the log at the path continues an entry, by a look at its end, which is kept for later."""
-        self.noticed = None
-        try:
-            fd = open_file(path, system.O_RDONLY)
-        except FileNotFoundError:
-            return False
-        try:
-            entry = self.checked(fd)
-            if entry is not None:
-                there = system.fstat(fd)
-                self.noticed = there.st_ino, there.st_size, entry
-            return entry is not None
-        finally:
-            system.close(fd)
-
     def entry_at(self, path: str) -> LogEnd:
         """Return the entry of the file that is at the log's path now.
 
@@ -315,6 +306,32 @@ class Kept:
     def decides(self, line: bytes) -> bool:
         """Return whether a proven line of this log may decide something."""
         return self.name == _ROSTER or CONTROL in line
+
+
+def look_at(logs: Iterable[L]) -> list[L]:
+    """Return those of the logs that continue no entry, by a look at the end of each, which is kept for its next reader.
+
+    One that cannot be looked at is none of them: whoever reads it says so."""
+    found = []
+    for log in logs:
+        if log.kept is None:
+            continue
+        log.kept.noticed, fd = None, -1
+        try:
+            fd = open_file(log.path, system.O_RDONLY)
+            if (entry := log.kept.checked(fd)) is None:
+                found.append(log)
+            else:
+                there = system.fstat(fd)
+                log.kept.noticed = there.st_ino, there.st_size, entry
+        except FileNotFoundError:
+            found.append(log)
+        except StorageFailed:
+            pass
+        finally:
+            if fd >= 0:
+                system.close(fd)
+    return found
 
 
 def find(directory: str, environ: Mapping[str, str]) -> Custody | None:

@@ -54,7 +54,7 @@ class Log:
 
         ``read`` is repeated if the log was replaced meanwhile. If the log does not continue what our writers left, that
         is noted, and ``read`` is called again with nothing proven. ``whole``: it reads all deciding lines.
-        ``noticed``: where ``Kept.look_at`` looked at the log's end, nobody looks once more.
+        ``noticed``: where ``custody.look_at`` looked at the log's end, nobody looks once more.
         """
         doubts, why = 0, ""
         while doubts < DOUBTS:

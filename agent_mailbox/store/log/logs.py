@@ -155,12 +155,11 @@ class Logs:
         Every door asks it, so nobody is told of no news who missed what a log lost."""
         if self.custody is None:
             return None
-        for log in self.messages, self.reads, self.roster:
+        for log in custody.look_at((self.messages, self.reads, self.roster)):
             try:
-                if log.kept is not None and not log.kept.look_at(log.path):
-                    log.attentively(lambda *_: None, whole=False)
+                log.attentively(lambda *_: None, whole=False)
             except StorageFailed:
-                pass  # whoever reads it says so; the other logs are looked at all the same
+                pass  # likewise
         why = self.custody.broken()
         if why is not None and self.roster.kept is not None:
             self.roster.kept.noticed = None

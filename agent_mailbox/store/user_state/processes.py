@@ -259,7 +259,7 @@ class ProcessRecords:
         except OSError:
             return set(), running
         running |= {session_id for session_id, hosts in recorded.items() if any(lives for _, lives in hosts)}
-        known = {session_id for session_id, hosts in recorded.items() if self._are_over(hosts)}
+        known = {who for who, hosts in recorded.items() if who not in running and self._are_over(hosts)}
         return known if known and are_shown() else set(), running
 
     def _are_over(self, hosts: list[tuple[Host, bool | None]]) -> bool:
