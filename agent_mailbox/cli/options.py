@@ -74,9 +74,11 @@ class CommandWithOptions(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; raise ``Refused`` if only the person may run it and another calls, or if they say no."""
         app, root = ctx.find_object(App), ctx.find_root()
-        words = ctx.command_path.removeprefix(root.command_path).split()
+        words = tuple(ctx.command_path.removeprefix(root.command_path).split())
         if app is not None:
-            reserved.check_reserved(app, words, ctx.params)
+            for first in words[:1], words[:2]:
+                if first in reserved.RESERVED:
+                    reserved.check_reserved(app, first, words, ctx.params)
             if self.widens is not None and app.caller.is_person:
                 widening.check_widening(app, partial(self.widens, app, ctx.params))
         return super().invoke(ctx)

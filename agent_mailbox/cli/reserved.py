@@ -89,9 +89,9 @@ _OPTIONS = ("adopt", "repair", "trust", "trust_clock", "test", "state")
 """Options that make a command the person's: a refusal names them, as the command without them is anybody's."""
 
 
-def check_reserved(app: Context, words: Sequence[str], params: Params) -> None:
-    """Raise ``Refused`` if the command is the person's and another calls."""
-    if not _is_reserved(RESERVED, words, app, params):
+def check_reserved(app: Context, first: tuple[str, ...], words: Sequence[str], params: Params) -> None:
+    """Raise ``Refused`` if the command is the person's and another calls. Its ``first`` words are in the table."""
+    if not RESERVED[first](app, params):
         return
     hint = _hint_for(app, words, params)
     words = [*words, *(f"--{name.replace('_', '-')}" for name in _OPTIONS if params.get(name))]
@@ -100,7 +100,7 @@ def check_reserved(app: Context, words: Sequence[str], params: Params) -> None:
         raise _refused_error(words, f"this is a process of session {caller.sessions[0]}", hint)
     if caller.kind != callers.PROGRAM:
         return
-    if caller.client or _is_reserved(THEIR_WORD, words, app, params):
+    if caller.client or (first in THEIR_WORD and THEIR_WORD[first](app, params)):
         raise _refused_error(words, caller.why if caller.client else f"this is a program: {caller.why}", hint)
     state = paths.state_directory(app.environ)
     if bound := paths.bound_sessions(state):
@@ -113,13 +113,6 @@ def _told(session_id: str, state: str) -> str:
     """Return a bound session with the mailboxes that bind it: they may be another project's."""
     places = bindings.named(state, session_id) or []
     return neutral(f"{session_id} by {', '.join(places)}" if places else session_id)
-
-
-def _is_reserved(
-    table: Mapping[tuple[str, ...], Condition], words: Sequence[str], app: Context, params: Params
-) -> bool:
-    condition = next((table[key] for n in (1, 2) if (key := tuple(words[:n])) in table), None)
-    return condition is not None and condition(app, params)
 
 
 def _hint_for(app: Context, words: Sequence[str], params: Params) -> str:

@@ -18,7 +18,7 @@ from ..control.steps import find_request
 from ..control.tasking import Tasking
 from ..control_plane import control_log
 from ..core.address import ALL
-from ..core.control import messages, transitions
+from ..core.control import messages, summary, transitions
 from ..core.records import USER, Record
 from ..errors import Malformed
 from . import control_output, request_commands, widened_output
@@ -88,7 +88,7 @@ def report(
     reported = Tasking(app.mailbox).report(me, request, phase, text, artifacts=artifacts, errors=errors)
     roster = app.mailbox.logs.read_roster()
     value = {"request": control_output.request_json(reported.task, roster), "already": reported.already}
-    app.print_done(control_output.request_text(reported.task, roster, app.style_text, already=reported.already), value)
+    app.print_done(summary.describe_request(reported.task, roster, app.painter, already=reported.already), value)
 
 
 class _Said(Record):
@@ -148,7 +148,7 @@ def _decide_request(app: App, /, request: str, session: str | None, approved: bo
     if app.json:
         app.print_done("", {"request": control_output.request_json(decided, roster), "already": again})
     else:
-        app.print_done(control_output.request_text(decided, roster, app.style_text, already=again), None)
+        app.confirm_change(summary.describe_request(decided, roster, app.painter, already=again))
     agreed = decided.flow == transitions.SHUTDOWN and decided.state == transitions.APPROVED
     # A repeated answer ends no new life.
     if agreed and (asked.is_open or control_log.of_agents(box, [me]).is_shut_down(me)):
@@ -303,7 +303,7 @@ def wait(app: App, /, request: str, session: str | None, timeout: float | None) 
     found = Requests(app.mailbox).wait(me, request, timeout)
     roster = app.mailbox.logs.read_roster()
     app.print_answer(
-        app.fold_framed(control_output.request_text(found, roster, app.style_text)),
+        app.fold_framed(summary.describe_request(found, roster, app.painter)),
         {"request": control_output.request_json(found, roster)},
     )
     return 0 if found.state in (transitions.APPROVED, transitions.DONE) else 1

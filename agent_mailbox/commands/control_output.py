@@ -87,17 +87,6 @@ def asked_text(request: ControlRequest, box: OpenMailbox, style: Style, command:
     return "\n".join(lines) + "\n"
 
 
-def request_text(request: ControlRequest, roster: Roster, style: Style, *, already: bool = False) -> str:
-    """Return the state of a request, in a line or two; ``already``: it had it before this command."""
-    by = f" by {_join_names(roster, [request.by])}{request.doubt}" if request.by else ""
-    at = f", {frame.when(request.decided)}: nothing changed" if already and request.decided is not None else ""
-    state = f"{'already ' if already else ''}{request.state.replace('_', ' ')}"
-    lines = [f"{style(neutral(request.id), 'id')}  {state}{by}{at}"]
-    if request.answer is not None:
-        lines.append(frame.BAR + summary.line(request.answer))
-    return "\n".join(lines) + "\n"
-
-
 def pending_text(
     requests: Sequence[ControlRequest], box: OpenMailbox, style: Style, command: Callable[[str], str]
 ) -> str:

@@ -112,7 +112,7 @@ def uninstall(ctx: click.Context, everything: bool, state: bool, dry_run: bool) 
     """
     if ctx.invoked_subcommand is None and everything:
         app = ctx.ensure_object(App)
-        reserved.check_reserved(app, ["uninstall"], {"state": state})
+        reserved.check_reserved(app, ("uninstall",), ["uninstall"], {"state": state})
         records = ", and your records go: nobody stays bound" if state else ""
         what = f"uninstall for every client: no lead and no rule of ours holds your sessions{records}"
         widening.check_widening(app, lambda: "" if dry_run else what)

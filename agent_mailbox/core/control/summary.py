@@ -1,18 +1,39 @@
-"""Control messages in words: one line for a message, and the command that answers it.
+"""Control messages and requests in words: a line for a message, the command that answers it, a request's state.
 
 Belongs here: the words. A message's content is other people's text, and goes through ``text`` like all of it.
 """
 
 from __future__ import annotations
 
-from .. import codec, instant
+from typing import TYPE_CHECKING
+
+from .. import codec, frame, instant
 from ..text import clipped, neutral, typed
 from . import lasting, lease_paths, message_fields, watches
 from . import messages as m
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..roster import Roster
+    from .control_requests import ControlRequest
+
 WIDTH = 600
 """Characters of a message that are shown beside others; ``show`` has the rest."""
 PROGRAM = "agent-mailbox"
+
+
+def describe_request(
+    request: ControlRequest, roster: Roster, style: Callable[[str, str], str], *, already: bool = False
+) -> str:
+    """Return the state of a request, in a line or two; ``already``: it had it before this command."""
+    by = f" by {frame.name_of(request.by, roster)}{request.doubt}" if request.by else ""
+    at = f", {frame.when(request.decided)}: nothing changed" if already and request.decided is not None else ""
+    state = f"{'already ' if already else ''}{request.state.replace('_', ' ')}"
+    lines = [f"{style(neutral(request.id), 'id')}  {state}{by}{at}"]
+    if request.answer is not None:
+        lines.append(frame.BAR + line(request.answer))
+    return "\n".join(lines) + "\n"
 
 
 def line(payload: m.Payload | m.Unknown) -> str:
