@@ -11,13 +11,13 @@ from __future__ import annotations
 class MailboxError(Exception):
     """An operation that the mailbox refuses or cannot do. ``str(error)`` is one sentence without a full stop.
 
-    ``at`` is the index of the failing item of a batch.
+    ``hint`` is empty where ``what`` says all, or nobody can do anything. ``at`` is the failing item's index in a batch.
     """
 
     exit_code = 1
     code = "refused"
 
-    def __init__(self, what: str, hint: str = "", *, code: str | None = None) -> None:
+    def __init__(self, what: str, hint: str, *, code: str | None = None) -> None:
         super().__init__(what)
         self.what = what
         self.hint = hint

@@ -203,7 +203,7 @@ def mailbox_of(call: ClientInput, directory: str | None, environ: Mapping[str, s
     if not is_named and not paths.recorded(found, environ):
         said = f"{neutral(found)} is not one your `agent-mailbox init` made; ignored"
         if call.event == "SessionStart" and not paths.trusted(environ):  # lost, perhaps, with what binds the session
-            raise StorageFailed(f"{said}. If it is yours: agent-mailbox init {typed(found)}", code="unknown")
+            raise StorageFailed(f"{said}. If it is yours: agent-mailbox init {typed(found)}", "", code="unknown")
         _check_moved(call, environ, typed(found))
         print_error(f"agent-mailbox: {said}")
         return None
@@ -215,7 +215,7 @@ def _check_moved(call: ClientInput, environ: Mapping[str, str], place: str) -> N
     ``place``: where it may be now."""
     if call.event in TELLING[:2] and (known := paths.noted(call.session_id, environ)) and not system.exists(known):
         what = f"this session's mailbox is no longer at {neutral(known)}, so no mail comes. If you moved it, run"
-        raise StorageFailed(f"{what} agent-mailbox init {place}", code="moved")
+        raise StorageFailed(f"{what} agent-mailbox init {place}", "", code="moved")
 
 
 def make_prover(call: ClientInput, environ: Mapping[str, str]) -> Callable[[str], Proof | None]:

@@ -112,7 +112,7 @@ def main(arguments: Sequence[str]) -> int:
             unparsed = True
             raise _usage_error(error, arguments) from None
         except click.ClickException as error:
-            raise Malformed(error.format_message(), code="usage") from None
+            raise Malformed(error.format_message(), "", code="usage") from None
         except click.Abort as stopped:
             if isinstance(stopped.__cause__, EOFError):  # click takes it for the end of what is typed
                 raise stopped.__cause__ from None
@@ -123,7 +123,7 @@ def main(arguments: Sequence[str]) -> int:
             raise
         except SystemExit as done:  # click exits so after completion, and with 1 if the reader is gone
             if done.code:
-                raise StorageFailed("the reader of the output has closed it", code="output") from None
+                raise StorageFailed("the reader of the output has closed it", "", code="output") from None
             return 0
         _flush_output()
         return result if isinstance(result, int) else 0

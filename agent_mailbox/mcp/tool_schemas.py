@@ -130,7 +130,7 @@ def checked_arguments(tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
 def _check_value(tool: str, name: str, value: Any, schema: Mapping[str, Any]) -> None:
     if "enum" in schema:
         if value not in schema["enum"]:
-            raise Malformed(f"{tool}: {name} is none of {', '.join(schema['enum'])}: {value!r:.100}", code="usage")
+            raise Malformed(f"{tool}: {name} is none of {', '.join(schema['enum'])}: {value!r:.100}", "", code="usage")
         return
     kind = schema["type"]
     if type(value) is not _KINDS[kind]:  # True is an int of Python's, and no integer of JSON's

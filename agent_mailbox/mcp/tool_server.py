@@ -122,15 +122,15 @@ class _Call:
     def hand_over(self, answer: ToolAnswer) -> None:
         """Hand the answer over; return once the client has it. Raises ``Busy`` if it does not take it."""
         if self._handed:
-            raise Busy(f"it has an answer already; {answer.text.strip()}")
+            raise Busy(f"it has an answer already; {answer.text.strip()}", "")
         self._handed = True
         taken = self._waiting[self.request] = threading.Event()
         try:
             self._loop.call_soon_threadsafe(self._settle_answer, answer)
         except RuntimeError:
-            raise Busy("the client is gone; nothing was marked as read", code="output_blocked") from None
+            raise Busy("the client is gone; nothing was marked as read", "", code="output_blocked") from None
         if not taken.wait(PATIENCE) or self.answer.cancelled():
-            raise Busy("the client did not take the answer; nothing was marked as read", code="output_blocked")
+            raise Busy("the client did not take the answer; nothing was marked as read", "", code="output_blocked")
 
     def _settle_answer(self, answer: ToolAnswer) -> None:
         if self.answer.done():  # the client took its request back

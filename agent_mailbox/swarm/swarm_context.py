@@ -169,7 +169,7 @@ def with_door(command: Callable[..., int | None]) -> Any:
         try:
             return command(door, **given)
         except Refusal as refusal:
-            raise Refused(refusal.message, code=refusal.code.lower()) from None
+            raise Refused(refusal.message, "", code=refusal.code.lower()) from None
 
     return home_option(pass_app(run_command))
 

@@ -42,7 +42,7 @@ def sound_settings(config: Config, own: OwnConfig) -> GatewaySettings:
     """Return the settings of a mailbox; raises ``BadData`` if one of them is wrong."""
     wrong = [f.text for f in (*config.faults, *own.faults) if f.section in ("", "swarm", "mailbox") and not f.note]
     if wrong:
-        raise BadData(wrong[0])
+        raise BadData(wrong[0], "")
     return settings_of(config, own)
 
 

@@ -350,7 +350,7 @@ def test_a_server_that_starts_is_waited_for_and_one_that_is_too_old_is_not(
     monkeypatch.setattr(joining_space, "PAUSE", 0)
     words = ("engine", "join", pair.url, "--credential", pair.credential, "--space", pair.space, "--machine", "north")
     for code, left, rc in (("outdated", 1, 4), ("unavailable", 0, 0)):
-        errors[:] = [Unavailable("engine", code="unavailable"), Unavailable("engine", code=code)]
+        errors[:] = [Unavailable("engine", "", code="unavailable"), Unavailable("engine", "", code=code)]
         done = pair.program.call(*words, "--dir", pair.program.scratch / "north")
         assert (done.rc, len(errors)) == (rc, left), done
 

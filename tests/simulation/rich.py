@@ -152,7 +152,7 @@ def claim_alone(stage: Stage, process: Process, me: Session) -> None:
     """End once role mail is claimed, and before any is shown."""
 
     def show(items: list[Item]) -> Sequence[Item]:
-        raise Busy("the reader does not read", code="output_blocked")
+        raise Busy("the reader does not read", "", code="output_blocked")
 
     who, _ = _self(me)
     try:

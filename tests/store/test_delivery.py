@@ -40,7 +40,7 @@ def test_a_blocked_reader_is_shown_nothing_twice_in_one_delivery(holder: Mailbox
 
     def show(items: list[Item]) -> list[Item]:
         calls.append(len(items))
-        raise Busy("the reader does not read", code="output_blocked")
+        raise Busy("the reader does not read", "", code="output_blocked")
 
     with pytest.raises(Busy, match="does not read"):
         holder.deliver("bob", show)
@@ -206,7 +206,7 @@ def events(holder: Mailbox) -> list[tuple[str, str]]:
 
 def fails(_: list[Item]) -> list[Item]:
     """End a delivery behind the claim, as a kill does."""
-    raise Busy("the reader does not read", code="output_blocked")
+    raise Busy("the reader does not read", "", code="output_blocked")
 
 
 def test_role_mail_is_claimed_then_shown_then_read(holder: Mailbox, clock: Clock) -> None:

@@ -164,7 +164,7 @@ def test_what_is_not_taken_in_leaves_no_file(host: Host, monkeypatch: pytest.Mon
     with monkeypatch.context() as patched:
 
         def busy(*_: Any) -> None:
-            raise Busy("the mailbox is locked")
+            raise Busy("the mailbox is locked", "")
 
         patched.setattr(host.agent.gateway.mailbox, "take_in", busy)
         with pytest.raises(Refusal, match="could be stored"):

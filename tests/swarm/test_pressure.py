@@ -67,7 +67,7 @@ def test_what_could_not_be_kept_at_once_is_told_once(machine: Make, monkeypatch:
         with monkeypatch.context() as patched:
 
             def busy(*_: Any) -> None:
-                raise Busy("the mailbox is locked")
+                raise Busy("the mailbox is locked", "")
 
             patched.setattr(b.gateway.mailbox, "take_in", busy)
             with pytest.raises(Refusal, match="could be stored"):

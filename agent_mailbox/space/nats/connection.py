@@ -282,7 +282,7 @@ class NatsConnection:
             return None
         places = {_place_in(url): url for url in self.urls}
         silent = min(self.patience, hurry.SILENT if hurry.is_hurried() else CONNECTING)
-        trouble: Exception = Unavailable("engine has no address")
+        trouble: Exception = Unavailable("engine has no address", "")
         while places:
             try:
                 place, self._socket = connect_first([*places], silent)
