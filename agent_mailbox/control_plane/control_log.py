@@ -16,10 +16,10 @@ from ..core.control.state import ControlState
 from ..store.files.lines import LinePlace, lines_of
 from ..store.log import events
 from ..store.projection import control_table
-from ..store.projection.control_table import ControlTable, messages_on
+from ..store.projection.control_table import messages_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from ..core.control.verdicts import Verdict
     from ..core.records import Message
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from ..store.archive.archive import Archive
     from ..store.log.logs import Logs
     from ..store.log.proof_view import ProofView
-    from ..store.projection.control_table import Word
+    from ..store.projection.control_table import Question
 
-    Question = Callable[[ControlTable, Roster], Iterable[Word]]
-    """The words that a part of the fold is to be about."""
+    Part = tuple[ControlState, list[Message]]
+    """A fold, and the messages in it."""
 
 
 class ControlReading:
@@ -39,19 +39,15 @@ class ControlReading:
 
     def __init__(self) -> None:
         self._place = LinePlace()
-        self._forget()
-        self._roster: Roster | None = None
-        self.latest: ControlState | None = None
-        """The fold of the last reading."""
-
-    def _forget(self) -> None:
-        self._place.inode = self._place.position = 0
         self._counted: tuple[int, int, bytes] | None = None
         self.messages: list[Message] = []
         self._plane: ControlState | None = None
         self._folded_count = 0
         self._parse = cache(message_text.parse)
         """A new fold of the same messages, for another roster, parses none again."""
+        self._roster: Roster | None = None
+        self.latest: ControlState | None = None
+        """The fold of the last reading."""
 
     def plane(self, logs: Logs) -> ControlState:
         """Fold everything up to the log's end. The roster is read after the log: it knows every writer."""
@@ -68,30 +64,32 @@ class ControlReading:
         self._folded_count = len(self.messages)
         return self._plane
 
-    def part(self, logs: Logs, question: Question) -> tuple[ControlState, list[Message]]:
+    def part(self, logs: Logs, question: Question) -> Part:
         """Fold the messages that a question is about, up to the log's end, and return them, too.
 
         A whole fold that is there already, for the present roster, answers itself. So does one without a table."""
+        is_there = self._plane is not None and self._roster is logs.read_roster()
 
-        def read(fd: int, view: ProofView | None) -> tuple[ControlState, list[Message]]:
-            found = _part(logs, fd, view, question)
+        def read(fd: int, view: ProofView | None) -> Part | None:
+            found = None
+            if not is_there and logs.derives and view is not None and view.trusted:
+                found = control_table.ask_table(fd, view, logs.read_roster, question)
             if found is None:
                 self._take_news(fd, view)
-            return found or (self._folded(logs), self.messages)
+            return found
 
-        is_there = self._plane is not None and self._roster is logs.read_roster()
-        found = None if is_there else logs.messages.attentively(read)
-        found = found or (self.plane(logs), self.messages)
+        found = logs.messages.attentively(read) or (self._folded(logs), self.messages)
         self.latest = found[0]
         return found
 
     def _take_news(self, fd: int, view: ProofView | None) -> None:
-        continues, inode, end = self._place.look(fd)
+        place = self._place
+        continues, inode, end = place.look(fd)
         if not continues or not self._resumes(view):
-            self._forget()
+            place.position, self.messages, self._plane = 0, [], None
+            self._parse.cache_clear()
             if view is not None:
                 view.begin()
-        place = self._place
         self.messages += [message for _, message in messages_on(lines_of(fd, place.position, end), view)]
         place.inode, place.position = inode, max(end, place.position)
         self._counted = None if view is None else view.counted
@@ -101,19 +99,6 @@ class ControlReading:
         if view is None:
             return self._counted is None
         return self._counted is not None and view.resume(*self._counted)
-
-
-def _part(logs: Logs, fd: int, view: ProofView | None, question: Question) -> tuple[ControlState, list[Message]] | None:
-    """Return the part of the fold; None if there is no table, or nothing is proven. Then the view begins again."""
-    if view is None or not view.trusted or not logs.derives:
-        return None
-    parse = cache(message_text.parse)
-
-    def plan(table: ControlTable) -> tuple[Iterable[Word], Callable[[list[Message]], ControlState]]:
-        roster = logs.read_roster()  # after the log's end is fixed: it knows every writer
-        return question(table, roster), lambda found: ControlState(roster, found, parse)
-
-    return ControlTable(fd, view, parse).ask(plan)
 
 
 def of(desk: OpenMailbox) -> ControlState:
@@ -227,7 +212,7 @@ def note_step(
     at: str = "",
 ) -> None:
     """Write a step to telemetry: its actor, the act, the request, its states before and after, the reason, the ms it
-    waited."""
+    waited. ``at``: ``sending``, or the session that read its message."""
     step = {
         "timestamp": instant.text(desk.now()),
         "who": who,
@@ -243,23 +228,3 @@ def note_step(
         "at": at,
     }
     events.note(desk.logs, step)
-
-
-def note_verdict(desk: OpenMailbox, message: Message, verdict: Verdict, asked: int | None, at: str) -> None:
-    """Write the outcome of a control message to telemetry.
-
-    ``asked``: the ms of the request it answers; ``at``: ``sending``, or the session that read it."""
-    note_step(
-        desk,
-        message.sender,
-        verdict.kind or "unknown",
-        verdict.outcome,
-        verdict.about,
-        request_id=verdict.request_id,
-        before=verdict.before,
-        after=verdict.after,
-        cause=verdict.why,
-        latency=None if asked is None else max(message.timestamp - asked, 0),
-        message_id=message.id,
-        at=at,
-    )

@@ -42,8 +42,9 @@ def sent(desk: OpenMailbox, those: Sequence[Message], send: Send) -> None:
         to_all = any(ALL in message.recipients for message in those)
         fold = control_log.of(desk) if to_all else control_log.of_messages(desk, [message.id for message in those])
         for message in those:
-            if message.id in fold.verdicts:
-                _bind(desk, message, fold)
+            if (verdict := fold.verdicts.get(message.id)) is not None:
+                if verdict.kind in ORDERS:
+                    _bind(desk, message, fold)
                 _tell(desk, message, fold, "sending", message.sender, send)
     except MailboxError:
         pass
@@ -51,8 +52,6 @@ def sent(desk: OpenMailbox, those: Sequence[Message], send: Send) -> None:
 
 def _bind(desk: OpenMailbox, message: Message, fold: ControlState) -> None:
     """Note among the user's own records whom an order binds: it holds even if the log is cut before they look."""
-    if fold.verdicts[message.id].kind not in ORDERS:
-        return
     to_all = ALL in message.recipients
     bound = fold if to_all else control_log.of_agents(desk, message.recipients)
     for session_id in fold.roster.agents if to_all else message.recipients:
@@ -88,7 +87,20 @@ def _tell(desk: OpenMailbox, message: Message, fold: ControlState, at: str, me: 
     verdict = fold.verdicts[message.id]
     request = fold.requests.get(verdict.request_id)
     asked = request.asked if request is not None and request.message_id != message.id else None
-    control_log.note_verdict(desk, message, verdict, asked, at)
+    control_log.note_step(
+        desk,
+        message.sender,
+        verdict.kind or "unknown",
+        verdict.outcome,
+        verdict.about,
+        request_id=verdict.request_id,
+        before=verdict.before,
+        after=verdict.after,
+        cause=verdict.why,
+        latency=None if asked is None else max(message.timestamp - asked, 0),
+        message_id=message.id,
+        at=at,
+    )
     if verdict.outcome == verdicts.REFUSED and verdict.forbidden:
         _report(message, verdict, fold, me, send)
 

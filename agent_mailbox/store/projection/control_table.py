@@ -1,7 +1,7 @@
 """The places of the live control messages that concern an agent, a request or an id: one question needs few of them.
 
-Belongs here: which messages belong together, and the table of their places, kept up with the log. ``control_log`` folds
-what is found, as it would fold everything: the rules are ``core.control``.
+Belongs here: which messages belong together, and the table of their places, kept up with the log. What is found is
+folded as everything would be: the rules are ``core.control``.
 
 The table holds places and no outcome, so it decides nothing. It could hide an order, though, so its file
 (``projection_file``) lies in the user's record, outside the project. A mailbox without a record has none. Each line
@@ -22,8 +22,11 @@ The table has a line's position under these words, with its sender, and whether 
 
 from __future__ import annotations
 
+from functools import cache
+
 from ...core import codec, proofs
 from ...core.address import ALL
+from ...core.control import message_text
 from ...core.control.messages import (
     Ask,
     LeasePaths,
@@ -39,6 +42,7 @@ from ...core.control.messages import (
     TaskClaim,
     WatchAgent,
 )
+from ...core.control.state import ControlState
 from ...core.line_forms import control_lines
 from ...core.records import Message
 from ..files import small_files, system
@@ -53,7 +57,6 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from ...core.control.messages import Unknown
-    from ...core.control.state import ControlState
     from ...core.roster import Roster
     from ..log.proof_view import ProofView
     from .projection_file import OpenProjection
@@ -62,7 +65,8 @@ if TYPE_CHECKING:
     Parse = Callable[[str], Payload | Unknown]
     Word = tuple[int, str]
     Found = list[Message]
-    Fold = Callable[[Found], ControlState]
+    Question = Callable[["ControlTable", Roster], Iterable[Word]]
+    """The words that a part of the fold is to be about."""
 
 ORDERED, REQUEST, ID, OPENED, LEASED, WATCHED, TASKED, SETTLED = range(8)
 SETTLING = (OPENED, LEASED, WATCHED, TASKED)
@@ -132,55 +136,41 @@ def of_tasks() -> Word:
     return TASKED, ""
 
 
+def ask_table(
+    fd: int, view: ProofView, read_roster: Callable[[], Roster], question: Question
+) -> tuple[ControlState, Found] | None:
+    """Return the fold of an open log's messages that a question is about, and these; None if there is no table.
+
+    All that belong to them are there, too, in log order. ``view`` counts every deciding line. The roster is read, and
+    the question asked, once the log's end is fixed: that roster knows every writer."""
+    parse = cache(message_text.parse)
+
+    def turn(opened: OpenProjection) -> tuple[tuple[ControlState, Found]]:
+        table = ControlTable(opened, fd, view, parse)
+        roster = read_roster()
+        table.catch_up()
+        found = table.about(question(table, roster))
+        fold = ControlState(roster, found, parse)
+        table.save(fold.is_decided)
+        return ((fold, found),)
+
+    if not _is_worth_it(fd, view):
+        return None
+    from .projection_file import ProjectionFile  # SQLite, which few messages do without
+
+    return ProjectionFile(view.kept.custody.directory).use(turn, HASTE)
+
+
+def _is_worth_it(fd: int, view: ProofView) -> bool:
+    """Return whether there is a table, or there are many messages to look through."""
+    size = end_of(fd)[1]
+    if size >= MUCH or system.exists(view.kept.custody.path(FILE)):
+        return True
+    return size >= MANY * _LEAST and len([*control_lines(lines_of(fd, 0))]) >= MANY
+
+
 class ControlTable:
-    """The control messages of an open log, as a table in the user's record finds them; ``parse`` reads what one says.
-
-    ``view`` counts every deciding line."""
-
-    def __init__(self, fd: int, view: ProofView, parse: Parse) -> None:
-        self._fd = fd
-        self._view = view
-        self._parse = parse
-
-    def ask(self, plan: Callable[[ControlTable], tuple[Iterable[Word], Fold]]) -> tuple[ControlState, Found] | None:
-        """Return the fold of the messages that one of the words concerns, and these; None if there is no table.
-
-        All that belong to them are there, too, in log order. ``plan`` is asked for the words and the fold once the
-        log's end is fixed."""
-
-        def turn(opened: OpenProjection) -> tuple[tuple[ControlState, Found]]:
-            table = _OpenTable(opened, self._fd, self._view, self._parse)
-            words, fold = plan(self)
-            table.catch_up()
-            found = table.about(words)
-            plane = fold(found)
-            table.save(plane.is_decided)
-            return ((plane, found),)
-
-        if not self._is_worth_it():
-            return None
-        from .projection_file import ProjectionFile  # SQLite, which few messages do without
-
-        return ProjectionFile(self._view.kept.custody.directory).use(turn, HASTE)
-
-    def _is_worth_it(self) -> bool:
-        """Return whether there is a table, or there are many messages to look through."""
-        size = end_of(self._fd)[1]
-        if size >= MUCH or system.exists(self._view.kept.custody.path(FILE)):
-            return True
-        return size >= MANY * _LEAST and len([*control_lines(lines_of(self._fd, 0))]) >= MANY
-
-    def holding(self, word: str) -> Iterator[Word]:
-        """Yield the requests of the lines that hold a word of plain letters: no table has a shortened id."""
-        mark = word.encode()
-        lines = lines_of(self._fd, 0, boundary(self._fd, end_of(self._fd)[1]))
-        for _, message in messages_on(((None, line) for _, line in lines if mark in line or b"\\u" in line), None):
-            if request_id := _payload(self._parse, message).request_id:
-                yield of_request(request_id)
-
-
-class _OpenTable:
-    """The table, opened, and the log up to its last whole line."""
+    """The table, opened, and the log up to its last whole line; ``parse`` reads what a message says."""
 
     def __init__(self, opened: OpenProjection, fd: int, view: ProofView, parse: Parse) -> None:
         self._opened = opened
@@ -273,6 +263,14 @@ class _OpenTable:
             for message in self._listed(word, found):
                 left += _belonging(message, _payload(self._parse, message))
         return [found[at] for at in sorted(found)]
+
+    def holding(self, word: str) -> Iterator[Word]:
+        """Yield the requests of the lines that hold a word of plain letters: no table has a shortened id."""
+        mark = word.encode()
+        lines = lines_of(self._fd, 0, self._end)
+        for _, message in messages_on(((None, line) for _, line in lines if mark in line or b"\\u" in line), None):
+            if request_id := _payload(self._parse, message).request_id:
+                yield of_request(request_id)
 
     def _listed(self, word: Word, found: dict[int, Message]) -> Iterator[Message]:
         """Yield the messages at the places of a word, and by chance others; add them to ``found``."""
