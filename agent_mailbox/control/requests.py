@@ -19,7 +19,7 @@ from ..core.text import typed
 from ..errors import Malformed, Refused
 from ..store.files import system, watch
 from ..store.locks.lock import Patience
-from .steps import find_request, post_message, refuse_other, refuse_unapplied, written
+from .steps import find_request, post_message, refuse_other, refuse_unapplied
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,9 +115,10 @@ class Requests:
         request = find_request(self.box, asked) if isinstance(asked, str) else asked
         now = self.box.now()
         self._refuse_decider(me, request, approved, now)
-        if _stands(request, approved, said):
-            return request
-        self._refuse_decided(request)
+        if not request.is_open:
+            if _stands(request, approved, said):
+                return request
+            raise self._decided_error(request)
         if overdue(request, now):
             raise Refused(
                 f"{request.id} has timed out{self._when(getattr(request.payload, 'expires', None))}",
@@ -131,7 +132,8 @@ class Requests:
             self.box, request.id
         )
         if request.answer_id != sent.message.id and not _stands(request, approved, said):
-            self._refuse_decided(request)
+            if not request.is_open:
+                raise self._decided_error(request)
             refuse_unapplied(self.box, sent)
         return request
 
@@ -162,15 +164,14 @@ class Requests:
         )
         raise Refused(f"{request.id} is not {me}'s to decide: {why}", f"ask {who} to decide it", code="not_lead")
 
-    def _refuse_decided(self, request: ControlRequest) -> None:
-        if not request.is_open:
-            state = request.state.replace("_", " ")
-            by = frame.name_of(request.by, self.box.logs.read_roster())
-            raise Refused(
-                f"{request.id} is decided: {state}, by {by}{request.doubt}{self._when(request.decided)}",
-                "the first decision counts; send a message to change the agent's course",
-                code="decided",
-            )
+    def _decided_error(self, request: ControlRequest) -> Refused:
+        state = request.state.replace("_", " ")
+        by = frame.name_of(request.by, self.box.logs.read_roster())
+        return Refused(
+            f"{request.id} is decided: {state}, by {by}{request.doubt}{self._when(request.decided)}",
+            "the first decision counts; send a message to change the agent's course",
+            code="decided",
+        )
 
     @staticmethod
     def _when(at: int | None) -> str:
@@ -266,7 +267,7 @@ def _response(request: ControlRequest, approved: bool, said: dict[str, Any]) -> 
             "leave it out",
         )
     payload = kind(request_id=request.id, **given)
-    read = message_text.parse(written(payload))  # do not send what the reader would refuse
+    read = message_text.parse(message_text.written(payload))  # do not send what the reader would refuse
     if isinstance(read, messages.Unknown):
         raise Malformed(f"answer invalid: {read.reason}", "`agent-mailbox control answer --help` shows the options")
     return payload

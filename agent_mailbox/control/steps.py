@@ -12,10 +12,10 @@ from ..control_plane import control_log
 from ..control_plane.control_log import note_step
 from ..core import address, codec
 from ..core.compose import Draft
-from ..core.control import authority, message_fields, message_text, transitions
+from ..core.control import authority, message_text, transitions
 from ..core.control.verdicts import REFUSED
 from ..core.records import MAX_TTL_HOURS, USER, Read
-from ..errors import BadData, NotFound, Refused
+from ..errors import NotFound, Refused
 from ..mailbox.sending import Sending
 
 if TYPE_CHECKING:
@@ -35,16 +35,6 @@ DECIDE = "decide in the session itself, or as the person at a terminal; a progra
 
 TEAM = "team:"
 """The tag that names an agent's team, in a mailbox that takes such tags; an agent of two teams names none."""
-
-
-def written(payload: Payload) -> str:
-    """Return the message's text; raises ``BadData`` if it cannot be written as JSON."""
-    try:
-        return message_text.written(payload)
-    except ValueError as error:
-        raise BadData(
-            f"{message_fields.name(payload)}: {error}", "a tool's input must be plain JSON, not nested deeply"
-        ) from None
 
 
 def post_message(
@@ -68,7 +58,7 @@ def post_message(
         agent_id=me,
         agent_name=(agent.name or "") if agent is not None else "",
     )
-    content = written(payload)
+    content = message_text.written(payload)
     hours = MAX_TTL_HOURS if lasts else None
     draft = Draft(sender=me, to=tuple(to), content=content, type="control", when=when, thread=thread, ttl_hours=hours)
     # An answer goes to the asker, even if the roster has it dead by now.

@@ -12,7 +12,7 @@ from ..control_plane import control_log, task_reports, watch_reports
 from ..core import codec, compose, frame
 from ..core.address import ALL, route
 from ..core.compose import Draft
-from ..core.control import authority, messages, transitions
+from ..core.control import authority, message_text, messages, transitions
 from ..core.control.task import BLOCKED, Task
 from ..core.control.watches import TASK
 from ..core.records import USER, Read
@@ -24,7 +24,7 @@ from ..mailbox.open_mailbox import random_id
 from ..store.files import system
 from ..store.files.board import TASKS, Board
 from ..store.files.watched import Watched
-from .steps import post_message, read_own, refuse_other, refuse_unapplied, written
+from .steps import post_message, read_own, refuse_other, refuse_unapplied
 from .task_leases import end_lease
 from .task_views import LIST, TaskView, TaskViews
 
@@ -198,7 +198,9 @@ class Tasking:
                 request_id=one.id, timestamp=self.box.now(), agent_id=me, holder=holder if holder != me else "",
                 over=one.claim if one.answerer else "",
             )  # fmt: skip
-            draft = Draft(sender=me, to=to, content=written(payload), type="control", thread=one.message_id)
+            draft = Draft(
+                sender=me, to=to, content=message_text.written(payload), type="control", thread=one.message_id
+            )
             made.append(compose.message(draft, draft.to, random_id(), self.box.now()))
         if made:
             log.append(map(compose.stored_line, made), {*hearers, me}, [self.box.prove(me)] * len(made))

@@ -57,7 +57,8 @@ def _read(kind: str, obj: dict[str, Any]) -> Payload:
         raise ValueError("no plan")
     if kind.endswith("_response") and said.get("approved") and said.get("cause"):
         raise ValueError("a time-out approves nothing")
-    _refuse_modes(said.get("updates", ()))
+    if "updates" in said:
+        _refuse_modes(said["updates"])
     return payload
 
 
@@ -66,17 +67,18 @@ def _value(field: Field, obj: dict[str, Any], levels: dict[int, dict[str, Any]])
 
     ``levels`` keeps the objects by their plain keys, for the fields that follow.
     """
+    kind, where = field.kind, ".".join(field.path)
     found = [
-        _checked(field, given)
+        _choice(given, where, kind) if isinstance(kind, tuple) else _KINDS[kind](given, where)
         for path in field.places
-        if (given := _at(path, obj, levels)) is not None and not (field.kind == "text" and given == "")
+        if (given := _at(path, obj, levels)) is not None and not (kind == "text" and given == "")
     ]
     if not found:
         return None
-    if field.kind == "mode":
+    if kind == "mode":
         return max(found, key=STRICTNESS.index)
-    if field.kind in ("id", "flag", "rules", "version", "any") and any(one != found[0] for one in found):
-        raise ValueError(f"{'.'.join(field.path)} is said in two ways that differ")
+    if kind in ("id", "flag", "rules", "version", "any") and any(one != found[0] for one in found):
+        raise ValueError(f"{where} is said in two ways that differ")
     return found[0]
 
 
@@ -91,13 +93,10 @@ def _at(path: tuple[str, ...], obj: Any, levels: dict[int, dict[str, Any]]) -> A
     return obj
 
 
-def _checked(field: Field, given: Any) -> Any:
-    kind, where = field.kind, ".".join(field.path)
-    if isinstance(kind, tuple):
-        if given not in kind:
-            raise ValueError(f"{where} is none of {', '.join(kind)}")
-        return given
-    return _KINDS[kind](given, where)
+def _choice(given: Any, where: str, words: tuple[str, ...]) -> Any:
+    if given not in words:
+        raise ValueError(f"{where} is none of {', '.join(words)}")
+    return given
 
 
 def _text(given: Any, where: str) -> str:
@@ -232,7 +231,7 @@ def check(content: str) -> tuple[str, ...]:
 
 
 def written(payload: Payload) -> str:
-    """Return the message as JSON text in the catalog's form; raise ``ValueError`` for values JSON cannot hold."""
+    """Return the message as JSON text in the catalog's form; raise ``BadData`` for values that JSON cannot hold."""
     kind = NAMES[type(payload)]
     obj: dict[str, Any] = {"type": kind}
     for field in FIELDS[kind]:
@@ -247,4 +246,7 @@ def written(payload: Payload) -> str:
         for word in field.path[:-1]:
             place = place.setdefault(word, {})
         place[field.path[-1]] = instant.text(value) if field.kind in ("when", "instant") else value
-    return codec.dumps(obj)
+    try:
+        return codec.dumps(obj)
+    except ValueError as error:
+        raise BadData(f"{kind}: {error}", "a tool's input must be plain JSON, not nested deeply") from None

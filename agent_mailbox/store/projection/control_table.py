@@ -1,7 +1,7 @@
 """The places of the live control messages that concern an agent, a request or an id: one question needs few of them.
 
-Belongs here: which messages belong together, and the table of their places, kept up with the log. What is found is
-folded as everything would be: the rules are ``core.control``.
+Belongs here: which messages belong together, and the table of their places, kept up with the log. The rules by which
+they are folded are ``core.control``.
 
 The table holds places and no outcome, so it decides nothing. It could hide an order, though, so its file
 (``projection_file``) lies in the user's record, outside the project. A mailbox without a record has none. Each line
