@@ -113,6 +113,6 @@ def _holds_task(box: OpenMailbox, me: str) -> bool:
     """Return whether the agent holds a task that it could work on."""
     if not Board(box.logs.trail, TASKS).is_used():
         return False
-    tasks = control_log.of_tasks(box).tasks
-    mine = [task for task in tasks.values() if not task.is_over and tasks.holder(task) == me]
-    return any(not tasks.waits_for(task) for task in mine)
+    fold = control_log.of_tasks(box)
+    mine = [task for task in fold.tasks.values() if not task.is_over and task.holder(fold.roster) == me]
+    return any(not fold.tasks.waits_for(task) for task in mine)

@@ -92,8 +92,8 @@ class TaskViews:
 
     def view_task(self, task: Task, fold: ControlState, me: str, gone: Collection[str]) -> TaskView:
         """Return a task of the fold as ``me`` sees it; ``gone``: the holders that are gone."""
-        state, holder = fold.tasks.state(task, gone), fold.tasks.holder(task, gone)
-        handover, waits_for = fold.tasks.handover(task, gone), fold.tasks.waits_for(task)
+        state, holder = fold.tasks.state(task, fold.roster, gone), fold.tasks.holder(task, fold.roster, gone)
+        handover, waits_for = fold.tasks.handover(task, fold.roster, gone), fold.tasks.waits_for(task)
         return TaskView(
             task=task, state=state, holder=holder,
             waits_for=(*waits_for, *([handover] if handover else ())),

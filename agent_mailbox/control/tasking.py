@@ -179,7 +179,7 @@ class Tasking:
         now = self.box.now()
 
         def goes(one: Task) -> bool:
-            has = fold.tasks.holder(one, gone)
+            has = fold.tasks.holder(one, fold.roster, gone)
             is_left = not has or authority.is_same(has, task.asker, now, fold.roster)
             return not one.is_over and has != holder and is_left
 

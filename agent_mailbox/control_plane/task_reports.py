@@ -82,7 +82,7 @@ def _news(desk: OpenMailbox) -> list[tuple[str, Task, str, str]]:
         claim = _digest(task.claim, str(task.moved))
         if task.answerer == USER:
             continue
-        holder = fold.tasks.holder(task, gone)
+        holder = fold.tasks.holder(task, fold.roster, gone)
         if not holder:
             found.append((f"{OPENED}{claim}", task, task.answerer, "its holder ended; the task is open again"))
             continue

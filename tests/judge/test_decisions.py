@@ -234,7 +234,7 @@ class Core(RuleBasedStateMachine):
             assert over == own.state, name
             assert any(one in state.tasks for one in state.tasks.waits_for(task)) == judge.is_blocked(own), name
             if not task.is_over:
-                assert state.tasks.holder(task) == (judge.holder(own) or ""), name
+                assert task.holder(roster) == (judge.holder(own) or ""), name
 
     def _events(self):
         for line in self.facts.roster:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from ..records import Record
 from . import authority, transitions
+from .messages import TIMEOUT, Answer, Payload, ShutdownApproved, ShutdownRejected
 
 if TYPE_CHECKING:
     from ..records import Proof
     from ..roster import Roster
-    from .messages import Payload
 
 
 class ControlRequest(Record):
@@ -71,3 +71,11 @@ class ControlRequest(Record):
     def worker(self) -> str:
         """Return the agent that goes on or ends by it."""
         return self.answerer or self.asker
+
+
+def decision_of(answer: Payload) -> str:
+    """Return the event that an answer to a request is: its approval, its denial, or its asker's time-out."""
+    if isinstance(answer, Answer | ShutdownRejected) and answer.cause == TIMEOUT:
+        return TIMEOUT
+    is_approved = answer.approved if isinstance(answer, Answer) else isinstance(answer, ShutdownApproved)
+    return transitions.APPROVE if is_approved else transitions.DENY

@@ -14,7 +14,7 @@ from .standing_notices import MOST_UNPROVEN as MOST_UNPROVEN
 from .standing_notices import StandingNotice, StandingNotices
 
 if TYPE_CHECKING:
-    from ..records import Message
+    from .control_step import ControlStep
     from .messages import LeasePaths
 
 LONGEST = 24 * 3600 * 1000
@@ -53,9 +53,9 @@ class Leases(StandingNotices[Lease]):
     KIND, OWNER, SAME = "lease", "holder", ("owner", "project", "paths")
     LONGEST, MOST_HELD = LONGEST, MOST_HELD
 
-    def add(self, message: Message, payload: LeasePaths, speaker: str, place: int) -> bool:
+    def add(self, step: ControlStep, payload: LeasePaths) -> bool:
         """Fold a lease in; return False if it is there already. Raise ``ValueError`` with the reason if it is none."""
-        about = self.common(message, payload, speaker, place)
+        about = self.common(step, payload)
         return self.enter(Lease(**about, project=payload.project, paths=payload.paths, note=payload.note))
 
     def live(self, now: int) -> list[Lease]:

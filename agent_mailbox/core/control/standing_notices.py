@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from .. import proofs
 from ..frame import word
 from ..records import Record
 from . import authority
 
 if TYPE_CHECKING:
-    from ..records import Message
     from ..roster import Roster
+    from .control_step import ControlStep
 
 MOST_UNPROVEN = 100
 """Unproven notices of one kind, of all senders, at an instant: any program may write more names than there are
@@ -61,12 +60,13 @@ class StandingNotices(Generic[N]):
         self._held: dict[str, list[str]] = {}
         self._latest = 0
 
-    def common(self, message: Message, payload: Any, speaker: str, place: int) -> dict[str, Any]:
+    def common(self, step: ControlStep, payload: Any) -> dict[str, Any]:
         """Return the fields that all notices have, from the message that gives one."""
-        ends = min(payload.expires or 0, message.timestamp + self.LONGEST)
+        begins = step.message.timestamp
         return {
-            "id": payload.request_id, "owner": speaker, "begins": message.timestamp, "ends": ends,
-            "message_id": message.id, "place": place, "proven": _is_proven(message), "over": False,
+            "id": payload.request_id, "owner": step.speaker, "begins": begins,
+            "ends": min(payload.expires or 0, begins + self.LONGEST), "message_id": step.message.id,
+            "place": step.place, "proven": step.is_proven, "over": False,
         }  # fmt: skip
 
     def enter(self, made: N) -> bool:
@@ -89,10 +89,10 @@ class StandingNotices(Generic[N]):
             self._latest = max(self._latest, made.begins)
         return True
 
-    def end(self, message: Message, notice_id: str, speaker: str) -> str:
+    def end(self, step: ControlStep, notice_id: str) -> str:
         """Fold the end of a notice in; return its owner. Raise ``ValueError`` with the reason if it ends nothing."""
         notice = self.find(notice_id)
-        if notice.proven and not (_is_proven(message) and self.may_end(speaker, notice, message.timestamp)):
+        if notice.proven and not (step.is_proven and self.may_end(step.speaker, notice, step.message.timestamp)):
             raise ValueError(f"the {self.KIND} is {word(notice.owner)}'s")
         self._all[notice_id] = notice.replace(over=True)
         return notice.owner
@@ -137,7 +137,3 @@ class StandingNotices(Generic[N]):
         """Return whether a notice is over for good: ended, or expired before another was given."""
         notice = self._all.get(notice_id)
         return notice is not None and (notice.over or notice.ends < self._latest)
-
-
-def _is_proven(message: Message) -> bool:
-    return proofs.speaker(message.proof, message.sender) is not None

@@ -19,11 +19,13 @@ from ..frame import word
 from ..records import USER
 from ..roster import DEAD
 from . import authority, message_fields, message_text, transitions
-from .control_requests import ControlRequest
+from .control_requests import ControlRequest, decision_of
+from .control_step import ControlStep
 from .leases import Leases
-from .message_fields import NAMES, name
+from .message_fields import NAMES
 from .messages import (
     TIMEOUT,
+    Answer,
     Ask,
     IdleNotification,
     LeasePaths,
@@ -57,7 +59,7 @@ from .standing_orders import (
     policy,
     waits_for_plan,
 )
-from .tasks import Tasks, TaskStep, is_same
+from .tasks import Tasks, is_same
 from .verdicts import APPLIED, LATE, NOTED, REFUSED, REPEATED, UNKNOWN, UNPROVEN, Verdict
 from .watches import Watches
 
@@ -87,7 +89,7 @@ class ControlState:
         self._parse = parse or message_text.parse
         self._place = 0
         self.requests: dict[str, ControlRequest] = {}
-        self.tasks = Tasks(roster)
+        self.tasks = Tasks()
         self.verdicts: dict[str, Verdict] = {}
         self.idle: dict[str, Message] = {}
         self._orders: list[Order] = []
@@ -179,140 +181,138 @@ class ControlState:
         """
         if message.type != "control":
             return None
-        is_proven = proofs.speaker(message.proof, message.sender) is not None
-        if message.id not in self.verdicts or (is_proven and message.id not in self._proven):
-            if is_proven:
+        proven = proofs.speaker(message.proof, message.sender)
+        if message.id not in self.verdicts or (proven is not None and message.id not in self._proven):
+            if proven is not None:
                 self._proven.add(message.id)
             self._place += 1
             payload = self._parse(message.content)
             if isinstance(payload, Unknown):
                 verdict = Verdict(UNKNOWN, payload.type, payload.reason)
             else:
-                verdict = self._applied(message, payload).replace(kind=name(payload), request_id=payload.request_id)
+                speaker = _speaker_of(message.sender, proven)
+                step = ControlStep(message, speaker, proven is not None, self._place, self.roster)
+                verdict = self._applied(step, payload)
+                verdict = verdict.replace(kind=NAMES[type(payload)], request_id=payload.request_id)
                 if payload.request_id:
                     self._groups.setdefault(payload.request_id, []).append(message.id)
             self.verdicts[message.id] = verdict
         return self.verdicts[message.id]
 
-    def _applied(self, message: Message, payload: Payload) -> Verdict:
-        flow = transitions.FLOWS.get(type(payload))
+    def _applied(self, step: ControlStep, payload: Payload) -> Verdict:
+        flow, message = transitions.FLOWS.get(type(payload)), step.message
         if proofs.is_bare_word(message.proof) and not _may_only_narrow(payload, flow):
-            return self._forbidden(message, message.sender, "another machine speaks for its own sessions alone")
+            return step.refused(message.sender, "another machine speaks for its own sessions alone")
         if flow == transitions.TASK:
-            return self._task(message, payload)
+            return self._task(step, payload)
         if flow is not None:
-            what = transitions.event(payload)
-            return (
-                self._asked(message, payload, flow)
-                if what == transitions.REQUEST
-                else self._decided(message, payload, flow, what)
-            )
+            is_request = isinstance(payload, Ask)
+            return self._asked(step, payload, flow) if is_request else self._decided(step, payload, flow)
         if isinstance(payload, ModeSet | PolicyUpdate):
-            return self._ordered(message, payload)
+            return self._ordered(step, payload)
         if isinstance(payload, LeasePaths | LeaseRelease | WatchAgent | WatchReport | WatchEnd):
-            return self._listed(message, payload)
+            return self._listed(step, payload)
         if isinstance(payload, IdleNotification):
             self.idle[message.sender] = message
         return Verdict(NOTED, "", about=message.sender)
 
-    def _asked(self, message: Message, payload: Payload, flow: str) -> Verdict:
+    def _asked(self, step: ControlStep, payload: Payload, flow: str) -> Verdict:
+        message = step.message
         known = self.requests.get(payload.request_id) or self.tasks.get(payload.request_id)
         answerer, about = "", message.sender
         if flow == transitions.SHUTDOWN:
             if len(message.recipients) != 1 or message.recipients[0] == ALL or ":" in message.recipients[0]:
                 return Verdict(REFUSED, "", "a shutdown is asked of one agent by its id")
             answerer = about = message.recipients[0]
-            if not self._is_proven(message):
-                return self._forbidden(message, about, UNPROVEN)
-            if not authority.commands(self._speaker(message), answerer, message.timestamp, self.roster):
-                return self._forbidden(message, about)
+            if not step.is_proven:
+                return step.refused(about, UNPROVEN)
+            if not step.commands(answerer):
+                return step.refused(about, _why_not(message, about))
         if known is not None:
             if known.asker == message.sender and is_same(known.payload, payload):
                 return Verdict(REPEATED, "", "asked before", about=about)
             return Verdict(REFUSED, "", "another request has this id", about=about)
         if message.sender == USER and flow != transitions.SHUTDOWN:
             return Verdict(REFUSED, "", "the person needs no approval", about=about)
-        state = transitions.after(flow, None, transitions.REQUEST) or transitions.OPEN
+        state = transitions.TABLES[flow][None, transitions.REQUEST]
         self.requests[payload.request_id] = ControlRequest(
             payload.request_id, flow, message.sender, answerer, payload, message.id, self._place,
-            message.timestamp, state, proven=self._is_proven(message), proof=message.proof,
+            message.timestamp, state, proven=step.is_proven, proof=message.proof,
         )  # fmt: skip
-        return Verdict(APPLIED, "", "" if self._is_proven(message) else UNPROVEN, after=state, about=about)
+        return Verdict(APPLIED, "", "" if step.is_proven else UNPROVEN, after=state, about=about)
 
-    def _decided(self, message: Message, payload: Payload, flow: str, what: str) -> Verdict:
+    def _decided(self, step: ControlStep, payload: Payload, flow: str) -> Verdict:
         request = self.requests.get(payload.request_id)
         if request is None:
             return Verdict(REFUSED, "", "there is no such request")
         about = request.worker
         if flow != request.flow:
             return Verdict(REFUSED, "", f"it is a {request.flow} request", about=about)
-        speaker, when = self._speaker(message), message.timestamp
+        message, what, table = step.message, decision_of(payload), transitions.TABLES[flow]
         if what == TIMEOUT:
-            if not authority.is_same(speaker, request.asker, when, self.roster):
-                return self._forbidden(message, about, "only the asker may time its request out")
-        elif what == transitions.APPROVE and not (self._is_proven(message) and request.proven):
-            return self._forbidden(message, about, UNPROVEN)
-        elif not request.may_decide(speaker, when, self.roster, approves=what == transitions.APPROVE):
-            return self._forbidden(message, about)
-        after = transitions.after(flow, request.state, what)
+            if not step.is_by(request.asker):
+                return step.refused(about, "only the asker may time its request out")
+        elif what == transitions.APPROVE and not (step.is_proven and request.proven):
+            return step.refused(about, UNPROVEN)
+        elif not request.may_decide(step.speaker, message.timestamp, self.roster, approves=what == transitions.APPROVE):
+            return step.refused(about, _why_not(message, about))
+        after = table.get((request.state, what))
         if after is None:
-            same = transitions.after(flow, transitions.OPEN, what) == request.state
+            same = table[transitions.OPEN, what] == request.state
             why = f"{request.state} before, by {word(request.by)}"
             return Verdict(REPEATED if same else LATE, "", why, before=request.state, after=request.state, about=about)
         decided = request.replace(
-            state=after, answer=payload, by=speaker, answer_id=message.id, decided=message.timestamp,
-            answer_proven=self._is_proven(message), answer_proof=message.proof,
+            state=after, answer=payload, by=step.speaker, answer_id=message.id, decided=message.timestamp,
+            answer_proven=step.is_proven, answer_proof=message.proof,
         )  # fmt: skip
         self.requests[request.id] = decided
         if what != TIMEOUT:
-            self._consequences(decided, message)
+            self._consequences(decided, step)
         why = "" if decided.answer_proven else UNPROVEN
         return Verdict(APPLIED, "", why, before=request.state, after=after, about=about)
 
-    def _consequences(self, request: ControlRequest, message: Message) -> None:
+    def _consequences(self, request: ControlRequest, step: ControlStep) -> None:
         """Carry out a decision's effects beside its request: mode, rules, hosts, the wait for a plan."""
         answer, to = request.answer, request.asker
         if isinstance(answer, PlanResponse):
             if answer.approved:
-                self._order(message, to, RELEASE, (request.place, answer.mode))
+                self._order(step, to, RELEASE, (request.place, answer.mode))
             if answer.mode:
-                self._order(message, to, MODE, answer.mode)
+                self._order(step, to, MODE, answer.mode)
         elif isinstance(answer, PermissionResponse):
             if answer.mode:
-                self._order(message, to, MODE, answer.mode)
+                self._order(step, to, MODE, answer.mode)
             allow, deny = _added(answer) if answer.updates else ((), ())
             if allow or deny:
-                self._order(message, to, POLICY, PolicyUpdate(allow=allow, deny=deny, adds=True))
+                self._order(step, to, POLICY, PolicyUpdate(allow=allow, deny=deny, adds=True))
         elif isinstance(answer, SandboxResponse) and answer.approved and answer.scope == "session":
             asked = request.payload.hosts if isinstance(request.payload, SandboxRequest) else ()
-            self._order(message, to, HOSTS, answer.hosts or asked)
+            self._order(step, to, HOSTS, answer.hosts or asked)
 
-    def _ordered(self, message: Message, payload: Payload) -> Verdict:
+    def _ordered(self, step: ControlStep, payload: Payload) -> Verdict:
         """Apply a mode or a policy: for each agent addressed by its id, or for all that the sender leads."""
-        refused = []
-        about, speaker = message.recipients[0], self._speaker(message)
-        for to in message.recipients:
+        refused, recipients = [], step.message.recipients
+        for to in recipients:
             if to != ALL and ":" in to:
                 refused.append(f"{word(to)}: only ids and all are taken here, for an agent chooses its own tags")
-            elif to != ALL and not authority.commands(speaker, to, message.timestamp, self.roster, proven=False):
-                refused.append(f"{word(speaker)} is not the lead of {word(to)}")
+            elif to != ALL and not step.may_restrict(to):
+                refused.append(f"{word(step.speaker)} is not the lead of {word(to)}")
             elif isinstance(payload, ModeSet):
-                self._order(message, to, MODE, payload.mode)
+                self._order(step, to, MODE, payload.mode)
             else:
-                self._order(message, to, POLICY, payload)
-        if len(refused) == len(message.recipients):
-            return Verdict(REFUSED, "", "; ".join(refused), about=about, forbidden=True)
-        why = [] if self._is_proven(message) else [f"{UNPROVEN}, so it only narrows"]
-        return Verdict(APPLIED, "", "; ".join([*why, *refused]), about=about)
+                self._order(step, to, POLICY, payload)
+        if len(refused) == len(recipients):
+            return step.refused(recipients[0], "; ".join(refused))
+        why = [] if step.is_proven else [f"{UNPROVEN}, so it only narrows"]
+        return Verdict(APPLIED, "", "; ".join([*why, *refused]), about=recipients[0])
 
-    def _task(self, message: Message, payload: Payload) -> Verdict:
-        step = TaskStep(message, self._speaker(message), self._place, self.roster)
+    def _task(self, step: ControlStep, payload: Payload) -> Verdict:
         if not isinstance(payload, TaskAssignment):
             verdict = self.tasks.take(step, payload)
         else:
             verdict = self.tasks.assign(step, payload, is_taken=payload.request_id in self.requests)
         if verdict.outcome == APPLIED and isinstance(payload, TaskAssignment | TaskClaim):
-            why = self._hold_for_plan(message, self.tasks[payload.request_id])
+            why = self._hold_for_plan(step.message, self.tasks[payload.request_id])
             return verdict.replace(why=why)
         return verdict
 
@@ -321,60 +321,55 @@ class ControlState:
         asked, worker = task.payload, task.answerer
         if not (isinstance(asked, TaskAssignment) and asked.plan_required and worker):
             return ""
-        adder, at = self._speaker(message.replace(sender=task.asker, proof=task.proof)), message.timestamp
+        adder, at = _speaker_of(task.asker, proofs.speaker(task.proof, task.asker)), message.timestamp
         if not authority.commands(adder, worker, at, self.roster, proven=False):
             return "only the lead can make a plan required"
         proven = task.proven and authority.commands(adder, worker, at, self.roster)
         self._orders.append(Order(self._place, adder, at, worker, HOLD, self._place, message.id, proven))
         return ""
 
-    def _listed(self, message: Message, payload: Listed) -> Verdict:
+    def _listed(self, step: ControlStep, payload: Listed) -> Verdict:
         """Put a lease or a watch on its list, or end it, and return the fate: nothing else follows from it."""
-        speaker = self._speaker(message)
         try:
-            done = self._list(message, payload, speaker)
+            done = self._list(step, payload)
         except ValueError as error:
-            return Verdict(REFUSED, "", str(error), about=speaker)
-        why = "" if self._is_proven(message) else UNPROVEN
-        return Verdict(APPLIED if done else REPEATED, "", why, about=done if isinstance(done, str) else speaker)
+            return Verdict(REFUSED, "", str(error), about=step.speaker)
+        why = "" if step.is_proven else UNPROVEN
+        return Verdict(APPLIED if done else REPEATED, "", why, about=done if isinstance(done, str) else step.speaker)
 
-    def _list(self, message: Message, payload: Listed, speaker: str) -> bool | str:
+    def _list(self, step: ControlStep, payload: Listed) -> bool | str:
         """Return whether the entry is new; of one that ended, the agent that had it."""
         if isinstance(payload, LeasePaths):
-            return self.leases.add(message, payload, speaker, self._place)
+            return self.leases.add(step, payload)
         if isinstance(payload, LeaseRelease):
-            return self.leases.end(message, payload.request_id, speaker)
+            return self.leases.end(step, payload.request_id)
         if isinstance(payload, WatchAgent):
-            return self.watches.add(message, payload, speaker, self._place)
+            return self.watches.add(step, payload)
         if isinstance(payload, WatchReport):
-            return self.watches.report(message, payload, speaker)
-        return self.watches.end(message, payload.request_id, speaker)
+            return self.watches.report(step, payload)
+        return self.watches.end(step, payload.request_id)
 
-    def _order(self, message: Message, to: str, kind: str, value: object) -> None:
-        place, speaker = self._place, self._speaker(message)
-        proven = self._is_proven(message) and (
-            to == ALL or authority.commands(speaker, to, message.timestamp, self.roster)
-        )
-        self._orders.append(Order(place, speaker, message.timestamp, to, kind, value, message.id, proven))
+    def _order(self, step: ControlStep, to: str, kind: str, value: object) -> None:
+        proven = step.is_proven if to == ALL else step.commands(to)
+        at, message_id = step.message.timestamp, step.message.id
+        self._orders.append(Order(step.place, step.speaker, at, to, kind, value, message_id, proven))
 
-    def _is_proven(self, message: Message) -> bool:
-        """Return whether the message that is applied now has a proven speaker."""
-        return message.id in self._proven
 
-    def _speaker(self, message: Message) -> str:
-        speaker = proofs.speaker(message.proof, message.sender)
-        return message.sender if speaker is None or ("@" in message.sender and speaker != USER) else speaker
+def _speaker_of(sender: str, proven: str | None) -> str:
+    """Return who speaks: the ``proven`` speaker, but for a teammate, whose messages its lead's client writes."""
+    return sender if proven is None or ("@" in sender and proven != USER) else proven
 
-    def _forbidden(self, message: Message, about: str, why: str = "") -> Verdict:
-        sender, whom = word(message.sender), word(about)
-        why = why or (f"{whom} cannot decide for itself" if sender == whom else f"{sender} is not the lead of {whom}")
-        return Verdict(REFUSED, "", why, about=about, forbidden=True)
+
+def _why_not(message: Message, about: str) -> str:
+    """Return why its sender may not command an agent."""
+    sender, whom = word(message.sender), word(about)
+    return f"{whom} cannot decide for itself" if sender == whom else f"{sender} is not the lead of {whom}"
 
 
 def _may_only_narrow(payload: Payload, flow: str | None) -> bool:
     """Return whether an unproven message of this kind denies or binds at most."""
     if flow in (transitions.PLAN, transitions.PERMISSION, transitions.SANDBOX):
-        return transitions.event(payload) in (transitions.APPROVE, transitions.DENY)
+        return isinstance(payload, Answer) and payload.cause != TIMEOUT
     is_step = (isinstance(payload, TaskClaim) and not payload.holder) or isinstance(payload, TaskDropped | TaskProgress)
     return is_step or isinstance(payload, ModeSet | PolicyUpdate | TaskAssignment)
 

@@ -26,6 +26,7 @@ class Task(ControlRequest):
 
     ``to``: its addresses. ``claim``: the message by which its holder has it. ``moved``: the instant (ms) of that, or of
     the latest progress. ``phase``: the latest that its holder told. ``held_proven``: is it proven who holds it?
+    ``handed``: the latest task by which its holder hands it over.
     """
 
     to: tuple[str, ...] = ()
@@ -33,6 +34,7 @@ class Task(ControlRequest):
     moved: int = 0
     phase: str = ""
     held_proven: bool = True
+    handed: str = ""
 
     @property
     def is_open(self) -> bool:

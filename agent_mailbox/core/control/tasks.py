@@ -16,12 +16,13 @@ from ..address import DIRECT
 from ..frame import word
 from ..records import USER
 from ..roster import DEAD
-from . import authority, transitions
+from . import transitions
 from .messages import (
     Payload,
     TaskAssignment,
     TaskCancelled,
     TaskClaim,
+    TaskCompleted,
     TaskDropped,
     TaskProgress,
 )
@@ -31,61 +32,30 @@ from .verdicts import APPLIED, LATE, NOTED, REFUSED, REPEATED, UNPROVEN, Verdict
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from ..records import Message
     from ..roster import Roster
+    from .control_step import ControlStep
 
-
-class TaskStep:
-    """A message about a task, with what is known of its speaker: the steps ask it who that is."""
-
-    def __init__(self, message: Message, speaker: str, place: int, roster: Roster) -> None:
-        self.message = message
-        self.speaker = speaker
-        self.place = place
-        self.is_proven = proofs.speaker(message.proof, message.sender) is not None
-        self._roster = roster
-
-    def is_by(self, who: str) -> bool:
-        """Return whether an agent wrote it, or one that has its place."""
-        return authority.is_same(self.speaker, who, self.message.timestamp, self._roster)
-
-    def is_by_holder(self, task: Task) -> bool:
-        """Return whether who held the task then wrote it."""
-        return task.is_held_by(self.speaker, self.message.timestamp, self._roster)
-
-    def commands(self, who: str) -> bool:
-        """Return whether its proven speaker may command an agent."""
-        return self.is_proven and authority.commands(self.speaker, who, self.message.timestamp, self._roster)
-
-    def refused(self, about: str, why: str) -> Verdict:
-        """Return the verdict for a step that is not its sender's to take."""
-        return Verdict(REFUSED, "", why, about=about, forbidden=True)
+_TABLE = transitions.TABLES[transitions.TASK]
 
 
 class Tasks(dict[str, Task]):
-    """The fold: every task by its id. ``roster``: the agents."""
-
-    def __init__(self, roster: Roster) -> None:
-        super().__init__()
-        self.roster = roster
-        self._handed: dict[str, str] = {}
-        """Each task that its holder hands over, with the latest handover."""
+    """The fold: every task by its id."""
 
     # -- questions ----------------------------------------------------------------------------------------------------
 
-    def state(self, task: Task, gone: Collection[str] = ()) -> str:
+    def state(self, task: Task, roster: Roster, gone: Collection[str] = ()) -> str:
         """Return the state as a reader sees it. ``gone``: agents whose client is gone, though no record says so."""
         if task.is_over:
             return task.state
         if self.waits_for(task):
             return BLOCKED
-        if not self.holder(task, gone):
-            return BLOCKED if self.handover(task, gone) else transitions.OPEN
+        if not self.holder(task, roster, gone):
+            return BLOCKED if self.handover(task, roster, gone) else transitions.OPEN
         return task.state
 
-    def holder(self, task: Task, gone: Collection[str] = ()) -> str:
+    def holder(self, task: Task, roster: Roster, gone: Collection[str] = ()) -> str:
         """Return its holder at this moment; empty if it is open."""
-        holder = task.holder(self.roster)
+        holder = task.holder(roster)
         return "" if holder in gone and not task.is_over else holder
 
     def waits_for(self, task: Task) -> list[str]:
@@ -94,13 +64,13 @@ class Tasks(dict[str, Task]):
 
     def handed_by(self, handover: Task) -> list[Task]:
         """Return the tasks that go with a handover: those whose holder added it, and added no later one."""
-        return [self[one] for one in handover.hands if self._handed.get(one) == handover.id]
+        return [self[one] for one in handover.hands if one in self and self[one].handed == handover.id]
 
-    def handover(self, task: Task, gone: Collection[str] = ()) -> str:
+    def handover(self, task: Task, roster: Roster, gone: Collection[str] = ()) -> str:
         """Return the handover that nobody took yet, and whose taker gets the task; empty for one that has a holder."""
-        by = self.get(self._handed.get(task.id, ""))
-        is_waiting = by is not None and not by.is_over and not self.holder(by, gone)
-        return by.id if by is not None and is_waiting and not self.holder(task, gone) else ""
+        by = self.get(task.handed)
+        is_waiting = by is not None and not by.is_over and not self.holder(by, roster, gone)
+        return by.id if by is not None and is_waiting and not self.holder(task, roster, gone) else ""
 
     def _undone(self, task: Task) -> list[str]:
         """Return those that are known here: of an archived task the others are not."""
@@ -133,7 +103,7 @@ class Tasks(dict[str, Task]):
 
     # -- the fold -----------------------------------------------------------------------------------------------------
 
-    def assign(self, step: TaskStep, payload: TaskAssignment, *, is_taken: bool) -> Verdict:
+    def assign(self, step: ControlStep, payload: TaskAssignment, *, is_taken: bool) -> Verdict:
         """Fold a new task in. ``is_taken``: a request has its id."""
         message, known = step.message, self.get(payload.request_id)
         if known is not None or is_taken:
@@ -141,30 +111,31 @@ class Tasks(dict[str, Task]):
             return Verdict(REPEATED if again else REFUSED, "", "this task is there already")
         if self._leads_to(payload.request_id, payload.after):
             return Verdict(REFUSED, "", "it would wait for itself", about=message.sender)
-        direct = all(self.roster.mode(stored) == DIRECT for stored in message.recipients)
+        direct = all(step.roster.mode(stored) == DIRECT for stored in message.recipients)
         worker = message.recipients[0] if direct else ""
-        state = transitions.after(transitions.TASK, None, transitions.ASSIGN if direct else transitions.OFFER)
+        state = _TABLE[None, transitions.ASSIGN if direct else transitions.OFFER]
         task = Task(
             payload.request_id, transitions.TASK, message.sender, worker, payload, message.id, step.place,
-            message.timestamp, state or transitions.OPEN, proven=step.is_proven, proof=message.proof,
+            message.timestamp, state, proven=step.is_proven, proof=message.proof,
             to=message.recipients, claim=message.id if direct else "", moved=message.timestamp,
         )  # fmt: skip
         self[task.id] = task
-        held = (self.get(one) for one in payload.hands)
-        self._handed.update((one.id, task.id) for one in held if one is not None and self._is_holder_s(step, one))
+        for one in payload.hands:
+            if one in self and self._is_holder_s(step, self[one]):
+                self[one] = self[one].replace(handed=task.id)
         return Verdict(APPLIED, "", after=task.state, about=worker or message.sender)
 
-    def _is_holder_s(self, step: TaskStep, task: Task) -> bool:
+    def _is_holder_s(self, step: ControlStep, task: Task) -> bool:
         """Return whether a step is its holder's own, as far as that one's steps are proven."""
-        is_kept = (task.state == transitions.CLAIMED and task.held_proven) or self.roster.has_client(task.answerer)
+        is_kept = (task.state == transitions.CLAIMED and task.held_proven) or step.roster.has_client(task.answerer)
         return (step.is_proven or not is_kept) and step.is_by_holder(task)
 
-    def take(self, step: TaskStep, payload: Payload) -> Verdict:
+    def take(self, step: ControlStep, payload: Payload) -> Verdict:
         """Fold a step of a task in."""
         task = self.get(payload.request_id)
         if task is None:
             return Verdict(NOTED, "", "of a task that was not assigned here", about=step.message.sender)
-        after = transitions.after(transitions.TASK, task.state, transitions.event(payload))
+        after = _TABLE.get((task.state, transitions.TASK_EVENTS[type(payload)]))
         if proofs.is_bare_word(step.message.proof) and not self._is_elsewhere(step, step.speaker):
             return step.refused(step.speaker, "another machine speaks for its own sessions alone")
         if task.is_over:
@@ -180,7 +151,7 @@ class Tasks(dict[str, Task]):
         self[task.id] = self._after(step, task, payload, after or task.state)
         return Verdict(APPLIED, "", before=task.state, after=after, about=self[task.id].answerer or task.asker)
 
-    def _after(self, step: TaskStep, task: Task, payload: Payload, state: str) -> Task:
+    def _after(self, step: ControlStep, task: Task, payload: Payload, state: str) -> Task:
         now = {"state": state, "answer": payload, "by": step.message.sender, "moved": step.message.timestamp}
         if isinstance(payload, TaskClaim):
             now |= {"answerer": payload.holder or step.speaker, "claim": step.message.id, "phase": ""}
@@ -194,22 +165,22 @@ class Tasks(dict[str, Task]):
             now |= {"answer_proven": step.is_proven, "answer_proof": step.message.proof}
         return task.replace(**now)
 
-    def _claimed(self, step: TaskStep, task: Task, payload: TaskClaim) -> Verdict | None:
+    def _claimed(self, step: ControlStep, task: Task, payload: TaskClaim) -> Verdict | None:
         """Return why a claim does not count; None if it does."""
         holder = payload.holder or step.speaker
-        is_known = holder == USER or self.roster.has_client(holder)
+        is_known = holder == USER or step.roster.has_client(holder)
         if not step.is_proven and is_known and not self._is_elsewhere(step, holder):
             return step.refused(holder, UNPROVEN)
         if not step.is_by(holder) and not self._may_give(step, task, holder):
             return step.refused(holder, f"{word(step.speaker)} cannot claim for {word(holder)}")
         names = bool(payload.over) and payload.over == task.claim
-        by = self.get(self._handed.get(task.id, ""))
+        by = self.get(task.handed)
         comes_along = by is not None and step.is_by_holder(by)
         if (waits := self._undone(task)) and not (step.is_proven and (names or comes_along)):
             return Verdict(REFUSED, "", f"it waits for {', '.join(map(word, waits))}", about=holder)
         if not task.answerer:
             return None
-        if task.is_held_by(holder, step.message.timestamp, self.roster):
+        if task.is_held_by(holder, step.message.timestamp, step.roster):
             is_begun = task.state == transitions.CLAIMED
             return Verdict(REPEATED, "", "it is the holder's already", about=holder) if is_begun else None
         takes_over = names and (step.is_proven or self._is_from_away(step, task, holder))
@@ -217,29 +188,29 @@ class Tasks(dict[str, Task]):
             return Verdict(LATE, "", f"{word(task.answerer)} holds it", about=holder)
         return None if names or step.is_proven else Verdict(LATE, "", f"{word(task.answerer)} holds it", about=holder)
 
-    def _is_elsewhere(self, step: TaskStep, holder: str) -> bool:
+    def _is_elsewhere(self, step: ControlStep, holder: str) -> bool:
         """Return whether another machine says this of a session of its own, and nobody confirmed its key here yet. Such
         a claim keeps others from the task, as a claim of role mail does. It ends the hold of nobody who was there."""
-        agent, proof = self.roster.get(holder), step.message.proof
+        agent, proof = step.roster.get(holder), step.message.proof
         if agent is None or agent.home is None or proof is None or proofs.proves(proof):
             return False
         return proofs.machine(proof) in (None, agent.home)  # without one, its sender is of its machine
 
-    def _is_from_away(self, step: TaskStep, task: Task, holder: str) -> bool:
+    def _is_from_away(self, step: ControlStep, task: Task, holder: str) -> bool:
         """Return whether a session of another machine takes the task from one that was away at that instant."""
-        before, when = self.roster.get(task.answerer), step.message.timestamp
+        before, when = step.roster.get(task.answerer), step.message.timestamp
         if before is None or not self._is_elsewhere(step, holder):
             return False
         is_frozen = any(since <= when and (until is None or when < until) for since, until in before.frozen)
         return is_frozen or task.moved < before.returned or (before.state == DEAD and before.changed <= when)
 
-    def _may_give(self, step: TaskStep, task: Task, holder: str) -> bool:
+    def _may_give(self, step: ControlStep, task: Task, holder: str) -> bool:
         """Return whether the speaker may give the task to another agent: the person, its adder or holder, the agent's
         lead."""
         own = step.is_by(task.asker) or step.is_by_holder(task)
         return step.is_proven and (step.speaker == USER or own or step.commands(holder))
 
-    def _cancelled(self, step: TaskStep, task: Task) -> Verdict | None:
+    def _cancelled(self, step: ControlStep, task: Task) -> Verdict | None:
         is_adder = step.is_by(task.asker) and (step.is_proven or not task.proven)
         if is_adder or step.commands(task.asker) or (task.answerer and step.commands(task.answerer)):
             return None
@@ -248,7 +219,7 @@ class Tasks(dict[str, Task]):
         why = "only who added it, its lead or the person cancels it"
         return step.refused(task.answerer or task.asker, why if step.is_proven else UNPROVEN)
 
-    def _moved(self, step: TaskStep, task: Task, payload: Payload) -> Verdict | None:
+    def _moved(self, step: ControlStep, task: Task, payload: Payload) -> Verdict | None:
         """Return why its holder's step does not count; None if it does."""
         if not task.answerer:
             return step.refused(task.asker, "nobody holds it: claim it first")
@@ -256,8 +227,8 @@ class Tasks(dict[str, Task]):
             is_adder = step.is_proven and (step.speaker == USER or step.is_by(task.asker))
             if is_adder or step.commands(task.answerer):
                 return None
-        is_kept = (task.state == transitions.CLAIMED and task.held_proven) or self.roster.has_client(task.answerer)
-        is_end = transitions.event(payload) == transitions.COMPLETE
+        is_kept = (task.state == transitions.CLAIMED and task.held_proven) or step.roster.has_client(task.answerer)
+        is_end = isinstance(payload, TaskCompleted)
         if not step.is_proven and (is_end or (is_kept and not self._is_elsewhere(step, task.answerer))):
             return step.refused(task.answerer, UNPROVEN)
         if not step.is_by_holder(task):

@@ -1,14 +1,13 @@
 """The steps of requests and tasks: state × event → state, as tables. A step that is not in a table is refused.
 
-Belongs here: the tables, and which message is which event of which flow. ``authority`` says who may cause an event; the
-fold over the log is ``state``.
+Belongs here: the tables, and which message is which event of which flow. The event of an answer is its decision
+(``control_requests``). ``authority`` says who may cause an event; the fold over the log is ``state``.
 """
 
 from __future__ import annotations
 
 from .messages import (
     TIMEOUT,
-    Answer,
     Payload,
     PermissionRequest,
     PermissionResponse,
@@ -77,7 +76,7 @@ FLOWS: dict[type[Payload], str] = {
     TaskCancelled: TASK,
 }
 """The flow a message belongs to; a message that is not here belongs to none."""
-_TASKS: dict[type[Payload], str] = {
+TASK_EVENTS: dict[type[Payload], str] = {
     TaskAssignment: ASSIGN,
     TaskClaim: CLAIM,
     TaskProgress: PROGRESS,
@@ -85,21 +84,4 @@ _TASKS: dict[type[Payload], str] = {
     TaskDropped: DROP,
     TaskCancelled: CANCEL,
 }
-
-
-def event(payload: Payload) -> str:
-    """Return the event that a flow's message is."""
-    if type(payload) in _TASKS:
-        return _TASKS[type(payload)]
-    if isinstance(payload, ShutdownApproved):
-        return APPROVE
-    if isinstance(payload, Answer | ShutdownRejected):
-        if payload.cause == TIMEOUT:
-            return TIMEOUT
-        return APPROVE if isinstance(payload, Answer) and payload.approved else DENY
-    return REQUEST
-
-
-def after(flow: str, state: str | None, what: str) -> str | None:
-    """Return the state after an event; None if the table has no such step."""
-    return TABLES[flow].get((state, what))
+"""The event that a message about a task is."""

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .. import proofs
 from ..frame import word
 from ..records import USER
 from ..roster import DEAD as AGENT_DEAD
-from . import authority
 from .standing_notices import MOST_UNPROVEN as MOST_UNPROVEN
 from .standing_notices import StandingNotice, StandingNotices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..records import Message
     from ..roster import Roster
+    from .control_step import ControlStep
     from .messages import WatchAgent, WatchReport
 
 LONGEST = 7 * 24 * 3600 * 1000
@@ -60,22 +58,21 @@ class Watches(StandingNotices[AgentWatch]):
         super().__init__(roster)
         self._is_done = is_done
 
-    def add(self, message: Message, payload: WatchAgent, speaker: str, place: int) -> bool:
+    def add(self, step: ControlStep, payload: WatchAgent) -> bool:
         """Fold a watch in; return False if it is there already. Raise ``ValueError`` with the reason if it is none."""
-        about = self.common(message, payload, speaker, place)
+        about = self.common(step, payload)
         return self.enter(AgentWatch(**about, agent=payload.agent, until=payload.until, task=payload.task))
 
-    def report(self, message: Message, payload: WatchReport, speaker: str) -> bool:
+    def report(self, step: ControlStep, payload: WatchReport) -> bool:
         """Fold in that an event happened; return False if the watch was over before. Raise ``ValueError`` with the
         reason if that is not so, or not known."""
         watch = self.find(payload.request_id)
         if not watch.is_for(payload.event, payload.task):
             raise ValueError(f"the watch is not for {payload.event!r}")
-        if message.recipients != (watch.owner,):
+        if step.message.recipients != (watch.owner,):
             raise ValueError(f"the watch is {word(watch.owner)}'s")
-        is_proven = proofs.speaker(message.proof, message.sender) is not None
-        own = is_proven and authority.is_same(speaker, watch.agent, message.timestamp, self._roster)
-        if not own and not self.has_happened(watch, payload.event, message.timestamp):
+        own = step.is_proven and step.is_by(watch.agent)
+        if not own and not self.has_happened(watch, payload.event, step.message.timestamp):
             raise ValueError("nothing shows that it happened")
         self._all[watch.id] = watch.replace(over=True)
         return not watch.over

@@ -98,7 +98,7 @@ def test_any_history_gives_a_task_one_holder_and_ends_it_by_that_one(history: li
     assert again.tasks == fold.tasks
     for task in fold.tasks.values():
         assert task.id not in reach(fold, task.id)
-        assert fold.tasks.state(task) in (*transitions.UNFINISHED, "blocked", "done", "cancelled")
+        assert fold.tasks.state(task, fold.roster) in (*transitions.UNFINISHED, "blocked", "done", "cancelled")
 
 
 def reach(fold: ControlState, task_id: str) -> set[str]:
@@ -160,8 +160,8 @@ def test_the_end_of_a_holder_opens_its_task() -> None:
     cleared = [RosterEvent("register", "dan", later, continues="ann", proof=of_session("ann")), *ends[""]]
     for events, holder in ((ends["ann"], "ann"), (ends[""], ""), (back, ""), (gone, ""), (cleared, "dan")):
         fold = ControlState(Roster([*PEOPLE, *events]), history)
-        assert fold.tasks.holder(fold.tasks["t1"]) == holder
-        assert fold.tasks.state(fold.tasks["t1"]) == ("claimed" if holder else "open")
+        assert fold.tasks["t1"].holder(fold.roster) == holder
+        assert fold.tasks.state(fold.tasks["t1"], fold.roster) == ("claimed" if holder else "open")
     away = [RosterEvent("freeze", "ann", later, reason="session ended")]
     assert ControlState(Roster([*PEOPLE, *away]), history).tasks["t1"].holder(Roster([*PEOPLE, *away])) == "ann"
 
@@ -198,7 +198,7 @@ def test_a_claim_in_the_person_s_name_counts_only_if_the_person_is_proven_to_wri
     fold = ControlState(ROSTER, [said(0, "lee", m.TaskAssignment(request_id="t1", title="T"), to="role:worker")])
     for number, proof, holder in ((1, None, ""), (2, TERMINAL, "user")):
         fold.apply(said(number, "user", m.TaskClaim(request_id="t1")).replace(proof=proof))
-        assert fold.tasks.holder(fold.tasks["t1"]) == holder
+        assert fold.tasks["t1"].holder(fold.roster) == holder
 
 
 def test_a_machine_that_is_not_listed_takes_a_task_over_from_one_that_was_away_alone() -> None:
