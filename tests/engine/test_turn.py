@@ -11,10 +11,12 @@ import pytest
 
 from agent_mailbox import Draft
 from agent_mailbox.errors import Busy, Unavailable
-from agent_mailbox.space.copy.machine_lock import AskedOrder
+from agent_mailbox.space.copy import machine_lock
+from agent_mailbox.space.copy.machine_lock import AskedOrder, MachineLock
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.copy.taken_meanwhile import take_in_beside
 from agent_mailbox.space.nats.connection import NatsConnection, Publication
+from agent_mailbox.space.order import hurry
 from agent_mailbox.space.order.hurry import Hurry
 from agent_mailbox.space.order.order import MESSAGES, Ordered
 from agent_mailbox.store.locks.lock import FileLock
@@ -184,6 +186,39 @@ def test_who_is_in_a_hurry_waits_for_an_engine_that_works() -> None:
             assert way.ask_each([Publication("a.question", b"")])[0].data == b"ok"
         assert heard[2] == b"PING\r\n"
         way.close()
+
+
+def test_who_is_in_a_hurry_leaves_an_engine_that_only_says_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leader without its peers says them, and keeps nothing. How many it says measures how far and how busy it is."""
+    monkeypatch.setattr(hurry, "QUIET", 0.01)
+    with speaking(b"", *[b"PONG\r\n"] * hurry.WORDS) as (url, heard):
+        way = NatsConnection(url, None, None, patience=PATIENCE)
+        with Hurry(PATIENCE), pytest.raises(Unavailable, match="the server speaks, and does not answer"):
+            way.ask_each([Publication("a.question", b"")])
+    assert heard[2:] == [b"PING\r\n"] * hurry.WORDS
+
+
+def test_who_is_in_a_hurry_waits_for_nobody_whom_the_engine_lets_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process has its turn, and asks in no hurry."""
+    monkeypatch.setattr(machine_lock, "KEPT", 2 * PATIENCE)
+    monkeypatch.setattr(machine_lock, "UNANSWERED", 0.02)
+    first, second = (AskedOrder(MemoryOrder(MemorySpace(), "north"), lambda: None) for _ in range(2))
+    found: list[str] = []
+
+    def hurry_up() -> None:
+        try:
+            with MachineLock(str(tmp_path), 2 * PATIENCE, second, hurried=True):
+                found.append("had its turn")
+        except Busy:
+            found.append("left")
+
+    other = threading.Thread(target=hurry_up, daemon=True)
+    with MachineLock(str(tmp_path), PATIENCE, first):
+        other.start()
+        first.ask(lambda: other.join(PATIENCE))
+        assert found == ["left"]
 
 
 def test_a_server_that_is_no_nats_server_is_named() -> None:

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 TURN, FILES = "lock", "files"
 """The files of the two locks, in the user's own record."""
-KEPT = 1.0
-"""Seconds that one process has its turn before nobody waits for it who can do without."""
+KEPT, UNANSWERED = 1.0, 0.3
+"""Seconds for which a process has its turn, and for which the engine lets it wait. A caller that can do without waits
+for it no longer."""
 
 
 class AskedOrder:
@@ -48,12 +49,14 @@ class AskedOrder:
         files = self.files
         if files is None:
             return question()
+        _note_now(files)
         files.release()
         try:
             with Hurry(ANSWERED if self.hurried else None):
                 return question()
         finally:
             files.take()
+            _note_now(files)
             self._looked_again()
 
     def last_position(self) -> int:
@@ -90,7 +93,8 @@ class AskedOrder:
 class MachineLock:
     """The turn of a process of this machine, for a ``with`` block, with the lock of the files.
 
-    ``hurried``: wait for no process that has had its turn for ``KEPT`` seconds, and for no silent engine."""
+    ``hurried``: wait for no process that has had its turn for ``KEPT`` seconds, or was not answered for ``UNANSWERED``
+    ones, and for no silent engine. The time of each lock's file tells the others."""
 
     def __init__(self, directory: str, wait: float, order: AskedOrder, *, hurried: bool = False) -> None:
         self._turn = FileLock(system.join(directory, TURN), wait)
@@ -110,7 +114,8 @@ class MachineLock:
             self._turn.release()
             raise
         self._order.files, self._order.hurried = self._files, self._hurried
-        set_time(self._turn.path, system.time_ns())
+        _note_now(self._turn)
+        _note_now(self._files)
         return self
 
     __enter__ = take
@@ -124,6 +129,7 @@ class MachineLock:
         """Give the lock back."""
         self._order.files = None
         self._files.release()
+        _note_now(self._turn)  # for the next one, until it notes that itself
         self._turn.release()
 
     def _take_turn(self) -> None:
@@ -131,13 +137,21 @@ class MachineLock:
         while True:
             left = until - system.monotonic()
             try:
-                with Patience(min(left, KEPT - self._age()) if self._hurried else left):
+                with Patience(min(left, self._worth_waiting()) if self._hurried else left):
                     self._turn.take()
                 return
             except Busy:
-                if system.monotonic() >= until or not self._hurried or self._age() >= KEPT:
+                if system.monotonic() >= until or not self._hurried or self._worth_waiting() <= 0:
                     raise
 
-    def _age(self) -> float:
-        """Return the seconds since somebody got the turn."""
-        return max(noted_age(self._turn.path, system.time_ns() // 1_000_000) or 0, 0) / 1000
+    def _worth_waiting(self) -> float:
+        """Return the seconds for which one in a hurry still waits for the process that has the turn."""
+        return min(KEPT - _seconds_since(self._turn), UNANSWERED - _seconds_since(self._files))
+
+
+def _note_now(lock: FileLock) -> None:
+    set_time(lock.path, system.time_ns())
+
+
+def _seconds_since(lock: FileLock) -> float:
+    return max(noted_age(lock.path, system.time_ns() // 1_000_000) or 0, 0) / 1000

@@ -23,7 +23,8 @@ _AT_ONCE = 64 << 10
 class ServerBytes:
     """The bytes that come from one socket. A ``deadline`` is a time of ``time.monotonic``.
 
-    ``ask_word`` has a server that lives say something."""
+    ``ask_word`` has a server that lives say something. A caller in a hurry waits for ``hurry.WORDS`` of
+    these, and not beyond, until a piece comes."""
 
     def __init__(self, source: socket.socket, ask_word: Callable[[], None]) -> None:
         self.source = source
@@ -31,6 +32,7 @@ class ServerBytes:
         self._room = memoryview(bytearray(_AT_ONCE))
         self._bytes = b""
         self._place = 0
+        self._words = 0
 
     def read_line(self, deadline: float) -> bytes:
         """Return the next line without its end; raise ``OSError`` if none comes in time, or one without an end."""
@@ -45,6 +47,7 @@ class ServerBytes:
 
     def read_bytes(self, size: int, deadline: float) -> bytes:
         """Return the next ``size`` bytes; raise ``OSError`` if they do not come in time."""
+        self._words = 0
         end = self._place + size
         if end <= len(self._bytes):
             found = self._bytes[self._place : end]
@@ -66,7 +69,10 @@ class ServerBytes:
             except TimeoutError:
                 if not may_ask:
                     break
+                if self._words == hurry.WORDS:
+                    raise TimeoutError("the server speaks, and does not answer") from None
                 may_ask = False
+                self._words += 1
                 self._ask_word()
                 continue
             if not count:

@@ -18,6 +18,9 @@ QUIET, WORD = 0.05, 0.2
 """Seconds after which who says nothing is asked for a word, and until it comes: an engine may be so far away."""
 SILENT = QUIET + WORD
 """Seconds for which an engine that works says nothing at all."""
+WORDS = 4
+"""The most words of an engine that a caller in a hurry hears before its answer. They take longer if it is far, or
+busy."""
 ANSWERED = 2.0
 """Seconds for which a caller in a hurry waits for the answer to a question, while the engine gives signs of life."""
 
