@@ -65,7 +65,7 @@ def run_replicator(
             if copy.restored > restored:
                 restored = copy.restored
                 told(lost_warning(restored))
-            before = copy.logs.ends()
+            before = (copy.queue.end(), *copy.logs.ends())
             if ends != before or is_new:
                 copy.look_locally()  # most often a command of this machine did it: its lock is left to the next one
                 if copy.is_behind():

@@ -98,7 +98,9 @@ def test_a_replicator_goes_on_where_the_space_is_made_again(dark: tuple[Pair, in
 
 
 def test_mail_is_queued_while_another_command_keeps_the_lock(dark: tuple[Pair, int]) -> None:
-    """A command that was stopped, or one that reads all records, holds up no send, and nobody's own mail."""
+    """A command that was stopped, or one that reads all records, holds up no send, and nobody's own mail.
+
+    The replicator sends what was queued, though nothing else happens."""
     pair, _ = dark
     pair.send("north", "--from", "ben", "--to", "ann", "--body", "mine")
     pair.send("north", "--from", "ben", "--to", "role:dev", "--body", "for a role")
@@ -108,6 +110,10 @@ def test_mail_is_queued_while_another_command_keeps_the_lock(dark: tuple[Pair, i
         assert pair.seen("north", "ann") == ["mine"]
     assert pair.seen("north", "ann") == ["for a role"]
     assert b"waits" in b"".join(pair.ordered())
+    with pair.serving("north"):
+        with FileLock(str(lock)):
+            assert pair.ok("north", *SEND, "once more")["queued"]
+        until(lambda: pair.ok("north", "engine", "status")["queued"] == 0)
 
 
 def is_of(path: Path, machine: str) -> bool:

@@ -14,11 +14,13 @@ from ...errors import BadData, Unavailable
 from ...store.files import system
 from ...store.files.small_files import replace_file
 from ...store.log.log import Log
+from ...store.log.logs import end_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...core.records import Proof
+    from ...store.log.logs import End
 
 QUEUE, UNSENT = "queue", "unsent"
 MOST = 32 << 20
@@ -47,6 +49,10 @@ class SendQueue:
             if system.fstat(log.fd).st_size > MOST:
                 raise Unavailable("engine is out of reach, and the queue is full", "try again later")
             log.append([codec.dumps({"lines": texts, "proofs": list(proofs)}).encode() + b"\n"])
+
+    def end(self) -> End:
+        """Return where the queue's file ends."""
+        return end_of(self._log.path)
 
     def read_entries(self) -> list[Entry]:
         """Return what waits, oldest first. A torn line was never acknowledged."""
