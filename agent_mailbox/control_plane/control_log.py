@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 class ControlReading:
     """The fold of a mailbox's control messages, as far as it was read; the next reading continues it."""
 
-    def __init__(self) -> None:
+    def __init__(self, desk: OpenMailbox) -> None:
+        self._logs = desk.logs
         self._place = LinePlace()
         self._counted: tuple[int, int, bytes] | None = None
         self.messages: list[Message] = []
@@ -48,14 +49,16 @@ class ControlReading:
         self._roster: Roster | None = None
         self.latest: ControlState | None = None
         """The fold of the last reading."""
+        self.found: list[Message] = []
+        """The messages in it."""
 
-    def plane(self, logs: Logs) -> ControlState:
+    def plane(self) -> ControlState:
         """Fold everything up to the log's end. The roster is read after the log: it knows every writer."""
-        logs.messages.attentively(self._take_news)
-        return self._folded(logs)
+        self._logs.messages.attentively(self._take_news)
+        return self._folded()
 
-    def _folded(self, logs: Logs) -> ControlState:
-        roster = logs.read_roster()
+    def _folded(self) -> ControlState:
+        roster = self._logs.read_roster()
         if self._plane is None or roster is not self._roster:
             self._plane, self._folded_count = ControlState(roster, parse=self._parse), 0
             self._roster = roster
@@ -64,10 +67,11 @@ class ControlReading:
         self._folded_count = len(self.messages)
         return self._plane
 
-    def part(self, logs: Logs, question: Question) -> Part:
-        """Fold the messages that a question is about, up to the log's end, and return them, too.
+    def ask(self, question: Question) -> ControlState:
+        """Fold the messages that a question is about, up to the log's end, and perhaps more.
 
         A whole fold that is there already, for the present roster, answers itself. So does one without a table."""
+        logs = self._logs
         is_there = self._plane is not None and self._roster is logs.read_roster()
 
         def read(fd: int, view: ProofView | None) -> Part | None:
@@ -78,14 +82,17 @@ class ControlReading:
                 self._take_news(fd, view)
             return found
 
-        found = logs.messages.attentively(read) or (self._folded(logs), self.messages)
-        self.latest = found[0]
-        return found
+        found = logs.messages.attentively(read)
+        fold, messages = found or (self._folded(), self.messages)
+        self.latest, self.found = fold, messages
+        return fold
 
     def _take_news(self, fd: int, view: ProofView | None) -> None:
         place = self._place
         continues, inode, end = place.look(fd)
-        if not continues or not self._resumes(view):
+        known = self._counted  # does the record still vouch for the part that was read, as it did then?
+        is_vouched = known is None if view is None else known is not None and view.resume(*known)
+        if not continues or not is_vouched:
             place.position, self.messages, self._plane = 0, [], None
             self._parse.cache_clear()
             if view is not None:
@@ -94,73 +101,62 @@ class ControlReading:
         place.inode, place.position = inode, max(end, place.position)
         self._counted = None if view is None else view.counted
 
-    def _resumes(self, view: ProofView | None) -> bool:
-        """Return whether the record still vouches for the part that was read, as it did then."""
-        if view is None:
-            return self._counted is None
-        return self._counted is not None and view.resume(*self._counted)
-
 
 def of(desk: OpenMailbox) -> ControlState:
     """Return the control plane of an opened mailbox, up to this moment."""
-    return desk.once(ControlReading).plane(desk.logs)
-
-
-def part(desk: OpenMailbox, question: Question) -> ControlState:
-    """Return the part of the control plane that a question is about, and perhaps more."""
-    return desk.once(ControlReading).part(desk.logs, question)[0]
+    return desk.part(ControlReading).plane()
 
 
 def of_agents(desk: OpenMailbox, sessions: Iterable[str]) -> ControlState:
     """Return the part that may bind or end one of these agents."""
-    return part(desk, lambda _, roster: control_table.of_agents(sessions, roster))
+    return desk.part(ControlReading).ask(lambda _, roster: control_table.of_agents(sessions, roster))
 
 
 def of_messages(desk: OpenMailbox, ids: Iterable[str]) -> ControlState:
     """Return the part with these messages and all that belong to them."""
-    return part(desk, lambda *_: map(control_table.of_id, ids))
+    return desk.part(ControlReading).ask(lambda *_: map(control_table.of_id, ids))
 
 
 def of_sent(desk: OpenMailbox, message_id: str) -> ControlState:
     """Return the part with a message that was just sent: its effects read that (``control.effects``)."""
-    latest = desk.once(ControlReading).latest
+    latest = desk.part(ControlReading).latest
     return latest if latest is not None and message_id in latest.verdicts else of_messages(desk, [message_id])
 
 
 def of_request(desk: OpenMailbox, request_id: str) -> ControlState:
     """Return the part about a request or a task."""
-    return part(desk, lambda *_: [control_table.of_request(request_id)])
+    return desk.part(ControlReading).ask(lambda *_: [control_table.of_request(request_id)])
 
 
 def of_open(desk: OpenMailbox) -> ControlState:
     """Return the part with every request that may still wait for a decision."""
-    return part(desk, lambda *_: [control_table.of_open()])
+    return desk.part(ControlReading).ask(lambda *_: [control_table.of_open()])
 
 
 def of_tasks(desk: OpenMailbox) -> ControlState:
     """Return the part with every task that may not be over, and all that these wait for."""
-    return part(desk, lambda *_: [control_table.of_tasks()])
+    return desk.part(ControlReading).ask(lambda *_: [control_table.of_tasks()])
 
 
 def of_leases(desk: OpenMailbox) -> ControlState:
     """Return the part with every lease that may still hold."""
-    return part(desk, lambda *_: [control_table.of_leases()])
+    return desk.part(ControlReading).ask(lambda *_: [control_table.of_leases()])
 
 
 def of_watches(desk: OpenMailbox) -> ControlState:
     """Return the part with every watch that may still hold, and the tasks that they are about."""
-    fold = part(desk, lambda *_: [control_table.of_watches()])
+    fold = desk.part(ControlReading).ask(lambda *_: [control_table.of_watches()])
     tasks = {watch.task for watch in fold.watches.live(desk.now()) if watch.task}
     if not tasks - fold.tasks.keys():
         return fold
-    return part(desk, lambda *_: [control_table.of_watches(), *map(control_table.of_request, tasks)])
+    return desk.part(ControlReading).ask(lambda *_: [control_table.of_watches(), *map(control_table.of_request, tasks)])
 
 
 def of_beginning(desk: OpenMailbox, word: str) -> ControlState:
     """Return the part with each request whose id, or whose message's id, begins with a word."""
     if not (word.isascii() and word.replace("-", "").replace("_", "").isalnum()):  # lines may spell it differently
         return of(desk)
-    return part(desk, lambda table, _: table.holding(word))
+    return desk.part(ControlReading).ask(lambda table, _: table.holding(word))
 
 
 def archived(logs: Logs, archive: Archive, word: str) -> tuple[ControlState, list[Message]]:
@@ -179,10 +175,9 @@ def history(desk: OpenMailbox, request_id: str | None = None) -> list[tuple[Mess
     """Return the live control messages in log order, each with its outcome; ``request_id``: those about that request,
     live or archived."""
     if request_id is None:
-        return told(of(desk), desk.once(ControlReading).messages)
-    about = [control_table.of_request(request_id)]
-    fold, messages = desk.once(ControlReading).part(desk.logs, lambda *_: about)
-    found = told(fold, messages)
+        return told(of(desk), desk.part(ControlReading).messages)
+    fold = of_request(desk, request_id)
+    found = told(fold, desk.part(ControlReading).found)
     if request_id not in fold.requests and request_id not in fold.tasks:
         found = [*told(*archived(desk.logs, desk.archive, request_id)), *found]
     return [entry for entry in found if entry[1].request_id == request_id]

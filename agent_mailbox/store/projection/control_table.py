@@ -139,7 +139,8 @@ def of_tasks() -> Word:
 def ask_table(
     fd: int, view: ProofView, read_roster: Callable[[], Roster], question: Question
 ) -> tuple[ControlState, Found] | None:
-    """Return the fold of an open log's messages that a question is about, and these; None if there is no table.
+    """Return the fold of an open log's messages that a question is about, and these. Return None if there is no table,
+    and too little in the log for one.
 
     All that belong to them are there, too, in log order. ``view`` counts every deciding line. The roster is read, and
     the question asked, once the log's end is fixed: that roster knows every writer."""
@@ -154,19 +155,13 @@ def ask_table(
         table.save(fold.is_decided)
         return ((fold, found),)
 
-    if not _is_worth_it(fd, view):
+    directory, size = view.kept.custody.directory, end_of(fd)[1]
+    is_there = size >= MUCH or system.exists(f"{directory}/{FILE}")
+    if not is_there and (size < MANY * _LEAST or len([*control_lines(lines_of(fd, 0))]) < MANY):
         return None
     from .projection_file import ProjectionFile  # SQLite, which few messages do without
 
-    return ProjectionFile(view.kept.custody.directory).use(turn, HASTE)
-
-
-def _is_worth_it(fd: int, view: ProofView) -> bool:
-    """Return whether there is a table, or there are many messages to look through."""
-    size = end_of(fd)[1]
-    if size >= MUCH or system.exists(view.kept.custody.path(FILE)):
-        return True
-    return size >= MANY * _LEAST and len([*control_lines(lines_of(fd, 0))]) >= MANY
+    return ProjectionFile(directory).use(turn, HASTE)
 
 
 class ControlTable:
