@@ -68,7 +68,7 @@ class Orders:
         stored = [word if word == ALL else roster.find(word).session_id for word in to]
         for worker in stored:
             if worker != ALL:
-                refuse_other(self.box, me, worker, message_fields.name(payload))
+                refuse_other(self.box, me, worker, message_fields.NAMES[type(payload)])
         sent = post_message(self.box, me, payload, stored)
         verdict = refuse_unapplied(self.box, sent)
         if verdict is not None and verdict.why.startswith(UNPROVEN):

@@ -72,7 +72,7 @@ class Requests:
             raise Malformed("the agent to ask is missing", "name it with --to")
         else:
             to = roster.find(to).session_id
-            refuse_other(self.box, me, to, message_fields.name(payload))
+            refuse_other(self.box, me, to, message_fields.NAMES[type(payload)])
         request_id = payload.request_id or f"{PREFIXES[type(payload)]}-{system.urandom(6).hex()}"
         sent = post_message(self.box, me, payload.replace(request_id=request_id), (to,))
         fold = control_log.of_sent(self.box, sent.message.id)

@@ -283,11 +283,6 @@ NAMES: dict[type[Payload], str] = {kind: name for name, (kind, _) in SPECS.items
 """The wire's word for each value's type."""
 
 
-def name(payload: Payload) -> str:
-    """Return the type's word on the wire."""
-    return NAMES[type(payload)]
-
-
 FLAGS = {"success": True, "error": False, "allow": True, "deny": False, "approved": True, "rejected": False}
 """The words some spellings have for a decision."""
 

@@ -182,22 +182,25 @@ class ControlState:
         if message.type != "control":
             return None
         proven = proofs.speaker(message.proof, message.sender)
-        if message.id not in self.verdicts or (proven is not None and message.id not in self._proven):
-            if proven is not None:
-                self._proven.add(message.id)
-            self._place += 1
-            payload = self._parse(message.content)
-            if isinstance(payload, Unknown):
-                verdict = Verdict(UNKNOWN, payload.type, payload.reason)
-            else:
-                speaker = _speaker_of(message.sender, proven)
-                step = ControlStep(message, speaker, proven is not None, self._place, self.roster)
-                verdict = self._applied(step, payload)
-                verdict = verdict.replace(kind=NAMES[type(payload)], request_id=payload.request_id)
-                if payload.request_id:
-                    self._groups.setdefault(payload.request_id, []).append(message.id)
-            self.verdicts[message.id] = verdict
-        return self.verdicts[message.id]
+        if message.id in self.verdicts and (proven is None or message.id in self._proven):
+            return self.verdicts[message.id]
+        if proven is not None:
+            self._proven.add(message.id)
+        self._place += 1
+        payload = self._parse(message.content)
+        if isinstance(payload, Unknown):
+            verdict = Verdict(UNKNOWN, payload.type, payload.reason)
+        else:
+            # A teammate speaks for itself, though its lead's client writes its messages.
+            is_teammate = "@" in message.sender and proven != USER
+            speaker = message.sender if proven is None or is_teammate else proven
+            step = ControlStep(message, speaker, proven is not None, self._place, self.roster)
+            verdict = self._applied(step, payload)
+            verdict = verdict.replace(kind=NAMES[type(payload)], request_id=payload.request_id)
+            if payload.request_id:
+                self._groups.setdefault(payload.request_id, []).append(message.id)
+        self.verdicts[message.id] = verdict
+        return verdict
 
     def _applied(self, step: ControlStep, payload: Payload) -> Verdict:
         flow, message = transitions.FLOWS.get(type(payload)), step.message
@@ -321,11 +324,11 @@ class ControlState:
         asked, worker = task.payload, task.answerer
         if not (isinstance(asked, TaskAssignment) and asked.plan_required and worker):
             return ""
-        adder, at = _speaker_of(task.asker, proofs.speaker(task.proof, task.asker)), message.timestamp
-        if not authority.commands(adder, worker, at, self.roster, proven=False):
+        at = message.timestamp
+        if not authority.commands(task.adder, worker, at, self.roster, proven=False):
             return "only the lead can make a plan required"
-        proven = task.proven and authority.commands(adder, worker, at, self.roster)
-        self._orders.append(Order(self._place, adder, at, worker, HOLD, self._place, message.id, proven))
+        proven = task.proven and authority.commands(task.adder, worker, at, self.roster)
+        self._orders.append(Order(self._place, task.adder, at, worker, HOLD, self._place, message.id, proven))
         return ""
 
     def _listed(self, step: ControlStep, payload: Listed) -> Verdict:
@@ -353,11 +356,6 @@ class ControlState:
         proven = step.is_proven if to == ALL else step.commands(to)
         at, message_id = step.message.timestamp, step.message.id
         self._orders.append(Order(step.place, step.speaker, at, to, kind, value, message_id, proven))
-
-
-def _speaker_of(sender: str, proven: str | None) -> str:
-    """Return who speaks: the ``proven`` speaker, but for a teammate, whose messages its lead's client writes."""
-    return sender if proven is None or ("@" in sender and proven != USER) else proven
 
 
 def _why_not(message: Message, about: str) -> str:

@@ -46,7 +46,7 @@ def whole(payload: m.Payload | m.Unknown) -> str:
     if isinstance(payload, m.Unknown):
         return neutral(f"not understood ({payload.reason}): {payload.raw}")
     said = [*filter(None, _said(payload))] or [_ALONE.get(type(payload), "without a text")]
-    return neutral(f"{message_fields.name(payload)} {payload.request_id}".rstrip() + f": {'; '.join(said)}")
+    return neutral(f"{message_fields.NAMES[type(payload)]} {payload.request_id}".rstrip() + f": {'; '.join(said)}")
 
 
 _ALONE: dict[type[m.Payload], str] = {
@@ -108,13 +108,13 @@ def _said(p: m.Payload) -> tuple[str, ...]:
 
 def _answer(p: m.Answer) -> tuple[str, ...]:
     said = "timed out" if p.cause == m.TIMEOUT else "approved" if p.approved else "denied"
-    mode, changed = getattr(p, "mode", ""), getattr(p, "updated_input", None)
+    mode, changed, hosts = getattr(p, "mode", ""), getattr(p, "updated_input", None), getattr(p, "hosts", ())
     with_input = f"with the input {codec.dumps(changed, -codec.MAX_DEPTH)}" if changed is not None else ""
     updates = getattr(p, "updates", ())
     rules = _listed("always allows", lasting.added(updates)) if updates else ""
-    hosts = _listed("hosts", getattr(p, "hosts", ()))
+    allowed = _listed("hosts", hosts) if hosts else ""
     scope = f"scope {p.scope}" if hosts and isinstance(p, m.SandboxResponse) else ""
-    return said, p.notes, f"mode {mode}" if mode else "", rules, with_input, hosts, scope
+    return said, p.notes, f"mode {mode}" if mode else "", rules, with_input, allowed, scope
 
 
 def _until(expires: int | None) -> str:

@@ -26,7 +26,7 @@ class Task(ControlRequest):
 
     ``to``: its addresses. ``claim``: the message by which its holder has it. ``moved``: the instant (ms) of that, or of
     the latest progress. ``phase``: the latest that its holder told. ``held_proven``: is it proven who holds it?
-    ``handed``: the latest task by which its holder hands it over.
+    ``handed``: the latest task by which its holder hands it over. ``adder``: who spoke when it was added.
     """
 
     to: tuple[str, ...] = ()
@@ -35,6 +35,7 @@ class Task(ControlRequest):
     phase: str = ""
     held_proven: bool = True
     handed: str = ""
+    adder: str = ""
 
     @property
     def is_open(self) -> bool:

@@ -117,7 +117,7 @@ class Tasks(dict[str, Task]):
         task = Task(
             payload.request_id, transitions.TASK, message.sender, worker, payload, message.id, step.place,
             message.timestamp, state, proven=step.is_proven, proof=message.proof,
-            to=message.recipients, claim=message.id if direct else "", moved=message.timestamp,
+            to=message.recipients, claim=message.id if direct else "", moved=message.timestamp, adder=step.speaker,
         )  # fmt: skip
         self[task.id] = task
         for one in payload.hands:
