@@ -145,7 +145,7 @@ def test_old_decisions_are_a_page_further() -> None:
         for n in range(1, 8)
     }
     fold = SimpleNamespace(requests=requests)
-    box: Any = SimpleNamespace(once=lambda _: SimpleNamespace(plane=lambda _: fold), logs=None)
+    box: Any = SimpleNamespace(part=lambda _: SimpleNamespace(plane=lambda: fold), logs=None)
     library: Any = SimpleNamespace(newest_alone=True)
     seen, before = [], None
     while True:
