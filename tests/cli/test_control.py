@@ -225,6 +225,9 @@ def test_only_the_lead_or_the_person_may_answer(team: Team, me: str, words: tupl
     assert team.state_of(request) == "open"
     last = team.events()[-1]
     assert (last["who"], last["outcome"], last["requestId"], last["to"]) == (me, "refused", request, "open")
+    refused(team.call("control", "mode", WORKER, "plan", "--session", me), 1)
+    why = "no agent commands itself" if me == WORKER else f"{me} is not the lead of {WORKER}"
+    assert team.events()[-1]["cause"] == why
     assert team.control("approve", request, me="user")["request"]["by"] == "user"
 
 

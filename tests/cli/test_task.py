@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.helpers import MESSAGES
+from tests.helpers import MESSAGES, READS
 
 if TYPE_CHECKING:
     from tests.helpers import Post, Result
@@ -176,6 +176,12 @@ def test_who_may_give_take_back_and_cancel_a_task(team: Post) -> None:
     assert does(team, "user", "cancel", "task-a")["state"] == "cancelled"
     assert heard(team, "ann") == ["task_claim", "task_cancelled"], "who holds it would go on with it"
     assert "decided: task-a is cancelled" in refused(team, "ann", "claim", "task-a")
+    team.register("lee-2", "--lead", "lee")
+    added(team, "task-b", "lee-2")
+    does(team, "lee-2", "claim", "task-b")
+    before = team.file(READS).read_bytes()
+    does(team, "lee", "cancel", "task-b")
+    assert team.file(READS).read_bytes() == before, "it is no mail to itself"
 
 
 def test_nothing_unproven_closes_a_task(team: Post) -> None:

@@ -46,11 +46,12 @@ def test_a_wrong_nats_credential_is_refused_with_its_reason(server: str, place: 
     wrong = place / "wrong"
     wrong.touch(0o600)
     wrong.write_text("nonsense")
-    with pytest.raises(Refused, match="engine refuses the credential"):
-        open_order(server, "space", "a", str(wrong)).last_position()
-    wrong.chmod(0o644)
-    with pytest.raises(Refused, match="credential is open to others"):
-        open_order(server, "space", "a", str(wrong)).last_position()
+    order = open_order(server, "space", "a", str(wrong))
+    for mode, said in ((0o600, "engine refuses the credential"), (0o644, "credential is open to others")):
+        wrong.chmod(mode)
+        for _ in range(2):  # a replicator tries again
+            with pytest.raises(Refused, match=said):
+                order.last_position()
     with pytest.raises(Refused, match="credential cannot be read"):
         open_order(server, "space", "a", str(place / "none")).last_position()
     with pytest.raises(NoSpace, match="engine has no such space: elsewhere"):
@@ -71,6 +72,7 @@ def test_many_records_come_by_batch_and_one_by_one_where_that_has_gaps(server: s
     wanted += [(61, b"", "", False), (62, b"flipped", "b", True)]
     found = [(one.position, one.line, one.machine, one.damaged) for one in order.read_after(0, 100)]
     assert found == wanted
+    order.connection.close()  # it is opened again
     assert [*order._read_batch(1, 100)] == [place for place, *_ in wanted]
     assert [one.position for one in order.read_after(25, 30)] == [*range(26, 30), *range(31, 57)]
     assert [one.log for one in order.read_after(59, 100)] == [MESSAGES, "", MESSAGES]

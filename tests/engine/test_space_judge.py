@@ -28,6 +28,8 @@ from .memory_order import MemorySpace
 from .mortal import Killed, Mortal, MortalOrder
 
 LEAD, WORKER = "ann", "ben"
+NORTH, SOUTH, EAST = "host-10", "host-1", "host"
+"""Machines whose names begin with each other's."""
 
 
 def saying(who: str) -> str:
@@ -100,7 +102,7 @@ class Three:
     def __init__(self, place: Path) -> None:
         self.place = place
         self.space = MemorySpace()
-        self.north, self.south = (Machine(place, name, self.space) for name in ("north", "south"))
+        self.north, self.south = (Machine(place, name, self.space) for name in (NORTH, SOUTH))
         self.north.box.register(Registration(session_id=LEAD, client="1"), LEAD)
         self.south.trust(self.north, "all")
         self.south.catch_up()
@@ -168,7 +170,7 @@ def test_the_verdict_is_the_machine_s_own_seal(pair: Three) -> None:
     here, there = (Path(machine.box.logs.messages.path).read_bytes() for machine in (pair.north, pair.south))
     assert here != there
     assert [*map(unsealed, here.splitlines())] == [*map(unsealed, there.splitlines())]
-    assert (pair.north.proof(sent), pair.south.proof(sent)) == (f"session:{LEAD}", f"north/session:{LEAD}")
+    assert (pair.north.proof(sent), pair.south.proof(sent)) == (f"session:{LEAD}", f"{NORTH}/session:{LEAD}")
 
 
 def test_what_is_read_and_registered_locally_is_proven_elsewhere(pair: Three) -> None:
@@ -178,7 +180,7 @@ def test_what_is_read_and_registered_locally_is_proven_elsewhere(pair: Three) ->
     pair.south.catch_up()
     pair.north.catch_up()
     (read,) = [read for read in pair.north.box.logs.read_records() if read.message_id == sent]
-    assert (read.session_id, read.proof) == (WORKER, f"south/session:{WORKER}")
+    assert (read.session_id, read.proof) == (WORKER, f"{SOUTH}/session:{WORKER}")
 
 
 def test_a_process_killed_before_it_wrote_loses_no_proof(pair: Three) -> None:
@@ -223,7 +225,7 @@ def test_a_kill_at_any_moment_loses_no_proof(pair: Three, steps: int) -> None:
 
 def test_seals_of_an_unlisted_machine_prove_nothing(pair: Three) -> None:
     """Nothing that it seals counts, though its signature is true."""
-    east = Machine(pair.place, "east", pair.space)
+    east = Machine(pair.place, EAST, pair.space)
     east.publish(MESSAGES, policy(USER), proofs.TERMINAL)
     east.publish(MESSAGES, policy(LEAD), proofs.of_session(LEAD))
     assert allowed(pair.south) == ()
@@ -253,6 +255,18 @@ def test_a_machine_takes_no_place_of_a_session_elsewhere(pair: Three) -> None:
     namesake = roster.get("namesake")
     assert namesake is not None
     assert namesake.name is None
+
+
+def test_a_machine_says_nothing_of_sessions_of_one_whose_name_begins_with_its_own(pair: Three) -> None:
+    """Neither of one that was known, nor of one that is registered just before."""
+    east = Machine(pair.place, EAST, pair.space)
+    rights = {one.name: Rights(one.fingerprint, False, ("all",)) for one in (pair.north, east)}
+    machine_trust.save_rights(pair.south.directory, rights, applied=True)
+    pair.north.box.register(Registration(session_id="mia", client="3"), "mia")
+    for who in (LEAD, "mia"):
+        east.publish(ROSTER, codec.spell_event(RosterEvent("update", who, 5, name="thief")), saying(who))
+    roster = pair.south.catch_up().box.logs.read_roster()
+    assert [(agent.name, agent.home) for agent in map(roster.get, (LEAD, "mia")) if agent] == [(None, NORTH)] * 2
 
 
 def test_a_session_that_the_person_names_may_live_anywhere(pair: Three) -> None:
@@ -298,8 +312,8 @@ def test_lines_wait_where_seals_cannot_be_verified(pair: Three, monkeypatch: pyt
 
 def said(pair: Three, *sessions: str, user: bool = False) -> int:
     """The south's person says whom the north may speak for; how many lines count by it that did not before."""
-    changes = [space_trust.RightsChange("north", pair.north.fingerprint, user, sessions)]
-    space_trust.change_rights(pair.south.directory, "south", changes)
+    changes = [space_trust.RightsChange(NORTH, pair.north.fingerprint, user, sessions)]
+    space_trust.change_rights(pair.south.directory, SOUTH, changes)
     return pair.south.again()
 
 
@@ -322,7 +336,7 @@ def test_what_came_before_the_person_s_word_is_judged_again(pair: Three) -> None
     assert {*asked} == {end}  # the fresh logs are known: nothing is compared with all of the order
     agent = pair.south.box.logs.read_roster().get("mia")
     assert agent is not None
-    assert (agent.home, agent.name, agent.client) == ("north", "em", "3")
+    assert (agent.home, agent.name, agent.client) == (NORTH, "em", "3")
     assert allowed(pair.south) == ("Read",)
     assert said(pair, "all", user=True) == 1
     assert allowed(pair.south) == ("Write",)
@@ -349,7 +363,7 @@ def test_copies_of_a_waiting_line_count_once(pair: Three) -> None:
     view = pair.south.box.logs.messages.view()
     assert view is not None
     found = [view.proof(line, at) for at, line in pair.south.box.logs.messages.lines()]
-    assert found[:2] == [f"north/{proofs.TERMINAL}"] * 2
+    assert found[:2] == [f"{NORTH}/{proofs.TERMINAL}"] * 2
     assert set(found[2:]) == {None}
     assert allowed(pair.south) == ("Write",)
 
@@ -367,13 +381,13 @@ def test_a_copy_does_not_count_ahead_of_the_line_that_waits(pair: Three) -> None
     pair.south.trust(pair.north, fingerprint="0" * 32)
     old = pair.north.publish(MESSAGES, policy(USER, "Read"), proofs.TERMINAL)
     pair.south.catch_up()
-    changes = [space_trust.RightsChange("north", pair.north.fingerprint, True, ("all",))]
-    space_trust.change_rights(pair.south.directory, "south", changes)
+    changes = [space_trust.RightsChange(NORTH, pair.north.fingerprint, True, ("all",))]
+    space_trust.change_rights(pair.south.directory, SOUTH, changes)
     pair.north.put(MESSAGES, old)
     pair.south.catch_up()
     assert proven(pair.south) == [None, None]
     assert pair.south.again() == 1
-    assert proven(pair.south) == [f"north/{proofs.TERMINAL}", None]
+    assert proven(pair.south) == [f"{NORTH}/{proofs.TERMINAL}", None]
 
 
 def test_lines_that_wait_out_of_order_count_for_nothing(pair: Three) -> None:
@@ -426,8 +440,8 @@ def test_a_kill_while_lines_are_judged_again(pair: Three, moment: int, monkeypat
     pair.south.catch_up()
     assert pair.south.again() == 3 - moment
     messages, reads = pair.south.box.state().messages.values(), pair.south.box.logs.read_records()
-    assert [one.proof for one in (*messages, *reads)] == ["north/session:mia"] * 2
-    assert pair.south.judge.refused == {"north": 1}
+    assert [one.proof for one in (*messages, *reads)] == [f"{NORTH}/session:mia"] * 2
+    assert pair.south.judge.refused == {NORTH: 1}
 
 
 def test_logs_that_are_not_as_they_were_left_are_not_judged_again(pair: Three) -> None:
@@ -453,15 +467,15 @@ def test_logs_that_are_not_as_they_were_left_are_not_judged_again(pair: Three) -
 def test_a_line_that_names_another_machine_s_seal(pair: Three) -> None:
     """A machine publishes under its own name what another one sealed, and its own line with the other's name in it."""
     pair.south.trust(pair.north, "all", user=True)
-    east = Machine(pair.place, "east", pair.space)
+    east = Machine(pair.place, EAST, pair.space)
     stolen = pair.north.judge.sign_line(MESSAGES, policy(USER).rstrip(), proofs.TERMINAL)
     east.put(MESSAGES, stolen)
     forged = east.judge.sign_line(MESSAGES, policy(USER, "Write").rstrip(), proofs.TERMINAL)
-    for name in ("east", "north"):
-        east.put(MESSAGES, forged.replace(b'"2 east ', b'"2 north '), name)
+    for name in (EAST, NORTH):
+        east.put(MESSAGES, forged.replace(b'"2 host ', b'"2 host-10 '), name)
     assert allowed(pair.south) == ()
-    assert pair.south.judge.refused == {"east": 2}
-    assert b'"2 north' in Path(pair.south.box.logs.messages.path).read_bytes()  # of another key: the person is told
+    assert pair.south.judge.refused == {EAST: 2}
+    assert b'"2 host-10 ' in Path(pair.south.box.logs.messages.path).read_bytes()  # of another key: the person is told
 
 
 def test_a_revoked_order_is_published_again(pair: Three) -> None:
@@ -475,7 +489,7 @@ def test_a_revoked_order_is_published_again(pair: Three) -> None:
     pair.north.put(MESSAGES, allow)
     assert allowed(pair.south) == ()
     content = Path(pair.south.box.logs.messages.path).read_bytes()
-    assert pair.south.judge.refused == {"north": 1}
+    assert pair.south.judge.refused == {NORTH: 1}
     Path(pair.south.directory, "state").unlink()
     pair.south.catch_up()
     assert Path(pair.south.box.logs.messages.path).read_bytes() == content
@@ -490,11 +504,11 @@ def test_a_line_that_the_network_held_counts_behind_those_of_other_logs(pair: Th
     sent = pair.north.box.send(Draft(sender="user", to=(LEAD,), content="read me")).message.id
     orders = [policy(USER, rule).rstrip() for rule in ("Read", "Bash")]
     first, second = (pair.north.judge.sign_line(MESSAGES, line, proofs.TERMINAL) for line in orders)
-    pair.north.publish(reads_of("north"), codec.spell_read(Read(sent, LEAD, 1, "read")), saying(LEAD))
+    pair.north.publish(reads_of(NORTH), codec.spell_read(Read(sent, LEAD, 1, "read")), saying(LEAD))
     pair.north.put(MESSAGES, second)
     pair.north.put(MESSAGES, first)
     assert allowed(pair.south) == ("Bash",)
-    assert pair.south.judge.refused == {"north": 1}
+    assert pair.south.judge.refused == {NORTH: 1}
 
 
 def test_a_state_of_an_earlier_version_keeps_its_number(pair: Three) -> None:
@@ -503,8 +517,8 @@ def test_a_state_of_an_earlier_version_keeps_its_number(pair: Three) -> None:
     seal = space_seals.of(allow)
     assert seal is not None
     pair.south.trust(pair.north, "all", user=True)
-    pair.south.judge.begin_from({"north": seal.number}, {})
-    assert pair.south.judge.judge_record(Ordered(99, MESSAGES, allow, "north")).proof is None
+    pair.south.judge.begin_from({NORTH: seal.number}, {})
+    assert pair.south.judge.judge_record(Ordered(99, MESSAGES, allow, NORTH)).proof is None
 
 
 def test_a_sealed_approval_answers_only_its_own_request(pair: Three) -> None:
@@ -522,25 +536,25 @@ def test_a_sealed_approval_answers_only_its_own_request(pair: Three) -> None:
 def test_a_seal_for_another_space_is_rejected(pair: Three) -> None:
     """The same machine's person allowed something in another space: that line counts there alone."""
     pair.south.trust(pair.north, "all", user=True)
-    away = SpaceJudge("other", "north", pair.north.directory)
+    away = SpaceJudge("other", NORTH, pair.north.directory)
     pair.north.put(MESSAGES, away.sign_line(MESSAGES, policy(USER).rstrip(), proofs.TERMINAL))
     assert allowed(pair.south) == ()
-    assert pair.south.judge.refused == {"north": 1}
+    assert pair.south.judge.refused == {NORTH: 1}
 
 
 def test_a_seal_for_another_log_is_rejected(pair: Three) -> None:
     """A line that was signed for one log proves nothing in another."""
     event = codec.spell_event(RosterEvent("update", LEAD, 5, name="boss")).rstrip()
-    for log in (MESSAGES, CLAIMS, "reads.north"):
+    for log in (MESSAGES, CLAIMS, reads_of(NORTH)):
         pair.north.put(ROSTER, pair.north.judge.sign_line(log, event, proofs.of_session(LEAD)))
     agent = pair.south.catch_up().box.logs.read_roster().get(LEAD)
     assert agent is not None
     assert agent.name is None
-    assert pair.south.judge.refused == {"north": 3}
+    assert pair.south.judge.refused == {NORTH: 3}
 
 
 @pytest.mark.parametrize(
-    "change", [(b"Bash", b"Read"), (b"user@terminal", b"user@console"), (b'"2 north 1', b'"2 north 2')]
+    "change", [(b"Bash", b"Read"), (b"user@terminal", b"user@console"), (b'"2 host-10 1', b'"2 host-10 2')]
 )
 def test_a_line_that_was_changed_after_signing(pair: Three, change: tuple[bytes, bytes]) -> None:
     """Neither the text, nor the proof, nor the number can be another one."""
@@ -568,7 +582,7 @@ def test_a_machine_cannot_vouch_for_what_it_did_not_see(pair: Three) -> None:
         line = policy(USER).rstrip()
         key = pair.north.judge.key
         assert key is not None
-        signed = space_seals.begun(line, "north", 10**18 + n, key.public, proof)
+        signed = space_seals.begun(line, NORTH, 10**18 + n, key.public, proof)
         sealed = space_seals.ended(signed, key.sign_bytes(space_seals.covered("team", MESSAGES, signed)))
         assert space_seals.of(sealed) is not None
         pair.north.put(MESSAGES, sealed)

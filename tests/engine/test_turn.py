@@ -234,8 +234,13 @@ def test_a_server_that_is_no_nats_server_is_named() -> None:
             way = NatsConnection(url, None, None, patience=PATIENCE)
             with pytest.raises(Unavailable) as told:
                 way.ask_each([Publication("a.question", b"")])
-            way.close()
+            assert way._socket is None, "the next question asks again who is there"
         assert told.value.what == f"engine is out of reach: {url}: {why}"
+    with speaking(greeting=b"HTTP/1.1 400 Bad Request\r\n") as (url, _):
+        way = NatsConnection(url, None, None, patience=PATIENCE)
+        with pytest.raises(Unavailable, match="no NATS server answers there"):
+            way.ask_for_several(Publication("a.question", b""))
+        assert way._socket is None
 
 
 def test_mail_whose_acknowledgement_is_lost_is_there_once(two: Two) -> None:

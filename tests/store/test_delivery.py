@@ -107,6 +107,23 @@ def test_a_reply_that_is_sent_is_no_failure_though_its_ack_cannot_be_noted(holde
     assert obligations.obligations("bob", holder.state()) == []
 
 
+def test_a_reply_whose_ack_the_disk_has_no_room_for_says_under_which_id_it_was_sent(holder: Mailbox) -> None:
+    """Who tries again with that id sends nothing twice."""
+    asked = holder.send(Draft(sender="ann", to=("bob",), content="?", ack=True)).message
+    holder.deliver("bob", lambda items: items)
+    with open(holder.logs.reads.path, "a", encoding="utf-8") as file:
+        file.write("\n" * 10_000)  # longer than the mail
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (os.stat(holder.logs.reads.path).st_size, hard[1]))
+    try:
+        with pytest.raises(StorageFailed) as caught:
+            holder.reply(asked.id, Draft(sender="bob", to=(), content="yes"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, hard)
+    (sent,) = holder.peek("ann")
+    assert f"repeat it with --id {sent.message.id}" in caught.value.hint
+
+
 def test_a_death_that_is_recorded_is_no_failure_though_nothing_can_be_given_back_yet(holder: Mailbox) -> None:
     """The steward gives back what the dead still owed."""
     asked = holder.send(Draft(sender="ann", to=("role:ops",), content="?", ack=True)).message

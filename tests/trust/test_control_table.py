@@ -194,7 +194,8 @@ def test_what_is_decided_is_read_no_more_to_tell_what_waits(scene: Scene, monkey
 
 
 def test_an_answer_that_counts_for_nothing_hides_no_request(scene: Scene) -> None:
-    """A stranger's word, proven to be its own, and lines in anybody's name."""
+    """A stranger's word, proven to be its own, lines in anybody's name, and one that is no message."""
+    scene.post.append(MESSAGES, b'{"id":"half","type":"control"}\n')
     many = control_table.MANY + 1
     asked = [scene.control.request(WORKER, m.PermissionRequest(tool="Bash", input=DENIED)).id for _ in range(many)]
     for sender, proof in ((OTHER, proofs.of_session(OTHER)), (OTHER, None), (WORKER, proofs.of_session(WORKER))):

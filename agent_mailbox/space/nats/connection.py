@@ -17,17 +17,18 @@ import os
 import socket
 import ssl
 import time
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ...core.records import Record
-from ...errors import BadData, Malformed, Refused, Unavailable
+from ...errors import Malformed, Refused, Unavailable
 from ..order import hurry
 from .first_server import connect_first
 from .server_bytes import ServerBytes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 PAYLOAD = 8 << 20
 """Bytes of the largest message that a server may send."""
@@ -98,61 +99,47 @@ class NatsConnection:
         """Publish the messages, and return the answer to each, in order.
 
         Raises ``Unavailable`` if one stays away: the server may have taken any of them."""
-        try:
-            return self._asked_all(publications)
-        except OSError as error:
-            self.close()
-            raise unavailable_error(self.urls, error) from None
-        except (Unavailable, BadData):
-            self.close()
-            raise
-
-    def _asked_all(self, publications: Sequence[Publication]) -> list[ServerAnswer]:
-        self._ensure_connected()
-        first = self._asked
-        self._asked += len(publications)
-        self._send_bytes(
-            b"".join(self._publication_bytes(one, first + place) for place, one in enumerate(publications))
-        )
-        deadline = hurry.deadline(self.patience)
         found: dict[int, ServerAnswer] = {}
-        while len(found) < len(publications):
-            answer = self._receive_message(deadline)
-            number = answer.subject.rpartition(".")[2] if answer is not None else ""
-            if answer is not None and number.isdigit() and first <= int(number) < self._asked:
-                if answer.status == "503":
-                    raise unavailable_error(self.urls, "nobody answers there; is JetStream enabled?")
-                found[int(number)] = answer
-        return [found[first + place] for place in range(len(publications))]
+        with self._closing():
+            self._ensure_connected()
+            first = self._asked
+            self._asked += len(publications)
+            self._send_bytes(
+                b"".join(self._publication_bytes(one, first + place) for place, one in enumerate(publications))
+            )
+            deadline = hurry.deadline(self.patience)
+            while len(found) < len(publications):
+                answer = self._receive_message(deadline)
+                number = answer.subject.rpartition(".")[2] if answer is not None else ""
+                if answer is not None and number.isdigit() and first <= int(number) < self._asked:
+                    if answer.status == "503":
+                        raise unavailable_error(self.urls, "nobody answers there; is JetStream enabled?")
+                    found[int(number)] = answer
+        return [found[number] for number in sorted(found)]
 
     def ask_for_several(self, one: Publication) -> list[tuple[bytes, bytes]]:
         """Publish a message that is answered by several; return the head and the data of each.
 
         The last has a status, and is left out."""
         found: list[tuple[bytes, bytes]] = []
-        try:
+        with self._closing():
             self._ensure_connected()
             self._asked += 1
             self._send_bytes(self._publication_bytes(one, self._asked))
             mine = f"{self._inbox}.{self._asked}".encode()
             deadline = hurry.deadline(self.patience)
-            while True:
+            while not found or found[-1][0].startswith(_UNMARKED):
                 words = self._incoming_bytes().read_line(deadline).split()
                 if len(words) < 4 or words[1] != mine:
                     self._handle_line(words, deadline)
-                    continue
-                head, data = self._read_parts(words, deadline)
-                if not head.startswith(_UNMARKED):
-                    return found
-                found.append((head, data))
-        except OSError as error:
-            self.close()
-            raise unavailable_error(self.urls, error) from None
+                else:
+                    found.append(self._read_parts(words, deadline))
+        return found[:-1]
 
     def gather_answers(self, one: Publication, most: int) -> list[ServerAnswer]:
         """Publish a message, and return the answers of all who answer in time, at most ``most``."""
         found: list[ServerAnswer] = []
-        try:
+        with self._closing(), suppress(TimeoutError):
             self._ensure_connected()
             self._asked += 1
             self._send_bytes(self._publication_bytes(one, self._asked))
@@ -161,47 +148,43 @@ class NatsConnection:
                 answer = self._receive_message(deadline)
                 if answer is not None and answer.subject.rpartition(".")[2] == str(self._asked):
                     found.append(answer)
-        except TimeoutError:
-            return found
-        except OSError as error:
-            self.close()
-            raise unavailable_error(self.urls, error) from None
         return found
 
     def publish_unanswered(self, publications: Sequence[Publication]) -> None:
         """Publish messages that nothing answers."""
-        try:
+        with self._closing():
             self._ensure_connected()
             self._send_bytes(b"".join(self._publication_bytes(one, None) for one in publications))
-        except OSError as error:
-            self.close()
-            raise unavailable_error(self.urls, error) from None
 
     def listen_on(self, subject: str) -> None:
         """Hear of messages on a subject from now on, until the connection closes; see ``has_heard``."""
-        try:
+        with self._closing():
             self._ensure_connected()
             self._told = False
             if subject not in self._subjects:
                 self._subjects.add(subject)
                 self._asked += 1
                 self._send_bytes(f"SUB {subject} {self._asked}\r\n".encode())
-        except OSError as error:
-            self.close()
-            raise unavailable_error(self.urls, error) from None
 
     def has_heard(self, seconds: float) -> bool:
         """Return whether a message came since ``listen_on``, within that time at most."""
         deadline = time.monotonic() + seconds
-        try:
+        with self._closing(), suppress(TimeoutError):
             while not self._told:
                 self._receive_message(deadline)
-            return True
-        except TimeoutError:
-            return False
-        except OSError as error:
+        return self._told
+
+    @contextmanager
+    def _closing(self) -> Iterator[None]:
+        """Close the connection on any trouble: the next question is put to none that has not logged in, or that has an
+        answer under way."""
+        try:
+            yield
+        except BaseException as error:
             self.close()
-            raise unavailable_error(self.urls, error) from None
+            if isinstance(error, OSError):
+                raise unavailable_error(self.urls, error) from None
+            raise
 
     def _publication_bytes(self, one: Publication, number: int | None) -> bytes:
         reply = b"" if number is None else f"{self._inbox}.{number} ".encode()
