@@ -69,8 +69,6 @@ class Ordered(Record):
 class Moved(Busy):
     """Another record came into the log since the caller looked: look and decide again (exit 4)."""
 
-    code = "moved"
-
 
 class NoSpace(Unavailable):
     """The engine answers, and does not have the space: it was never made, or was lost. Mail waits for it."""
