@@ -258,7 +258,7 @@ def test_a_machine_takes_no_place_of_a_session_elsewhere(pair: Three) -> None:
 
 
 def test_a_machine_says_nothing_of_sessions_of_one_whose_name_begins_with_its_own(pair: Three) -> None:
-    """Neither of one that was known, nor of one that is registered just before."""
+    """It speaks neither for one that was known, nor for one that is registered just before."""
     east = Machine(pair.place, EAST, pair.space)
     rights = {one.name: Rights(one.fingerprint, False, ("all",)) for one in (pair.north, east)}
     machine_trust.save_rights(pair.south.directory, rights, applied=True)
@@ -267,6 +267,25 @@ def test_a_machine_says_nothing_of_sessions_of_one_whose_name_begins_with_its_ow
         east.publish(ROSTER, codec.spell_event(RosterEvent("update", who, 5, name="thief")), saying(who))
     roster = pair.south.catch_up().box.logs.read_roster()
     assert [(agent.name, agent.home) for agent in map(roster.get, (LEAD, "mia")) if agent] == [(None, NORTH)] * 2
+
+
+def test_a_name_is_free_though_an_unproven_line_took_it_or_when_its_holder_ends(pair: Three) -> None:
+    """A machine is believed in what it says of its session, though the lines just before it speak of the name."""
+
+    def publish(machine: Machine, event: str, who: str, name: str | None) -> None:
+        line = codec.spell_event(RosterEvent(event, who, 5, name=name, client="3"))
+        machine.publish(ROSTER, line, saying(who))
+
+    publish(Machine(pair.place, EAST, pair.space), "register", "thief", "chief")
+    publish(pair.north, "register", "mia", "chief")
+    publish(pair.north, "register", "kim", "aide")
+    roster = pair.south.catch_up().box.logs.read_roster()
+    assert [agent.proven for agent in map(roster.get, ("thief", "mia", "kim")) if agent] == [False, True, True]
+    publish(pair.north, "retire", "kim", None)
+    publish(pair.north, "register", "eve", "aide")
+    eve = pair.south.catch_up().box.logs.read_roster().get("eve")
+    assert eve is not None
+    assert (eve.proven, eve.name) == (True, "aide")
 
 
 def test_a_session_that_the_person_names_may_live_anywhere(pair: Three) -> None:

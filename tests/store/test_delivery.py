@@ -108,7 +108,7 @@ def test_a_reply_that_is_sent_is_no_failure_though_its_ack_cannot_be_noted(holde
 
 
 def test_a_reply_whose_ack_the_disk_has_no_room_for_says_under_which_id_it_was_sent(holder: Mailbox) -> None:
-    """Who tries again with that id sends nothing twice."""
+    """A retry under that id sends nothing twice."""
     asked = holder.send(Draft(sender="ann", to=("bob",), content="?", ack=True)).message
     holder.deliver("bob", lambda items: items)
     with open(holder.logs.reads.path, "a", encoding="utf-8") as file:
