@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tests.judge.lines import ANSWER, HOURS, Facts, Line, Mail, mode_of, read_time
-from tests.judge.people import DEAD, Person, fold_roster, is_over, selves
+from tests.judge.people import DEAD, Person, fold_roster, is_over, rested, selves
 
 
 @dataclass
@@ -84,7 +84,7 @@ class Judge:
             return False
         passed = self.now - mail.at
         if mode == "direct" and address in self.people:
-            passed -= self.people[address].rested(mail.at, self.now)
+            passed -= rested(self.people, address, mail.at, self.now)
         return passed >= timedelta(hours=hours)
 
     # who has it

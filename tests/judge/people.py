@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from tests.judge.lines import USER, Facts, Line, read_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ALIVE, FROZEN, DEAD = "alive", "frozen", "dead"
 STATES = {"register": ALIVE, "thaw": ALIVE, "freeze": FROZEN, "retire": DEAD}
@@ -21,8 +25,8 @@ class Person:
     state: str = ALIVE
     name: str | None = None
     tags: set[str] = field(default_factory=set)
-    before: list[str] = field(default_factory=list)
-    """Whom it continues."""
+    before: dict[str, datetime] = field(default_factory=dict)
+    """Whom it continues, and since when."""
     places: list[str] = field(default_factory=list)
     """Those of them whose place it has: the person said so, or that session's own client."""
     lead: str | None = None
@@ -35,11 +39,6 @@ class Person:
     """When it last came back from the dead."""
     rests: list[list[datetime]] = field(default_factory=list)
     """From when until when it was frozen."""
-
-    def rested(self, since: datetime, until: datetime) -> timedelta:
-        """Return how long it was frozen between two instants."""
-        spans = (min(end, until) - max(start, since) for start, end in self.rests)
-        return sum((max(timedelta(), span) for span in spans), timedelta())
 
 
 def fold_roster(facts: Facts, until: datetime | None = None) -> dict[str, Person]:
@@ -99,7 +98,7 @@ def _change(person: Person, line: Line) -> None:
     person.bound = lead or person.bound
     person.lead = lead if lead and by else person.lead
     if old not in (None, USER, person.id, *person.before):
-        person.before += [old]
+        person.before[old] = read_time(line["timestamp"])
         person.places += [old] if by in (USER, old) else []
 
 
@@ -110,6 +109,21 @@ def selves(people: dict[str, Person], who: str, *, by_place: bool = False) -> se
         person = people.get(one, Person(one))
         found += [old for old in (person.places if by_place else person.before) if old not in found]
     return set(found)
+
+
+def rested(people: dict[str, Person], who: str, since: datetime, until: datetime) -> timedelta:
+    """Return how long a session, or one that continues it since then, was frozen between two instants."""
+    total = timedelta()
+    for start, end in sorted(_rests(people, who, since, {who})):
+        total, since = total + max(timedelta(), min(end, until) - max(start, since)), max(since, min(end, until))
+    return total
+
+
+def _rests(people: dict[str, Person], who: str, since: datetime, seen: set[str]) -> Iterator[tuple[datetime, datetime]]:
+    yield from ((max(start, since), end) for start, end in people[who].rests if end > since)
+    for later in people.values():
+        if who in later.before and later.id not in seen:
+            yield from _rests(people, later.id, max(since, later.before[who]), seen | {later.id})
 
 
 def is_over(people: dict[str, Person], who: str) -> bool:

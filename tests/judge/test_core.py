@@ -211,12 +211,15 @@ class Core(RuleBasedStateMachine):
             self._note(self.facts.messages[-1]["id"], session, event, "all" if event == "read" else None)
         self._compare()
 
-    @rule(older=who, later=who)
-    def mail_waits_for_one_that_dies_and_is_continued(self, older, later):
-        """It is no dead letter."""
+    @rule(older=who, later=who, rests=st.booleans())
+    def mail_waits_for_one_that_dies_and_is_continued(self, older, later, rests):
+        """It is no dead letter, and does not expire while the later one is frozen."""
         self.someone_sends("user", [older], None, None, "message", (False, "normal", 0, False))
         self._tell("retire", older)
         self.someone_continues_another(later, older, [])
+        if rests:
+            self._tell("freeze", later)
+            self.now += timedelta(hours=25)
         self._compare()
 
     @rule(role=st.sampled_from(TAGS[:4]), session=who, other=who, beside=st.integers(-1, 1))
