@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.internal.conjecture import providers
 
 from agent_mailbox.core import proofs
 from agent_mailbox.core.records import USER
@@ -50,6 +51,13 @@ settings.register_profile("push", settings.get_profile("mailbox"), max_examples=
 settings.register_profile("drawn", settings.get_profile("push"), phases=(Phase.explicit, Phase.generate))  # a mutant
 settings.register_profile("long", settings.get_profile("mailbox"), derandomize=False, max_examples=5_000)
 settings.load_profile("mailbox")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have no draw depend on the modules that are loaded: Hypothesis takes constants from their source, and which they
+    are hangs on the tests that a worker ran before. A long look takes them, too."""
+    if config.getoption("--hypothesis-profile") != "long":
+        vars(providers)["is_local_module_file"] = lambda _: False
 
 
 def pytest_collection_finish() -> None:
