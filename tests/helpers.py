@@ -442,9 +442,10 @@ class Post(Program):
 
 def begin_again(box: Path, environ: Mapping[str, str]) -> None:
     """Have the user's records take a mailbox as it is now, after its files were put there again."""
+    from agent_mailbox.store.files import paths
     from agent_mailbox.store.log import custody, custody_setup
 
-    if (known := custody.find(str(box), environ)) is not None:
+    if (known := custody.find(str(box), paths.state_directory(environ))) is not None:
         custody_setup.remove(known.directory)
     custody_setup.ensure(str(box), environ)
 

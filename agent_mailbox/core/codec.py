@@ -302,7 +302,7 @@ def message_object(message: Message, read_by: tuple[str, ...] = (), *, whole: bo
 
 def spell_message(message: Message) -> bytes:
     """Return the line of a message, with its newline; raise ``ValueError`` for values JSON or UTF-8 cannot hold."""
-    return _line(message_object(message))
+    return dumps(message_object(message)).encode("utf-8") + b"\n"
 
 
 def message(line: bytes) -> Message | BadLine:
@@ -350,7 +350,7 @@ def spell_read(record: Read) -> bytes:
     }
     more = {"as": record.via, "nonce": record.nonce, "tokens": record.tokens, "title": record.title or None}
     obj |= {key: value for key, value in more.items() if value is not None}
-    return _line(obj)
+    return dumps(obj).encode("utf-8") + b"\n"
 
 
 def _roster_from(obj: dict[str, Any]) -> RosterEvent:
@@ -389,8 +389,4 @@ def spell_event(record: RosterEvent) -> bytes:
         value = getattr(record, key)
         if value is not None:
             obj[key] = value
-    return _line(obj)
-
-
-def _line(obj: dict[str, Any]) -> bytes:
     return dumps(obj).encode("utf-8") + b"\n"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..errors import BadData, Malformed, NotFound, Refused
 from . import codec, instant, text
-from .address import ALL, EXAMPLE_ID, MAX_ID, check_name, check_role, check_tag, is_remote, teammate
+from .address import ALL, DIRECT, EXAMPLE_ID, MAX_ID, check_name, check_role, check_tag, is_remote, teammate
 from .records import BARE, MAX_TTL_HOURS, PRIORITIES, TYPES, USER, WHENS, Message, Record
 from .roster import DEAD, Agent, Roster
 
@@ -44,16 +44,13 @@ class Draft(Record):
 
 
 class Composed(Record):
-    """A message that may be sent: the written addresses and their meaning, its line, warnings for its sender.
-
-    ``leaves``: it is for an agent on another machine."""
+    """A message that may be sent: the written addresses and their meaning, its line, warnings for its sender."""
 
     message: Message
     written: tuple[str, ...]
     line: bytes
     resolved: Resolved
     warnings: tuple[str, ...]
-    leaves: bool
 
 
 def compose_message(
@@ -72,7 +69,8 @@ def compose_message(
     """Return what a draft becomes at ``now``; ``new_id`` gives its id, if it has none. See ``checked``, ``resolve`` and
     ``stored_line`` for the reasons why it may become nothing."""
     checked(draft, max_content, is_ours=is_ours)
-    is_dead = roster.state(draft.sender) == DEAD and not roster.heirs(draft.sender)
+    sender = roster.get(draft.sender)
+    is_dead = sender is not None and sender.state == DEAD and not roster.heirs(draft.sender)
     message_id = new_id() if draft.id is None else check_id_form(draft.id)
     resolved = resolve(draft.to, roster, namespaces, strict=strict, answering=answering)
     made = message(draft, resolved.recipients, message_id, now, resolved.bare)
@@ -80,8 +78,7 @@ def compose_message(
     if len(draft.content) > long_words and (count := text.words(draft.content)) > long_words:
         advice = f"put more than {long_words} words in a file and send its path"
         warnings.append(f"{count} words fill the reader's context; {advice}")
-    leaves = any(map(is_remote, resolved.recipients))
-    return Composed(made, draft.to, stored_line(made), resolved, tuple(warnings), leaves)
+    return Composed(made, draft.to, stored_line(made), resolved, tuple(warnings))
 
 
 _TYPES: dict[str, type] = {
@@ -185,9 +182,10 @@ def checked(draft: Draft, max_content: int, *, is_ours: bool = False) -> None:
             f"the thread id is over the limit of {MAX_ID} characters",
             "pass --thread the id of the message it continues",
         )
-    check_ttl(draft.ttl_hours)
-    if draft.ttl_hours is not None and draft.expires_at is not None:
-        raise Malformed("the message has two times to expire", "give its hours to live or its instant, not both")
+    if draft.ttl_hours is not None:
+        check_ttl(draft.ttl_hours)
+        if draft.expires_at is not None:
+            raise Malformed("the message has two times to expire", "give its hours to live or its instant, not both")
     if draft.priority not in PRIORITIES:
         raise Malformed(f"unknown priority: {draft.priority!r}", f"choose one of {', '.join(PRIORITIES)}")
     if draft.when is not None and draft.when not in WHENS:
@@ -237,13 +235,14 @@ class Resolved(Record):
     """Stored addresses and warnings.
 
     ``dead`` are the dead recipients, to whom *new* mail is refused. ``bare`` are the words that nobody has: see
-    ``Message.bare``.
+    ``Message.bare``. ``leaves``: one of the recipients is an agent on another machine.
     """
 
     recipients: tuple[str, ...]
     warnings: tuple[str, ...] = ()
     dead: tuple[Agent, ...] = ()
     bare: tuple[str, ...] = ()
+    leaves: bool = False
 
 
 def resolve(
@@ -265,6 +264,7 @@ def resolve(
     warnings: list[str] = []
     dead: dict[str, Agent] = {}
     bare: list[str] = []
+    leaves = False
     for word in written:
         member = teammate(word) if ":" in word else None
         if word == ALL:
@@ -275,6 +275,7 @@ def resolve(
         elif ":" in word and member is None:
             held = roster.roles_ever if word.startswith("role:") else ()
             stored[check_tag(word, namespaces, held)] = None
+            leaves = leaves or is_remote(word)
             if word not in roster.roles_ever if word.startswith("role:") else not roster.carriers(word):
                 from . import misspelt  # serves only mistakes
 
@@ -297,7 +298,7 @@ def resolve(
                 dead[agent.session_id] = agent
             is_last = not living or agent.session_id in living
             stored[agent.session_id if is_last else living[-1]] = None
-    return Resolved(tuple(stored), tuple(warnings), tuple(dead.values()), tuple(dict.fromkeys(bare)))
+    return Resolved(tuple(stored), tuple(warnings), tuple(dead.values()), tuple(dict.fromkeys(bare)), leaves)
 
 
 def find_meanings(written: Iterable[str], roster: Roster) -> set[str]:
@@ -311,7 +312,7 @@ def find_meanings(written: Iterable[str], roster: Roster) -> set[str]:
 
 
 def _agent(word: str, roster: Roster) -> Agent | None:
-    if roster.is_agent(word):
+    if roster.mode(word) == DIRECT:
         return roster.find(word)
     if f"role:{word}" in roster.roles_ever and not roster.is_shown_of_another(word):
         return None

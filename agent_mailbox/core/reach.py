@@ -42,10 +42,10 @@ def find_reach(message: Message, roster: Roster, gone: Collection[str] = ()) -> 
     for stored in message.recipients:
         mode = roster.mode(stored)
         if mode == DIRECT:
-            for session_id in roster.heirs(stored):
-                if session_id != message.sender:
-                    is_there = session_id not in gone and roster.state(session_id) == ALIVE
-                    (now if is_there else waiting)[session_id] = None
+            for agent in filter(None, map(roster.get, roster.heirs(stored))):
+                if agent.session_id != message.sender:
+                    is_there = agent.session_id not in gone and agent.state == ALIVE
+                    (now if is_there else waiting)[agent.session_id] = None
             continue
         others = [a for a in find_bearers(stored, roster, message.bare) if a.session_id != message.sender]
         living = dict.fromkeys(a.session_id for a in others if a.state == ALIVE and a.session_id not in gone)

@@ -25,7 +25,7 @@ def recipients(parent: Message, me: str, roster: Roster) -> tuple[list[str], lis
     dead: dict[str, None] = {}
     for stored in (parent.sender, *parent.recipients):
         word = stored.removeprefix("role:")
-        address = word if word in parent.bare and roster.is_agent(word) else stored
+        address = word if word in parent.bare and roster.mode(word) == DIRECT else stored
         if address in reader.lineage or address == reader.name:
             continue
         mode = roster.mode(address)

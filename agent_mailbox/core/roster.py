@@ -348,20 +348,18 @@ class Roster:
         bearer = self.bearer(word)
         return bearer if agent is None or (bearer is not None and bearer.state != DEAD) else agent
 
-    def is_agent(self, word: str) -> bool:
-        """Return whether the bare word is an agent's id or name. A role ever held goes before a dead bearer."""
-        agent = self.meant(word)
-        return agent is not None and (agent.state != DEAD or f"role:{word}" not in self.roles_ever)
-
     def mode(self, stored: str) -> str:
-        """Return the mode of a stored address: a bare word is a role's, unless it is an agent's id or name."""
+        """Return the mode of a stored address: a bare word is a role's, unless it is an agent's id or name. A role ever
+        held goes before a dead bearer."""
         if stored == address.ALL:
             return address.BROADCAST
         if stored.startswith("role:"):
             return address.ROLE
         if ":" in stored:
             return address.TAG
-        return address.DIRECT if self.is_agent(stored) else address.ROLE
+        agent = self.meant(stored)
+        is_agent = agent is not None and (agent.state != DEAD or f"role:{stored}" not in self.roles_ever)
+        return address.DIRECT if is_agent else address.ROLE
 
     def role_in_use(self, word: str) -> bool:
         """Return whether the word is a role that an agent not dead holds."""
@@ -370,11 +368,11 @@ class Roster:
     def find(self, word: str, *, prefixes: bool = True) -> Agent:
         """Return the agent of a word: id, else name, else unique id prefix of ``MIN_PREFIX`` or more; ``team:t/n``.
 
-        Raise ``NotFound``, or ``Ambiguous`` with the candidates.
-        """
+        Raise ``NotFound``, or ``Ambiguous`` with the candidates."""
         word = (":" in word and address.teammate(word)) or word
         agent = self.meant(word)
-        if agent is not None and not (prefixes and self.is_shown_of_another(word, agent)):
+        is_whole = not prefixes or len(word) != address.ID_SHOWN  # else it may be what is shown of another's id
+        if agent is not None and (is_whole or not self.is_shown_of_another(word, agent)):
             return agent
         if prefixes and len(word) >= MIN_PREFIX:
             matches = [a for a in self.agents.values() if a.session_id.startswith(word) or a is agent]
@@ -386,8 +384,8 @@ class Roster:
 
     def is_shown_of_another(self, word: str, agent: Agent | None = None) -> bool:
         """Return whether the word is what is shown of another living agent's id. Any program may take that word."""
-        ids = (a.session_id for a in self.agents.values() if a is not agent and a.state != DEAD)
-        return len(word) == address.ID_SHOWN and any(address.shorten_id(one) == word != one for one in ids)
+        others = (a.session_id for a in self.agents.values() if a is not agent and a.state != DEAD)
+        return any(address.shorten_id(one) == word != one for one in others)
 
     def begins_too_shortly(self, word: str) -> bool:
         """Return whether the word is the beginning of an agent's id, but too short to name it."""

@@ -20,7 +20,7 @@ They are sorted. A place is where a line begins. All numbers are in the machine'
 from __future__ import annotations
 
 from . import codec
-from .address import ID_SHOWN, shorten_id
+from .address import shorten_id
 from .frame import shown_words, whole_id
 from .records import USER
 from .roster import ALIVE, DEAD, Agent, Roster
@@ -82,7 +82,6 @@ class RosterCache(Roster):
         self._changed_at: dict[str, int] = {}
         self._changed_with: dict[str, dict[int, None]] = {}
         """The changed agents' lines by each word that they have, or had since the text was written."""
-        self._looked_up: dict[str, int | None] = {}
         self._heirs: dict[str, list[str]] = {}
         """Answers that were given since the last change."""
         self._got, self._lineages = {}, {}
@@ -105,8 +104,6 @@ class RosterCache(Roster):
         return self._roles_ever
 
     def is_shown_of_another(self, word: str, agent: Agent | None = None) -> bool:
-        if len(word) != ID_SHOWN:
-            return False
         mine = None if agent is None else agent.session_id
         others = (a for _, a in self._mentioning(whole_id(word).casefold()) if a.session_id != mine and a.state != DEAD)
         return any(shorten_id(a.session_id) == word != a.session_id for a in others)
@@ -159,21 +156,14 @@ class RosterCache(Roster):
             return self._agents.get(session_id)
         if session_id in self._changed_at:
             return self._changed[self._changed_at[session_id]]
-        place = self._place(session_id)
-        return None if place is None else self._at(place)
-
-    def _place(self, session_id: str) -> int | None:
-        """Return the line of an agent in the text."""
-        if session_id not in self._looked_up:
-            found = (place for place in self._with(session_id) if self._at(place).session_id == session_id)
-            self._looked_up[session_id] = next(found, None)
-        return self._looked_up[session_id]
+        agents = map(self._at, self._with(session_id))
+        return next((agent for agent in agents if agent.session_id == session_id), None)
 
     def _put(self, agent: Agent) -> None:
         if agent.session_id not in self._changed_at:
-            place = self._place(agent.session_id)
+            kept = (place for place in self._with(agent.session_id) if self._at(place).session_id == agent.session_id)
             added = sum(at >= len(self._places) for at in self._changed)
-            self._changed_at[agent.session_id] = len(self._places) + added if place is None else place
+            self._changed_at[agent.session_id] = next(kept, len(self._places) + added)
         place = self._changed_at[agent.session_id]
         self._changed[place] = agent
         for word in _words(agent):

@@ -5,7 +5,7 @@ Belongs here: questions that ignore whether mail was read.
 
 from __future__ import annotations
 
-from .address import ALL, role_of, route, teammate
+from .address import ALL, DIRECT, role_of, route, teammate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def visible(message: Message, reader: Reader) -> bool:
 def exchanged(messages: Iterable[Message], word: str, roster: Roster) -> list[Message]:
     """Return the messages from or to a written address; raise ``NotFound`` or ``Ambiguous``."""
     word = teammate(word) or word
-    if word == ALL or ":" in word or (f"role:{word}" in roster.roles_ever and not roster.is_agent(word)):
+    if word == ALL or ":" in word or (f"role:{word}" in roster.roles_ever and roster.mode(word) != DIRECT):
         wanted = word if word == ALL or ":" in word else f"role:{word}"
         return [m for m in messages if m.sender == wanted or any(wanted in (a, role_of(a)) for a in m.recipients)]
     agent = roster.find(word)

@@ -59,9 +59,9 @@ class Caller(Record):
 
     def proof_for(self, session_id: str) -> Proof | None:
         """Return the proof for a record in the name of that session; None if there is none."""
-        if self.is_person:
-            return proofs.TERMINAL
-        return proofs.of_session(session_id) if session_id in self.sessions else None
+        if session_id in self.sessions:
+            return proofs.of_session(session_id)
+        return proofs.TERMINAL if self.is_person else None
 
     def refuse_as(self, who: str) -> None:
         """Raise ``Refused``: the caller is not that one."""

@@ -52,6 +52,7 @@ def find_arrival(
     """Return when the agents that a message reaches will see it; ``queued``: it waits here for an engine."""
     readers, running = reached.agents, reached.running
     waking = find_armed(box.logs.derived, readers)
+    others = [who for who in readers if who not in running]  # a client that runs was seen here
     found = reach.sort_arrival(
         message,
         reached,
@@ -60,7 +61,7 @@ def find_arrival(
         braked={who: why for who in waking if (why := _find_brake(box, who, message))[0]},
         hooked=running,
         silent=_find_silent(box, {*waking, *running}) if box.has_unhooked else (),
-        elsewhere=box.elsewhere(readers),
+        elsewhere=box.elsewhere(others) if others else (),
         queued=queued,
     )
     waiting = [who for who in reached.waiting_for if roster.get(who) is not None]

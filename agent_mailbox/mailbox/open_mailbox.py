@@ -80,7 +80,8 @@ class OpenMailbox:
     ) -> None:
         self.directory = paths.check(directory)
         environ = system.environment() if environ is None else environ
-        self.logs = logs.of_mailbox(self.directory, WAIT if wait is None else wait, environ)
+        state = None if hosts is None else hosts.state
+        self.logs = logs.of_mailbox(self.directory, WAIT if wait is None else wait, environ, state)
         self.config = configuration.load_config(self.directory)
         self.hosts = hosts
         self.now = clock
@@ -200,7 +201,7 @@ class OpenMailbox:
 
     def elsewhere(self, sessions: Collection[str]) -> list[str]:
         """Return those of the sessions that live on another machine, of several that share the mailbox."""
-        if not sessions or not self.logs.is_shared:
+        if not self.logs.is_shared:
             return []
         return [who for who in sessions if who != USER and not self._lives_here(who)]
 

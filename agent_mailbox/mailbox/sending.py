@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class Sent(Record):
     """A message that is durably in the log, its reach by this roster, and warnings for its sender.
 
-    ``queued``: it waits here for the engine that several machines share. ``leaves``: see ``Composed``."""
+    ``queued``: it waits here for the engine that several machines share. ``leaves``: see ``Resolved``."""
 
     message: Message
     delivery: reach.Reach
@@ -92,29 +92,25 @@ class Sending:
             known = self._looked_up(given, decide) if given else decide(None)
         except (StorageFailed, Unavailable) as error:
             raise (retryable(error, ids) if by_id else error) from None
-        if known is None:
-            return [
-                Sent(
-                    made.message, judge_reach(self.box, made.message, roster), made.warnings, roster, made.leaves, True
-                )
-                for made in prepared
-            ]
         if orders:
             from ..control_plane import effects  # what most mail is spared
 
             effects.sent(self.box, [made.message for made in prepared if made.message.type == "control"], self.send)
-        weighs = sealed and self.box.logs.custody is not None and self.box.logs.custody.weighs_mail
+        record, waits = self.box.logs.custody, known is None
+        weighs = sealed and not waits and record is not None and record.weighs_mail
         sent = [
             Sent(
-                known.get(made.message.id) or (self.box.weigh_own(made.message) if weighs else made.message),
+                (known or {}).get(made.message.id) or (self.box.weigh_own(made.message) if weighs else made.message),
                 judge_reach(self.box, made.message, roster),
                 made.warnings,
                 roster,
-                made.leaves,
+                made.resolved.leaves,
+                waits,
             )
             for made in prepared
         ]
-        if gone := {who for one in sent for who in one.delivery.gone if roster.state(who) == ALIVE}:
+        gone = {who for one in sent for who in one.delivery.gone if roster.state(who) == ALIVE}
+        if gone and not waits:
             self._note_gone(gone, prepared[0].message.sender)
         return sent
 
@@ -221,7 +217,7 @@ class Sending:
 
             if told := message_text.check(draft.content):
                 made = made.replace(warnings=(*told, *made.warnings))
-        if made.leaves:
+        if made.resolved.leaves:
             from . import leaving  # most mail stays here
 
             leaving.check(made.message, roster, self.box.prove(draft.sender), self.box.directory)

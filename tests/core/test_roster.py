@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_mailbox.core import roster as module
-from agent_mailbox.core.address import Reader
+from agent_mailbox.core.address import DIRECT, ROLE, Reader
 from agent_mailbox.core.records import ROSTER_EVENTS
 from agent_mailbox.core.roster import Roster, changed
 from agent_mailbox.errors import Ambiguous, NotFound
@@ -153,7 +153,7 @@ def test_the_user_always_lives_and_no_event_changes_that():
     assert agents.get("user").tags == ()
     assert agents.agents == {}
     assert agents.roles_ever == set()
-    assert agents.is_agent("user")
+    assert agents.mode("user") == DIRECT
     assert agents.find("user").session_id == "user"
     assert agents.heirs("user") == ["user"]
     assert agents.reader("user") == Reader(session_id="user", lineage=("user",))
@@ -163,7 +163,7 @@ def test_a_stranger_is_nobody_but_can_read():
     """A session the roster never heard of has no state, and reads as an agent without name or tags."""
     assert roster().state("eve-1") is None
     assert roster().get("eve-1") is None
-    assert not roster().is_agent("eve-1")
+    assert roster().mode("eve-1") == ROLE
     assert roster().heirs("eve-1") == []
     assert roster().reader("eve-1") == Reader(session_id="eve-1", lineage=("eve-1",))
 
@@ -343,8 +343,8 @@ def test_a_name_given_up_means_nobody():
     """Renaming frees the old name at once."""
     agents = roster(register("bob-1", name="bob"), event("update", "bob-1", name="rob"))
     assert agents.bearer("bob") is None
-    assert not agents.is_agent("bob")
-    assert agents.is_agent("rob")
+    assert agents.mode("bob") == ROLE
+    assert agents.mode("rob") == DIRECT
 
 
 FOUND = roster(

@@ -48,7 +48,7 @@ def machine(seed: int = 1, *, ordered: bool = True) -> tuple[World, Stage]:
 
 def lose_record() -> None:
     """The record outside the project is gone."""
-    found = custody.find(BOX, {})
+    found = custody.find(BOX, paths.state_directory({}))
     assert found is not None
     custody_setup.remove(system.dirname(found.path("place")))
 
@@ -116,7 +116,7 @@ def test_a_record_whose_maker_was_killed_survives_a_power_failure(seed: int) -> 
     world, stage = machine(seed, ordered=False)
 
     def make_again() -> None:
-        found = custody.find(BOX, {})
+        found = custody.find(BOX, paths.state_directory({}))
         assert found is not None
         system.rename(found.directory, f"{boxes()}/aside")
         system.sync_directory(boxes())
@@ -137,7 +137,7 @@ def assert_durable(world: World, make: Callable[[], object]) -> None:
     ids: list[object] = []
 
     def look() -> None:
-        found = custody.find(BOX, {})
+        found = custody.find(BOX, paths.state_directory({}))
         ids.append(found and found.id)
 
     alone(world, make, look)

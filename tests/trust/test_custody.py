@@ -18,6 +18,7 @@ from agent_mailbox.errors import Refused
 from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.store.archive import roster_compaction
+from agent_mailbox.store.files import paths
 from agent_mailbox.store.files.lines import lines_of
 from agent_mailbox.store.files.small_files import TAIL
 from agent_mailbox.store.log import custody
@@ -235,7 +236,7 @@ def test_a_replacement_noted_while_a_writer_looks_is_no_damage(scene: Scene, mon
     with scene.mailbox.logs.messages.held() as log:
         assert kept.checked(log.fd) == look(kept) != before
     assert scene.mailbox.logs.broken() is None
-    monkeypatch.setattr(custody, "look_at", list)  # it met the log before its replacement was noted
+    monkeypatch.setattr(Kept, "look_at", lambda *_: False)  # it met the log before its replacement was noted
     assert scene.mailbox.logs.broken() is None
 
 
@@ -327,9 +328,9 @@ def test_lines_of_another_mailbox_prove_nothing(scene: Scene, tmp_path: Path) ->
 
 def test_a_line_of_one_log_proves_nothing_in_another(scene: Scene) -> None:
     """The MAC covers the log's name."""
-    record_ = custody.find(str(scene.post.box), scene.post.env)
+    record_ = custody.find(str(scene.post.box), paths.state_directory(scene.post.env))
     assert record_ is not None
-    sealed = custody.Kept(record_, ROSTER).seal(b"{}", 0, 0, "user@terminal")
+    sealed = custody.Kept(record_, ROSTER).sealed([b"{}\n"], [proofs.TERMINAL], 0, 0)[0].strip()
     assert ProofView(custody.Kept(record_, ROSTER)).proof(sealed, 0) == "user@terminal"
     assert ProofView(custody.Kept(record_, MESSAGES)).proof(sealed, 0) is None
     assert ProofView(custody.Kept(record_, ROSTER)).proof(sealed, 1 << 20) is None
@@ -339,7 +340,7 @@ def test_any_changed_byte_ends_a_seal(scene: Scene) -> None:
     """Each byte of a sealed line, changed, leaves nothing proven."""
     scene.policy(deny=(RULE,))
     line = scene.line(RULE).rstrip(b"\n")
-    kept = custody.find(str(scene.post.box), scene.post.env)
+    kept = custody.find(str(scene.post.box), paths.state_directory(scene.post.env))
     assert kept is not None
     view = ProofView(custody.Kept(kept, MESSAGES))
     assert view.proof(line) == "user@terminal"

@@ -40,7 +40,7 @@ def reseal(logs: Logs, log: Log, judge: Judge) -> tuple[int, Replaced | None]:
             found = judge(position, line, view)
             if found is not None:
                 content, proof = found
-                line = view.kept.seal(content, position, view.entry.generation, proof)
+                line = view.kept.sealed([content + b"\n"], [proof], position, view.entry.generation)[0][:-1]
                 done += 1
             fresh.append((position, line))
         return done, replacement.put_back(held, fresh, size, before=view.entry.before) if done else None

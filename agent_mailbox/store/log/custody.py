@@ -29,19 +29,20 @@ from ..locks.lock import acquire
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from typing import Concatenate, ParamSpec, Protocol, TypeVar
+    from typing import Concatenate, ParamSpec, Protocol
 
     from ...core.records import Proof
     from .keys import Key
 
     class KeptLog(Protocol):
-        """A log with its part of the record."""
+        """A log with its part of the record (``Log``)."""
 
         path: str
         kept: Kept | None
 
+        def attentively(self, read: Callable[..., None], *, whole: bool) -> None: ...
+
     P = ParamSpec("P")
-    L = TypeVar("L", bound=KeptLog)
     Noticed = tuple[int, int, "LogEnd"]
     """The inode and size that a log had when it was found to continue an entry."""
 
@@ -144,6 +145,16 @@ class Custody:
         """Return a path in the record."""
         return "/".join((self.directory, *names))
 
+    def find_break(self, logs: Iterable[KeptLog]) -> str | None:
+        """Return the same by a look at the end of each log now, which is kept for the log's next reader."""
+        for log in logs:
+            try:
+                if log.kept is not None and not log.kept.look_at(log.path):
+                    log.attentively(lambda *_: None, whole=False)
+            except StorageFailed:
+                pass  # whoever reads it says so; the other logs are looked at all the same
+        return self.broken()
+
     def broken(self) -> str | None:
         """Return why the logs do not continue what our writers left; None if no break was noticed."""
         try:
@@ -199,6 +210,22 @@ class Kept:
         if text != self._text:
             self._text, self.known = text, read_entry(text) or _EMPTY
         return self.known
+
+    def look_at(self, path: str) -> bool:
+        """Return whether the log at the path continues an entry, by a look at its end, which is kept for later."""
+        self.noticed = None
+        try:
+            fd = open_file(path, system.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        try:
+            entry = self.checked(fd)
+            if entry is not None:
+                there = system.fstat(fd)
+                self.noticed = there.st_ino, there.st_size, entry
+            return entry is not None
+        finally:
+            system.close(fd)
 
     def entry_at(self, path: str) -> LogEnd:
         """Return the entry of the file that is at the log's path now.
@@ -279,25 +306,20 @@ class Kept:
             return False  # the log goes on beyond its note: the next writer notes that
         return True
 
-    def seal(self, line: bytes, position: int, generation: int, proof: Proof) -> bytes:
-        """Return the line (without newline) sealed for its place; unchanged if there is no key."""
-        key = self.custody.key
-        if key is None:
-            return line
-        signed = proofs.begin_seal(line, key.id, generation, position, proof)
-        return signed + key.mac(self.custody.id, self.name.encode(), signed) + proofs.SEAL_END
-
     def sealed(
         self, lines: Iterable[bytes], about: Iterable[Proof | None], position: int, generation: int
     ) -> tuple[bytes, bool]:
-        """Return lines sealed for their places from a position on, and whether any of them decides something.
+        """Return lines sealed for their places from a position on, and whether any of them decides something. Without a
+        key they stay as they are.
 
         ``about``: what is proven of each line's writer; nothing seals a line of which nothing is.
         """
-        data, decided = [], False
+        data, decided, key = [], False, self.custody.key
         for line, proof in zip(lines, about, strict=False):
+            if proof and key is not None:
+                signed = proofs.begin_seal(line[:-1], key.id, generation, position, proof)
+                line = signed + key.mac(self.custody.id, self.name.encode(), signed) + proofs.SEAL_END + b"\n"
             if proof:
-                line = self.seal(line[:-1], position, generation, proof) + b"\n"
                 decided = decided or self.decides(line)
             data.append(line)
             position += len(line)
@@ -308,35 +330,8 @@ class Kept:
         return self.name == _ROSTER or CONTROL in line
 
 
-def look_at(logs: Iterable[L]) -> list[L]:
-    """Return those of the logs that continue no entry, by a look at the end of each, which is kept for its next reader.
-
-    One that cannot be looked at is none of them: whoever reads it says so."""
-    found = []
-    for log in logs:
-        if log.kept is None:
-            continue
-        log.kept.noticed, fd = None, -1
-        try:
-            fd = open_file(log.path, system.O_RDONLY)
-            if (entry := log.kept.checked(fd)) is None:
-                found.append(log)
-            else:
-                there = system.fstat(fd)
-                log.kept.noticed = there.st_ino, there.st_size, entry
-        except FileNotFoundError:
-            found.append(log)
-        except StorageFailed:
-            pass
-        finally:
-            if fd >= 0:
-                system.close(fd)
-    return found
-
-
-def find(directory: str, environ: Mapping[str, str]) -> Custody | None:
-    """Return the record of a mailbox by its real path; None if there is none."""
-    state = paths.state_directory(environ)
+def find(directory: str, state: str) -> Custody | None:
+    """Return the record of a mailbox by its real path, among the user's; None if there is none."""
     for record, mailbox_id in records(directory, state):
         if mailbox_id != b"":
             return None if mailbox_id is None else Custody(record, mailbox_id, state)

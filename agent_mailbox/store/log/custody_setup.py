@@ -25,7 +25,7 @@ def ensure(directory: str, environ: Mapping[str, str]) -> Custody | None:
 
     None if it cannot be made: then nothing is proven, and mail goes on.
     """
-    found = custody.find(directory, environ)
+    found = custody.find(directory, paths.state_directory(environ))
     if found is not None:
         return found
     try:
@@ -49,7 +49,7 @@ def _make(directory: str, environ: Mapping[str, str], logs: Sequence[str]) -> Cu
             continue
         if mailbox_id is None:
             _begin(record, directory, logs)
-        found = custody.find(directory, environ)
+        found = custody.find(directory, state)
         if found is not None:
             return found
     raise storage_failed("make the record of", directory, OSError(0, "its place is taken"))
@@ -95,7 +95,7 @@ def begin_again(directory: str, environ: Mapping[str, str]) -> None:
     """Begin a new record for a mailbox that took the place of an earlier one, with all that was kept beside that.
 
     Mail that waits for an engine goes on waiting."""
-    known = custody.find(directory, environ)
+    known = custody.find(directory, paths.state_directory(environ))
     if known is None:
         return
     old = f"{known.directory}.old"

@@ -15,7 +15,7 @@ from ..files.small_files import open_file, storage_failed
 from ..locks.lock import WAIT, FileLock
 from .custody import LogEnd
 from .proof_view import ProofView
-from .stamps import EVERYONE, StampFiles, new_epoch
+from .stamps import StampFiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Log:
 
         ``read`` is repeated if the log was replaced meanwhile. If the log does not continue what our writers left, that
         is noted, and ``read`` is called again with nothing proven. ``whole``: it reads all deciding lines.
-        ``noticed``: where ``custody.look_at`` looked at the log's end, nobody looks once more.
+        ``noticed``: where ``Kept.look_at`` looked at the log's end, nobody looks once more.
         """
         doubts, why = 0, ""
         while doubts < DOUBTS:
@@ -208,7 +208,9 @@ class HeldLog(FileLock):
                 if self.kept is not None and self._entry is not None and any(about):
                     data, decided = self.kept.sealed(todo, about, size + len(first), self._entry.generation)
                 data = first + data
-                self._announce(inode, size, size + len(data), left, disturbs)
+                if self.trail is not None:
+                    here, end = (self.path, inode, size), size + len(data)
+                    self.is_undated |= not self.trail.announce(*here, end, left, disturbs, begins=self._begins)
                 self._write(data, size)
                 self._dirty = self._dirty or durably
                 written, self._end = written + len(data), size + len(data)
@@ -285,22 +287,9 @@ class HeldLog(FileLock):
     def announce_replacement(self, size: int) -> None:
         """Note that the log ends at ``size``, before another takes its place. Stamps go as before an append."""
         inode = system.fstat(self.fd).st_ino
-        self._announce(inode, size, size, self._left_by_us(inode, size), ())
-
-    def _announce(self, inode: int, size: int, end: int, epoch: int | None, disturbs: Iterable[str] | None) -> None:
-        """Remove stamps before the append: all of them if a foreign program wrote since our last writer (no epoch)."""
-        if self.trail is None:
-            return
-        try:
-            self.trail.disturb(EVERYONE if epoch is None else disturbs)
-        except StorageFailed:  # what is derived stops no mail (``stamps``, 6); the doctor tells of it
-            self.is_undated = True
-            self.trail.doubt(self.path)
-            return
-        if epoch is None and self.trail.grown(self.path, inode, size):
-            return
-        known = None if self._begins else epoch
-        self.trail.leave(self.path, inode, end, known or new_epoch(), 0 if self._begins else size)
+        if self.trail is not None:
+            left = self._left_by_us(inode, size)
+            self.is_undated |= not self.trail.announce(self.path, inode, size, size, left, (), begins=self._begins)
 
     def sync(self, found: Iterable[tuple[int, bytes]] | None = None) -> None:
         """Sync the log when the block ends, appended to or not: its last writer may have died before its sync.

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     Ends = tuple[End, End, End]
 
 ROLLBOOK = "roster"
+_HEAD = b"%d %d %d %d %d %s\n"
+"""The first line of a rollbook: the mark at which it was made (``read_head``), and what was counted on the way."""
 NOWHERE = (0, 0)
 """The end of a missing file."""
 SHORT, NEWS = 1 << 18, 1 << 11
@@ -155,12 +157,7 @@ class Logs:
         Every door asks it, so nobody is told of no news who missed what a log lost."""
         if self.custody is None:
             return None
-        for log in custody.look_at((self.messages, self.reads, self.roster)):
-            try:
-                log.attentively(lambda *_: None, whole=False)
-            except StorageFailed:
-                pass  # likewise
-        why = self.custody.broken()
+        why = self.custody.find_break((self.messages, self.reads, self.roster))
         if why is not None and self.roster.kept is not None:
             self.roster.kept.noticed = None
         return why
@@ -171,11 +168,10 @@ class Logs:
         if entry.size != size or at != end_of(self.roster.path):
             return None
         self._book = self.rollbook, small_files.load_derived(self.rollbook) or b""
-        start = self._book[1].find(b"\n") + 1
-        mark, counted = read_head(self._book[1][:start])
-        if mark != (*at, entry.checksum) or counted != (entry.generation, entry.count, entry.digest):
+        head = _HEAD % (*at, entry.checksum, entry.generation, entry.count, entry.digest)
+        if not self._book[1].startswith(head):
             return None
-        self._roster, self._roster_at, self._trusted = RosterCache(self._book[1], start), at, True
+        self._roster, self._roster_at, self._trusted = RosterCache(self._book[1], len(head)), at, True
         return self._roster
 
     def _folded(self, fd: int, view: ProofView | None) -> Roster:
@@ -198,7 +194,7 @@ class Logs:
         is_sound = boundary(fd, end) == end and (view is None or (view.trusted and view.is_whole()))
         if self.derives and is_sound and (len(kept) <= SHORT or end - at[1] >= NEWS or not start):
             told = (0, 0, b"-") if view is None else (view.entry.generation, view.count, view.digest)
-            head = b"%d %d %d %d %d %s\n" % (*small_files.mark_log(fd, end), *told)
+            head = _HEAD % (*small_files.mark_log(fd, end), *told)
             self._book = self.rollbook, head + roster_cache.written(roster)
             small_files.save_derived(*self._book)
         return roster
@@ -285,10 +281,11 @@ class Logs:
         return path
 
 
-def of_mailbox(directory: str, wait: float, environ: Mapping[str, str]) -> Logs:
-    """Return the logs of a mailbox with the user's record of it, if the user's ``init`` made that mailbox."""
+def of_mailbox(directory: str, wait: float, environ: Mapping[str, str], state: str | None = None) -> Logs:
+    """Return the logs of a mailbox with the user's record of it, if the user's ``init`` made that mailbox. ``state``:
+    where the user's records are, if the caller knows it."""
     real = system.real_directory(directory)
-    record = custody.find(real, environ)
+    record = custody.find(real, state or paths.state_directory(environ))
     if record is None and paths.recorded(real, environ):
         from .custody_setup import ensure  # once in a mailbox's life
 

@@ -267,6 +267,30 @@ class StampFiles:
         left = self.ended(path)
         return left is not None and (end == left[1] or 0 < left[3] <= end)
 
+    def announce(
+        self,
+        path: str,
+        inode: int,
+        size: int,
+        end: int,
+        epoch: int | None,
+        disturbs: Iterable[str] | None,
+        *,
+        begins: bool,
+    ) -> bool:
+        """Remove stamps before an append from ``size`` to ``end``, and note that end; return whether no stamp stays.
+
+        All of them go if a foreign program wrote since our last writer (no ``epoch``). ``begins``: an epoch does."""
+        try:
+            self.disturb(EVERYONE if epoch is None else disturbs)
+        except StorageFailed:  # what is derived stops no mail (6); the doctor tells of it
+            self.doubt(path)
+            return False
+        if epoch is not None or not self.grown(path, inode, size):
+            known = None if begins else epoch
+            self.leave(path, inode, end, known or new_epoch(), 0 if begins else size)
+        return True
+
     def leave(self, path: str, inode: int, size: int, epoch: int, start: int | None = None) -> None:
         """Note how a log ends, or is about to: its writer holds its lock and notes it before writing.
 
