@@ -39,6 +39,13 @@ def is_moved(mail: Message, *reads: Read, events: tuple[RosterEvent, ...] = (), 
     return moved([mail], list(reads), *events, hours=hours) == {mail.id}
 
 
+def test_requests_are_moved_before_their_replies_in_whatever_order_they_came() -> None:
+    """A killed move leaves no reply in the archive whose request is still live."""
+    mail = [message("c", thread="b"), message("a"), message("e", thread="d"), message("b", thread="a")]
+    assert retention.requests_first({"a", "b", "c", "e"}, state(mail)) == ["a", "b", "c", "e"]
+    assert retention.requests_first({"b", "c"}, state(mail)) == ["b", "c"]
+
+
 # -- when -------------------------------------------------------------------------------------------------------------
 
 

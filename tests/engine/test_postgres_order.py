@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.errors import Refused, Unavailable
+from agent_mailbox.errors import Malformed, Refused, Unavailable
 from agent_mailbox.space.order import hurry
 from agent_mailbox.space.order.order import MESSAGES, ROSTER, HeldUp, NoSpace, reads_of
 from agent_mailbox.space.order.space_files import MOST_PARTS, PART
@@ -92,6 +92,8 @@ def test_a_wrong_database_credential_is_refused_with_its_reason(
         way(good, space="elsewhere").last_position()
     with pytest.raises(Refused, match="engine has no such database"):
         way(good, postgres.url.replace("/postgres", "/nowhere")).last_position()
+    with pytest.raises(Malformed, match="address is no PostgreSQL URL"):
+        way(good, f"{postgres.url}?nonsense=1").last_position()
     with pytest.raises(Refused, match="address has a password"):
         way(good, postgres.url.replace("@", ":secret@")).last_position()
     with pytest.raises(Unavailable, match="engine is out of reach"):

@@ -14,7 +14,14 @@ from agent_mailbox.errors import Unavailable
 from agent_mailbox.space.order.hurry import Hurry
 from agent_mailbox.space.order.order import MESSAGES, ROSTER
 from agent_mailbox.space.relay.relay import MOST, Relay
-from agent_mailbox.space.relay.relayed_order import DEAF_FILE, SOCKET, RelayedOrder, connect_to_replicator, send_frame
+from agent_mailbox.space.relay.relayed_order import (
+    DEAF_FILE,
+    SOCKET,
+    RelayedOrder,
+    connect_to_replicator,
+    receive_frame,
+    send_frame,
+)
 from tests.helpers import Program, until
 
 from .conformance import Conformance, lines_of
@@ -52,6 +59,20 @@ def way_of(memory: Closing, place: Path, patience: float) -> RelayedOrder:
 
     Alone it asks the order in memory, which takes no names: hence the ignored types."""
     return RelayedOrder(memory.machine, str(place), patience, lambda: memory)  # type: ignore[arg-type, return-value]
+
+
+def test_an_answer_that_breaks_off_is_none() -> None:
+    """The other side was killed within it."""
+    theirs, ours = socket.socketpair()
+    with theirs, ours:
+        send_frame(theirs, {"answer": 1}, [b"x" * 9])
+        whole = ours.recv(1 << 16)
+        theirs.sendall(whole)
+        assert receive_frame(ours) == ({"answer": 1}, [b"x" * 9])
+        theirs.sendall(whole[:-1])
+        theirs.shutdown(socket.SHUT_WR)
+        with pytest.raises(OSError, match="it ended meanwhile"):
+            receive_frame(ours)
 
 
 class Relayed:

@@ -14,7 +14,7 @@ from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.machine_rights import Rights
 from agent_mailbox.core.records import USER, Read, RosterEvent
 from agent_mailbox.core.space_seals import unsealed
-from agent_mailbox.errors import BadData
+from agent_mailbox.errors import BadData, Malformed
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.space.order.order import CLAIMS, MESSAGES, ROSTER, Ordered, reads_of
 from agent_mailbox.space.trust import machine_keys, machine_trust, space_trust
@@ -658,6 +658,13 @@ def test_a_foreign_program_on_the_space_s_subjects(pair: Three) -> None:
     ):
         pair.north.put(MESSAGES, line)
     assert allowed(pair.south) == ()
+
+
+@pytest.mark.parametrize("text", ["south", "=user", "South=user"])
+def test_an_option_that_names_no_machine_is_refused(text: str) -> None:
+    """Neither a name without an equals sign, nor one that no machine has."""
+    with pytest.raises(Malformed, match="option is not MACHINE="):
+        space_trust.read_changes([], [text])
 
 
 def test_an_unfit_record_of_rights_is_said(pair: Three) -> None:

@@ -121,10 +121,26 @@ def test_nothing_is_overwritten(full: Post) -> None:
     (place / "mine").touch()
     refused_both(full.call, 1, "restore", file, place, said=["not empty"])
     (place / "mine").unlink()
-    full.ok("restore", file, place)
+    (full.scratch / "link").symlink_to(place)
+    full.ok("restore", file, full.scratch / "link")
+    assert (full.scratch / "link").is_symlink()
     assert views(place) == views(full.box)
     refused(full.call("backup", full.scratch), 1, "directory")
     refused(full.call("restore", full.scratch / "none", full.scratch / "p"), 1, "backup file not found")
+
+
+def test_a_file_that_came_while_a_backup_was_written_stays(full: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program made it meanwhile: the backup is refused, and leaves nothing of itself."""
+    file, verify = full.scratch / "backup.tar", backup.verify_backup
+
+    def verify_beside(path: str) -> backup.Backup:
+        file.write_text("precious")
+        return verify(path)
+
+    monkeypatch.setattr(backup, "verify_backup", verify_beside)
+    refused(full.call("backup", file), 1, "exists already")
+    assert file.read_text() == "precious"
+    assert [path.name for path in full.scratch.iterdir() if "unfinished" in path.name] == []
 
 
 def test_any_damage_is_found_before_anything_is_restored(full: Post) -> None:

@@ -35,6 +35,7 @@ def test_each_whole_line_comes_once(tmp_path: Path) -> None:
     assert news(log) == (True, [b"cut"])
     path.unlink()
     assert (log.changed(), news(log)) == (True, (True, []))
+    assert not log.changed()
 
 
 def test_lines_count_as_read_once_all_were_taken(tmp_path: Path) -> None:

@@ -68,6 +68,28 @@ def test_a_full_disk_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num
     assert closed is not None
     assert not closed.passes
     assert system.marks(str(tmp_path / "none")) == "", "of what cannot be opened no mark is known"
+    assert obstacles.to_create(str(tmp_path / ("long" * 100))) is not None
+
+
+def test_every_small_file_is_its_user_s_alone(tmp_path: Path) -> None:
+    """The file system lets its maker alone read it, whatever the umask allows."""
+    before = os.umask(0)
+    try:
+        small_files.replace_file(str(tmp_path / "replaced"), b"x")
+        (tmp_path / "once more~").touch(0o600)  # as one that was killed leaves it
+        small_files.replace_file(str(tmp_path / "once more"), b"x")
+        small_files.make_file(str(tmp_path / "made"), b"x")
+        small_files.make_whole_file(str(tmp_path / "whole"), b"x")
+        for place in (tmp_path, tmp_path / "below", tmp_path / "beside"):
+            small_files.write_if_possible(str(place / "written"), b"x")
+            small_files.save_derived(str(place / "derived"), b"x")
+        os.close(small_files.open_file(str(tmp_path / "opened"), os.O_CREAT | os.O_RDWR))
+    finally:
+        os.umask(before)
+    found = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")}
+    assert {name for name, mode in found.items() if mode != 0o600} == {"below", "beside"}
+    assert {found["below"], found["beside"]} == {0o700}
+    assert len(found) == 10
 
 
 def test_a_small_file_may_have_all_the_bytes_that_it_is_allowed(tmp_path: Path) -> None:

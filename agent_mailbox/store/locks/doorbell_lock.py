@@ -72,7 +72,6 @@ class DoorbellLock:
 
         ``time`` (ns) is that of the configuration which wants none: the guard compares the two.
         """
-        self.left = words
         self._write(who, words)
         if time is not None:
             system.utime(self._lock.fd, ns=(time, time))

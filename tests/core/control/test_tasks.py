@@ -127,6 +127,9 @@ def test_a_proven_claim_stands_until_one_names_it() -> None:
     ]
     assert fold.tasks["t1"].answerer == "cat"
     assert [fold.verdicts[f"m{n}"].about for n in (2, 3, 5)] == ["ben"] * 3
+    unknown = fold.apply(said(8, "ann", m.TaskCompleted(request_id="t2")))
+    assert unknown is not None
+    assert (unknown.outcome, unknown.about) == ("noted", "ann")
     again = fold.apply(said(7, "lee", task, "role:worker"))
     assert again is not None
     assert (again.outcome, again.why) == ("repeated", "this task is there already")
