@@ -18,7 +18,7 @@ from ..core.records import USER
 from ..core.text import neutral
 from ..errors import MailboxError, Malformed, Refused
 from ..mailbox import absence
-from ..space import joining_space, replicator, space_checks, space_words
+from ..space import engines, joining_space, replicator, space_checks, space_words
 from ..space import space as spaces
 from ..space.exchanged_files import ExchangedFiles
 from ..space.joining_space import SpaceStanding
@@ -308,7 +308,7 @@ def serve(app: App, /, install: bool, remove: bool) -> None:
         app.print_answer(f"serving {found.space} as {found.machine}\n", _value_of(found))
         copy = spaces.open_replica(logs, space)
         _judge_again(copy)
-        files = spaces.files_of(spaces.order_in(copy))
+        files = engines.files_of(spaces.order_in(copy))
         exchanged = ExchangedFiles(logs, files, copy.directory, _print_neutral)
 
         def says_away(why: str) -> None:

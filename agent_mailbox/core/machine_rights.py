@@ -7,12 +7,11 @@ somebody's session orders nothing, leads nobody, and ends nobody.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from . import proofs
 from .address import ALL
 from .records import USER, Message, Proof, Read, Record, RosterEvent
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

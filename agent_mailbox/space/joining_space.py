@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..core import codec, instant
 from ..core.records import USER, BadLine, Record
 from ..errors import NotFound, Refused, Unavailable
-from . import purging
+from . import engines, purging
 from . import space as spaces
 from .copy import comparison, following, publishing
 from .order import elsewhere, follow_progress
@@ -78,7 +78,7 @@ def join_space(logs: Logs, space: Space, changes: Iterable[RightsChange] = ()) -
         )
     copy = spaces.open_replica(logs, space)
     order = spaces.order_in(copy)
-    _make_space(order, spaces.files_of(order))
+    _make_space(order, engines.files_of(order))
     mine = spaces.record_of(logs).id.decode()
     if order.take_name(mine) != mine:
         raise Refused(f"machine's name is another mailbox's: {space.machine}", "choose another --machine")

@@ -6,8 +6,6 @@ and only the person's commands write it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..core import codec
 from ..core.records import Record
 from ..core.text import typed
@@ -17,19 +15,14 @@ from ..store.files.small_files import read_file, remove_file, replace_file
 from ..store.locks.lock import is_held
 from .copy import copy_state, space_troubles
 from .copy.replica import Replica
-from .nats.nats_files import NatsFiles
-from .nats.nats_order import NatsOrder, open_order
-from .postgres.postgres_files import PostgresFiles
-from .postgres.postgres_order import PostgresOrder
-from .postgres.postgres_order import open_order as open_postgres
 from .relay.relayed_order import RelayedOrder
 from .trust.space_judge import SpaceJudge
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..store.log.custody import Custody
     from ..store.log.logs import Logs
     from .order.order import SpaceOrder, TotalOrder
-    from .order.space_files import SpaceFiles
 
 PLACE, FILE, SERVING = "engine", "space", "serving"
 """Within the user's record: a directory, the space, and the file whose lock the replicator holds."""
@@ -147,18 +140,9 @@ def judge_of(logs: Logs, space: Space) -> SpaceJudge:
     return SpaceJudge(space.space, space.machine, record.path(PLACE))
 
 
-def files_of(order: SpaceOrder) -> SpaceFiles:
-    """Return the way to the files of a space, over the connection of its order."""
-    if isinstance(order, NatsOrder):
-        return NatsFiles(order)
-    if isinstance(order, PostgresOrder):
-        return PostgresFiles(order)
-    raise TypeError(f"order has no files: {order!r}")
-
-
 def order_of(space: Space, patience: float = 5.0) -> SpaceOrder:
     """Return the way to a space; connects at the first call."""
-    where = space.url, space.space, space.machine, space.credential, space.authority, patience
-    if space.is_postgres:
-        return open_postgres(*where)
-    return open_order(*where)
+    from . import engines  # not where the replicator is asked
+
+    where = space.url, space.space, space.machine, space.credential, space.authority
+    return engines.open_way(space.is_postgres, *where, patience)

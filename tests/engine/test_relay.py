@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import socket
+from contextlib import closing
 from threading import Thread
 from typing import TYPE_CHECKING
 
@@ -149,12 +150,12 @@ def test_the_relay_passes_errors_on_and_ends_a_malformed_connection(relayed: tup
         a.command().last_position()
     a.relay.away = ""  # the replicator reached it
     for odd in (b"\0\0\0\x04null", b"\xff\xff\xff\xff", b"\0\0\0\x02{}", b"GET / HTTP/1.1\r\n\r\n"):
-        with connect_to_replicator(str(a.place), 5) as stranger:
+        with closing(connect_to_replicator(str(a.place), 5)) as stranger:
             stranger.sendall(odd)
             stranger.shutdown(socket.SHUT_WR)
             assert is_over(stranger)
     for head in ({"call": "remove", "positions": [1]}, {"call": "append"}, {"call": "read", "after": "x", "most": 1}):
-        with connect_to_replicator(str(a.place), 5) as stranger:
+        with closing(connect_to_replicator(str(a.place), 5)) as stranger:
             send_frame(stranger, dict(head))
             assert is_over(stranger)
     many = [a.command() for _ in range(MOST + 3)]
@@ -168,15 +169,18 @@ def test_the_relay_passes_errors_on_and_ends_a_malformed_connection(relayed: tup
 
 def test_a_command_does_not_import_the_database_library(program: Program, tmp_path: Path) -> None:
     """While the replicator runs, sending and claiming role mail go over its socket; without it, or with one that a kill
-    left, a command connects by itself."""
+    left, a command connects by itself.
+
+    Nor does it import what a connection to NATS needs."""
     with made() as server, server.running():
         pair = Two(program, server.url, credential(tmp_path / "word"))
         for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
             pair.join(machine)
             pair.ok(machine, "roster", "register", "--session-id", who, "--role", "dev")
         forbidden = tmp_path / "forbidden"
-        (forbidden / "psycopg").mkdir(parents=True)
-        (forbidden / "psycopg" / "__init__.py").write_text("raise SystemError('imported')")
+        forbidden.mkdir()
+        for name in ("psycopg", "ssl", "socket", "json", "hashlib"):
+            (forbidden / f"{name}.py").write_text("raise SystemError('imported')")
         plain = program.env["PYTHONPATH"]
         with pair.serving("north") as replicator:
             program.env["PYTHONPATH"] = f"{forbidden}{os.pathsep}{plain}"

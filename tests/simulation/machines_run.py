@@ -9,7 +9,7 @@ import traceback
 from time import process_time
 from typing import TYPE_CHECKING, Any
 
-from agent_mailbox.space import joining_space, replicator
+from agent_mailbox.space import engines, joining_space, replicator
 from agent_mailbox.space import space as spaces
 from agent_mailbox.space.copy import machine_lock, replica, taken_meanwhile
 from agent_mailbox.space.trust import machine_keys
@@ -70,7 +70,7 @@ def networked(world: Machines, *, small: bool = False) -> AbstractContextManager
     return replaced(
         (
             (spaces, "order_of", order_of),
-            (spaces, "files_of", lambda order: LossyFiles(world, order.machine)),
+            (engines, "files_of", lambda order: LossyFiles(world, order.machine)),
             (joining_space, "monotonic", doors["monotonic"]),
             (joining_space, "sleep", doors["sleep"]),
             (replicator, "monotonic", doors["monotonic"]),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox.core import proofs
 from agent_mailbox.errors import Refused
-from agent_mailbox.space import replicator
+from agent_mailbox.space import engines, replicator
 from agent_mailbox.space import space as spaces
 from agent_mailbox.space.copy import comparison
 from agent_mailbox.space.exchanged_files import ExchangedFiles
@@ -36,7 +36,7 @@ def replicate(stage: Stage, process: Process, me: Session) -> None:
     turns = 1 + int(process.chance.random() * 6)
     copy = spaces.open_replica(stage.desk(me.machine, proofs.TERMINAL).logs, space_of(me.machine))
     left = iter(range(turns))
-    files = ExchangedFiles(copy.logs, spaces.files_of(spaces.order_in(copy)), copy.directory, lambda _: None)
+    files = ExchangedFiles(copy.logs, engines.files_of(spaces.order_in(copy)), copy.directory, lambda _: None)
     replicator.run_replicator(
         copy, files, lambda: next(left, None) is None, lambda _: None, system.sleep, lambda _: None
     )

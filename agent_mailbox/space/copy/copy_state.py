@@ -6,15 +6,15 @@ and no answer.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ...core import codec, proofs
 from ...store.files import small_files, system
 from ...store.files.small_files import note_time, noted_age, read_file, replace_file, write_if_possible
 from ...store.log.unordered import digest
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from ...core.records import Proof
 

@@ -5,8 +5,6 @@ Belongs here: loading, saving, and looking at what is here, without the engine. 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...store.archive.archive import Archive
 from ...store.archive.archived_digests import ArchivedDigests
 from ...store.files import paths, system
@@ -17,6 +15,7 @@ from . import copy_state
 from .copy_state import CopyState
 from .machine_lock import FILES, AskedOrder, MachineLock
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -8,14 +8,13 @@ those who do not wait for the turn. docs/internals/shared-mailbox.md says why no
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...errors import Busy
 from ...store.files import system
 from ...store.files.small_files import noted_age, set_time
 from ...store.locks.lock import FileLock, Patience, deadline
 from ..order.hurry import ANSWERED, Hurry
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType

@@ -8,15 +8,14 @@ before it is in any file (``Replica.publish_lines``).
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
 
 from ...core.line_forms import may_be_message, may_release
 from ...store.log.unordered import unsealed
-from ...store.projection.archived_mail import find_lines
 from ..order.order import CLAIMS, MESSAGES, Taken
 from ..order.waiting_lines import batch_lines, id_of, is_same, place_line, taken_back
 from . import copy_state
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -93,7 +92,7 @@ def _drop_archived(copy: PublishingCopy, batch: Sequence[Waiting]) -> list[Waiti
 
     The order may have no more what is archived."""
     ids = {one.id or "" for one in batch}
-    archived = {id_of(line) for line in find_lines(copy.logs, copy.archive, ids)} & ids
+    archived = {id_of(line) for line in _find_archived(copy, ids)} & ids
     for one in batch:
         if one.id in archived:
             copy.parts[MESSAGES].settle(one.position)
@@ -131,5 +130,12 @@ def _archived_lines_with(copy: PublishingCopy, ids: Iterable[str]) -> list[bytes
     """Return the lines of this machine's files, archived ones too, whose message has one of the ids."""
     wanted = {message_id.encode() for message_id in ids}
     live = (line for _, line in copy.logs.messages.lines() if may_be_message(line, wanted))
-    found = (*live, *find_lines(copy.logs, copy.archive, {*ids}))
+    found = (*live, *_find_archived(copy, {*ids}))
     return [unsealed(line) for line in found if id_of(line).encode() in wanted]
+
+
+def _find_archived(copy: PublishingCopy, ids: set[str]) -> list[bytes]:
+    """Return the archived lines that may have one of the ids."""
+    from ...store.projection.archived_mail import find_lines  # not on the way of most sends
+
+    return find_lines(copy.logs, copy.archive, ids)

@@ -20,7 +20,6 @@ lines before the marks are in the order. The next process compares what follows 
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
 
 from ...core.space_seals import is_ignored
 from ...errors import Busy
@@ -36,6 +35,7 @@ from .known_copy import KnownCopy
 from .send_queue import SendQueue
 from .space_troubles import RESTORED, note_trouble, restored_warning
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 

@@ -6,8 +6,6 @@ writer. The machine's lock (``replica``) is around delivering, the file's own ar
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...core import codec, proofs
 from ...core.records import Record
 from ...errors import BadData, Unavailable
@@ -16,6 +14,7 @@ from ...store.files.small_files import replace_file
 from ...store.log.log import Log
 from ...store.log.logs import end_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

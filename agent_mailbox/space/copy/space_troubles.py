@@ -6,14 +6,13 @@ command notes them (``replicator``, ``replica``), and ``doctor``, `engine status
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...core import codec, instant
 from ...core.records import Message
 from ...store.files import system
 from ...store.files.lines import lines_of
 from ...store.files.small_files import noted_age, read_file, remove_file, set_time, write_if_possible
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

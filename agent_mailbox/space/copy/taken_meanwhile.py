@@ -7,11 +7,11 @@ to its holder: a steward's decision, a damaged record, an order that lost its en
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
 
 from ...store.log.unordered import digest, unsealed
 from . import copy_state
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...core.records import Proof
     from ..order.order import Ordered

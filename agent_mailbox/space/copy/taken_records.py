@@ -5,8 +5,6 @@ Belongs here: both, before the records are written to the local logs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...core import codec, reach
 from ...core.address import ALL
 from ...core.line_forms import may_have, may_release
@@ -16,6 +14,7 @@ from ...store.log.stamps import EVERYONE
 from ...store.user_state import bindings
 from ..order.order import MESSAGES, ROSTER
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 

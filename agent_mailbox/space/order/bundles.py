@@ -10,7 +10,6 @@ Another machine's bundle is untrusted: it names only files of an archive, and un
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING
 
 from ...core import codec
 from ...core.records import Record
@@ -18,6 +17,7 @@ from ...store.archive.archive import ROSTER
 from .order import CLAIMS, MESSAGES, WIDEST
 from .order import ROSTER as EVENTS
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 

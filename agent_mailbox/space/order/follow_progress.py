@@ -11,13 +11,13 @@ Belongs here: the lines of that log, and the machine that is furthest behind. Ea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ...core import codec
 from ...store.files import system
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from .order import Ordered
 

@@ -7,10 +7,10 @@ question may take it longer. So a silent one is away, long before a question is 
 from __future__ import annotations
 
 from _thread import _local  # as in ``store.locks.lock``
-from typing import TYPE_CHECKING
 
 from ...store.files import system
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
 

@@ -18,14 +18,14 @@ An expectation on ``ARCHIVE`` is one on the whole order: nothing at all was appe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
-
 from ...core.records import Record
 from ...errors import BadData, Busy, Refused
 from ...errors import Unavailable as Unavailable
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Protocol
 else:
     Protocol = object
 

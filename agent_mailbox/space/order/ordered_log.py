@@ -6,17 +6,17 @@ many.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar
-
 from ...errors import Busy
 from ...store.files import system
 from ...store.files.lines import lines_of
 from ...store.locks.lock import Patience
 from .order import Moved
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import TracebackType
+    from typing import Concatenate, ParamSpec, Self, TypeVar
 
     from ...core.records import Proof
     from ...store.log.log import HeldLog, Log

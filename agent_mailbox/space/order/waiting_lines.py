@@ -5,13 +5,12 @@ Belongs here: where each belongs in the order, and the appends that an engine ta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...core import codec, proofs
 from ...core.records import BadLine, Read, Record
 from ...store.log.proof_view import add_proof
 from .order import CLAIMS, MESSAGES, MOST, ROSTER, WIDEST, reads_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 

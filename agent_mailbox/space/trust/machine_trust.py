@@ -6,14 +6,13 @@ commands write it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...core import codec
 from ...core.machine_rights import Rights
 from ...errors import BadData
 from ...store.files import system
 from ...store.files.small_files import read_file, replace_file
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -12,8 +12,6 @@ are kept with the state of the copy. If an older state is found, the numbers of 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...core import codec, proofs, space_seals
 from ...core.line_forms import may_settle, reader_of
 from ...core.machine_rights import SessionMachines, may_say, oversteps
@@ -23,6 +21,7 @@ from ...store.files import system
 from ..order.order import CLAIMS, MESSAGES, ROSTER
 from . import machine_keys, machine_trust, waiting_seals
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -5,8 +5,6 @@ Belongs here: finding them, and which of their seals are true. Must not know who
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...core import codec, proofs, space_seals
 from ...core.records import Read, Record
 from ...core.space_seals import SpaceSeal
@@ -14,6 +12,7 @@ from ...store.files import paths
 from ..order.order import CLAIMS, MESSAGES, ROSTER, reads_of
 from ..order.waiting_lines import DECIDED
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 

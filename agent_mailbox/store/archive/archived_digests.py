@@ -6,12 +6,11 @@ what is new.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..files import system
 from ..files.lines import boundary, lines_of
 from ..log.unordered import digest, unsealed
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..log.log import Log
     from .archive import Archive

@@ -11,9 +11,9 @@ from ..files import system
 from ..files.small_files import make_whole_file, read_file, storage_failed
 
 try:  # ``hashlib`` takes it from there, and its import costs three times as much
-    from _blake2 import blake2b
+    from _blake2 import blake2b as blake2b
 except ImportError:
-    from hashlib import blake2b
+    from hashlib import blake2b as blake2b
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

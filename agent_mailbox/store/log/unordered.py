@@ -11,13 +11,13 @@ each.
 from __future__ import annotations
 
 from collections import Counter, deque
-from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 from ...core.space_seals import unsealed as unsealed
 from ..files import system
 from ..files.lines import boundary, lines_of
+from .keys import blake2b
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
