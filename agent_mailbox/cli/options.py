@@ -76,9 +76,8 @@ class CommandWithOptions(click.Command):
         app, root = ctx.find_object(App), ctx.find_root()
         words = tuple(ctx.command_path.removeprefix(root.command_path).split())
         if app is not None:
-            for first in words[:1], words[:2]:
-                if first in reserved.RESERVED:
-                    reserved.check_reserved(app, first, words, ctx.params)
+            for first in {words[:1], words[:2]} & reserved.RESERVED.keys():
+                reserved.check_reserved(app, first, words, ctx.params)
             if self.widens is not None and app.caller.is_person:
                 widening.check_widening(app, partial(self.widens, app, ctx.params))
         return super().invoke(ctx)

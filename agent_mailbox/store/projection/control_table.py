@@ -144,6 +144,10 @@ def ask_table(
 
     All that belong to them are there, too, in log order. ``view`` counts every deciding line. The roster is read, and
     the question asked, once the log's end is fixed: that roster knows every writer."""
+    directory, size = view.kept.custody.directory, end_of(fd)[1]
+    is_worth_it = size >= MUCH or system.exists(f"{directory}/{FILE}")
+    if not is_worth_it and (size < MANY * _LEAST or len([*control_lines(lines_of(fd, 0))]) < MANY):
+        return None
     parse = cache(message_text.parse)
 
     def turn(opened: OpenProjection) -> tuple[tuple[ControlState, Found]]:
@@ -155,10 +159,6 @@ def ask_table(
         table.save(fold.is_decided)
         return ((fold, found),)
 
-    directory, size = view.kept.custody.directory, end_of(fd)[1]
-    is_there = size >= MUCH or system.exists(f"{directory}/{FILE}")
-    if not is_there and (size < MANY * _LEAST or len([*control_lines(lines_of(fd, 0))]) < MANY):
-        return None
     from .projection_file import ProjectionFile  # SQLite, which few messages do without
 
     return ProjectionFile(directory).use(turn, HASTE)
