@@ -175,6 +175,9 @@ def test_a_session_s_note_that_it_calls_no_hook_leaves_those_of_others(tmp_path:
     os.utime(tmp_path / "bob", ns=(2 * system.time_ns(),) * 2)  # a hook that it calls since then
     silent = removed_hooks.find_silent(str(tmp_path), ("ann", "bob", "cat"), lambda who: str(tmp_path / who))
     assert silent == {"ann"}
+    (tmp_path / "all").mkdir()
+    removed_hooks.note(str(tmp_path / "all"), "")
+    assert removed_hooks.find_silent(str(tmp_path / "all"), ("ann",), lambda who: f"{tmp_path}/{who}") == {"ann"}
     for number in range(65):
         removed_hooks.note_session(str(tmp_path), f"s{number:02}")
     assert noted() == ["/project", "=s62", "=s63", "=s64"]

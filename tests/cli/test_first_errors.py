@@ -172,3 +172,5 @@ def test_without_a_gateway_no_hint_leads_to_a_command_that_needs_one(post: Post)
     assert "swarm status" not in done.stderr
     assert "`agent-mailbox swarm --help`" in done.stderr
     assert "init" in post.call("swarm", "--help").stdout
+    post.register("ann", "--tags", "swarm:demo")
+    assert post.send("ann", "swarm:demo/bob", "x"), "who is there is unknown"

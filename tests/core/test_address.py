@@ -35,6 +35,8 @@ def test_what_is_no_id_is_malformed(word):
         address.check_id(word, "name")
     assert not address.is_id(word)
     assert "name" in str(refused.value)
+    with pytest.raises(Malformed, match=r"^(not a|the) name"):
+        address.check_name(word)
     assert refused.value.hint
     assert refused.value.exit_code == 2
 

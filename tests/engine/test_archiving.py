@@ -115,6 +115,13 @@ def test_a_team_that_works_holds_up_no_steward(two: Two, monkeypatch: pytest.Mon
     plans.clear()
     steward(north)
     assert (len(plans), "three" in live(north)) == (3, False)
+    monkeypatch.setattr(replica, "ROUNDS", 2)
+    read(two, "four")
+    south.catch_up()
+    two.orders[0].first = lambda: come_first(2)
+    plans.clear()
+    assert steward(north).archived == 1
+    assert (len(plans), "four" in archived(north)) == (3, True), "it gave up, and judged again"
 
 
 def read_by_ben(two: Two) -> str:

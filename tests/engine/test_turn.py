@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox import Draft
-from agent_mailbox.errors import Busy, Unavailable
+from agent_mailbox.errors import Busy, Malformed, Unavailable
 from agent_mailbox.space.copy import machine_lock
 from agent_mailbox.space.copy.machine_lock import AskedOrder, MachineLock
 from agent_mailbox.space.copy.replica import Replica
@@ -241,6 +241,14 @@ def test_a_server_that_is_no_nats_server_is_named() -> None:
         with pytest.raises(Unavailable, match="no NATS server answers there"):
             way.ask_for_several(Publication("a.question", b""))
         assert way._socket is None
+
+
+def test_mail_that_expired_does_not_wait_for_the_engine(two: Two) -> None:
+    """Its sender is told at once, as with an engine that is there."""
+    north, _ = two.boxes
+    for two.orders[0].reachable in (True, False):
+        with pytest.raises(Malformed, match="the time to expire has passed"):
+            north.send(Draft(sender="ann", to=("ben",), content="late", expires_at=1))
 
 
 def test_mail_whose_acknowledgement_is_lost_is_there_once(two: Two) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_mailbox.store.user_state import project_paths
 from tests.door import switches
 from tests.helpers import MESSAGES, ROOT, Program, refused, refused_both
 
@@ -140,6 +141,19 @@ def test_a_submodule_is_not_mistaken_for_a_worktree(program: Program) -> None:
     sent_from(program, outer / "sub")
     assert size(outer / "data") == 1
     assert project(program, "me", outer / "sub") == ["project:sub"]
+
+
+def test_a_bare_repository_of_any_name_is_the_project_of_its_work_trees(tmp_path: Path) -> None:
+    """The project of a `.git` is the directory that has it."""
+    for name, project in ((".git", "."), (".git-store", ".git-store"), ("repo.git", "repo.git")):
+        place = tmp_path / name.strip(".")
+        tree, inside = place / "tree", place / name / "worktrees" / "w"
+        for directory in (tree, inside):
+            directory.mkdir(parents=True)
+        (tree / ".git").write_text(f"gitdir: {inside}\n")
+        (inside / "commondir").write_text("../..\n")
+        (inside / "gitdir").write_text(f"{tree}/.git\n")
+        assert project_paths.of("file", str(tree)).project == str(place / project)
 
 
 def test_init_is_idempotent_and_private(program: Program) -> None:

@@ -17,7 +17,7 @@ from agent_mailbox.errors import NotFound, StorageFailed
 from agent_mailbox.store.attachments import attachment_files
 from agent_mailbox.store.files import paths, system
 from agent_mailbox.store.files.paths import BOUND
-from agent_mailbox.store.log.stamps import EVERYONE, UNBOUND, StampFiles
+from agent_mailbox.store.log.stamps import EVERYONE, QUIET, UNBOUND, StampFiles
 from agent_mailbox.store.user_state import bindings
 from tests.helpers import ARCHIVE, HEARTBEATS, MESSAGES, NOBODY, Post, as_nobody, refused, refused_both
 
@@ -44,6 +44,24 @@ def box(post: Post) -> Mailbox:
     post.register("ann")
     post.register("bob")
     return Mailbox(str(post.box))
+
+
+def test_stamps_that_cannot_be_listed_are_an_error(box: Mailbox) -> None:
+    """Else a session would be told that nothing waits, though somebody wrote."""
+    hide(Path(box.logs.cache(QUIET)))
+    with pytest.raises(StorageFailed, match="look through"):
+        box.logs.trail.disturb(EVERYONE)
+
+
+def test_a_sign_of_life_that_cannot_be_left_is_an_error(box: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the session would count as gone, and never learn why."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(system, "utime", refuse)
+    with pytest.raises(StorageFailed, match="touch"):
+        box.logs.beat("ann", 1)
 
 
 def test_archived_mail_is_not_unknown_where_the_archive_cannot_be_listed(post: Post) -> None:

@@ -105,6 +105,7 @@ def test_whatever_stands_beside_a_message_it_can_be_shown(odd: Any) -> None:
     for refs in (odd, [odd], [{"repo": odd, "number": odd, "sha": odd, "url": odd, "action": odd}]):
         presenters = message_frame.body(message(type="system", subject="s", references=refs, extra={"swarm": odd}))
         assert presenters[-1] == "| text"
+    assert frame.notes(message(sender="ann", type="system")) == ["system"], "it came from no swarm"
 
 
 def test_a_reference_is_told_in_words_on_one_line() -> None:

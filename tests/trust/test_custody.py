@@ -501,28 +501,28 @@ def seen_messages(told: str) -> list[str]:
 @pytest.mark.parametrize("word", ["y", "n", ""])
 def test_what_would_count_is_shown_before_the_person_says_so(post: Post, word: str) -> None:
     """Allows first and by name; without a yes, and without a terminal, nothing changes."""
-    scene = Scene(post)
-    scene.policy(allow=("Bash(ls:*)",))
+    scene, denied = Scene(post), ("Bash(rm:*)",)
+    scene.policy(allow=("Bash(ls:*)",), deny=denied)
     scene.mailbox.register(Registration(session_id=OTHER, event="update", lead=LEAD), USER)
     unsealed(post.file(MESSAGES))
     unsealed(post.file(ROSTER))
     shutil.rmtree(post.file(".cache"))
     shutil.rmtree(post.user_state / "boxes")
-    assert scene.rules() == ((), ())
+    assert scene.rules() == ((), denied)
     asked = refused(post.call("init", post.box, "--adopt"), 1, "asked at a terminal", "allow Bash(ls:*)")
     assert "unsealed lines would count; then: " in asked.stderr  # the messages would not fit on its line
-    assert scene.rules() == ((), ())
+    assert scene.rules() == ((), denied)
     asking = at_terminal(post, f"sh -c '{line('init', post.box, '--adopt', '--yes')}; exit $?'", answer=f"{word}\n")
     told = asking.stdout.replace("\r\n", "\n")
-    assert f"allow Bash(ls:*), {'lead boss'}" in told
+    assert "allow Bash(ls:*), lead boss, deny Bash(rm:*)" in told
     counted, of_these = told.splitlines()[:2]
     assert ("unsealed lines would count" in counted, of_these.startswith("of these, ")) == (True, True)
     assert (of_these, len(seen_messages(told))) == ("of these, 1 message:", 1)
     assert told.index("allow Bash(ls:*)") < told.index("lead boss")
     if word == "y":
-        assert (asking.rc, scene.rules()) == (0, (("Bash(ls:*)",), ())), asking
+        assert (asking.rc, scene.rules()) == (0, (("Bash(ls:*)",), denied)), asking
     else:
-        assert (asking.rc, scene.rules()) == (1, ((), ()))
+        assert (asking.rc, scene.rules()) == (1, ((), denied))
         assert "nothing changed" in told
 
 
