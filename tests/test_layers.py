@@ -41,7 +41,7 @@ ROOMS = (
 FLOORS = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
 DOORS, TOP = FLOORS["swarm"], FLOORS["start"]
 LOOSE = {"errors", "launch"}
-HEAVY = {"click", "orjson", "portalocker", "dataclasses", "re", "typing", "json", "pathlib"}
+HEAVY = {"click", "orjson", "portalocker", "dataclasses", "re", "typing", "json", "pathlib", "functools", "collections"}
 DOOR = "store.files.system"
 """The one module through which these rooms ask the operating system: the simulation replaces it."""
 BEHIND_THE_DOOR = (

@@ -5,8 +5,6 @@ Belongs here: recording both. ``OpenMailbox.gone`` judges which client's process
 
 from __future__ import annotations
 
-from functools import partial
-
 from ..core import codec
 from ..core.message_reads import Reads
 from ..core.records import Message, Read, RosterEvent
@@ -24,6 +22,9 @@ if TYPE_CHECKING:
     from ..space.order.ordered_log import OrderedLog
     from ..store.log.log import HeldLog
     from .open_mailbox import OpenMailbox
+
+    Judge = Callable[[OpenMailbox, Collection[str]], set[str]]
+    """Returns which of the sessions are absent, under the reads' lock."""
 
 SETTLES = 600_000
 """Milliseconds for which the hook at a session's end may still look at the transcript, for what the session saw."""
@@ -64,14 +65,14 @@ def hand_back(desk: OpenMailbox, sessions: Collection[str], actor: str) -> None:
 
     The reads' lock is held while their absence is judged: a session that came back settles its offers itself."""
     for group in desk.by_machine(sessions):
-        _hand_back(desk, group, partial(_absent, desk, group), actor)
+        _hand_back(desk, group, actor, _absent)
 
 
 def give_up(desk: OpenMailbox, sessions: Collection[str], actor: str) -> tuple[RosterEvent, ...]:
     """Freeze sessions that nobody here can judge, since the person gave up their machine; return the new events.
 
     Role mail that they were offered and did not show to have seen goes back. One that returns is alive again."""
-    _hand_back(desk, sessions, lambda: set(sessions), actor)
+    _hand_back(desk, sessions, actor, lambda _, everyone: set(everyone))
 
     def decide(roster: Roster) -> Decision:
         alive = sorted(who for who in sessions if roster.state(who) == ALIVE)
@@ -80,9 +81,9 @@ def give_up(desk: OpenMailbox, sessions: Collection[str], actor: str) -> tuple[R
     return Registry(desk).change_roster(decide, actor).events
 
 
-def _hand_back(desk: OpenMailbox, sessions: Collection[str], absent_ones: Callable[[], set[str]], actor: str) -> None:
+def _hand_back(desk: OpenMailbox, sessions: Collection[str], actor: str, judge: Judge) -> None:
     def give(log: HeldLog | OrderedLog) -> None:
-        absent = absent_ones()
+        absent = judge(desk, sessions)
         claims = _unseen_claims(desk, absent) if absent else []
         if claims:
             given = [Read(message_id, who, desk.now(), "release") for message_id, who in claims]

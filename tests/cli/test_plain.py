@@ -203,7 +203,7 @@ def test_the_short_way_and_the_long_way_answer_alike(
 
 def test_the_short_way_imports_no_command_line_library(post: Post) -> None:
     """Each starts without click, orjson, portalocker, json, re and the like."""
-    heavy = ("click", "orjson", "portalocker", "dataclasses", "re", "typing", "json", "pathlib", "argparse", "asyncio")
+    heavy = ("click", "orjson", "portalocker", "dataclasses", "re", "typing", "json", "pathlib", "functools", "asyncio")
     code = (
         "import sys\nfrom agent_mailbox.launch import main\nbefore = set(sys.modules)\ncode = main(sys.argv[1:])\n"
         f"sys.stderr.write('loaded ' + ' '.join(sorted((set(sys.modules) - before) & set({heavy!r}))) + '\\n')\n"
