@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
+from binascii import a2b_base64
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from agent_mailbox import Draft, Mailbox, MailboxError, Refused, Registration
 from agent_mailbox.core import codec, proofs, space_seals
@@ -673,3 +677,12 @@ def test_an_unfit_record_of_rights_is_said(pair: Three) -> None:
     pair.north.publish(MESSAGES, policy(USER), proofs.TERMINAL)
     with pytest.raises(BadData, match="record of the machines' rights has another form"):
         pair.south.catch_up()
+
+
+def test_a_key_signs_alike_if_the_library_moves_its_inner_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then its public module is asked, which takes longer to import."""
+    key = machine_keys.MachineKey(b"k" * 32)
+    assert Ed25519PrivateKey.from_private_bytes(b"k" * 32).public_key().public_bytes_raw() == a2b_base64(key.public)
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.bindings._rust", ModuleType("moved"))
+    other = machine_keys.MachineKey(b"k" * 32)
+    assert (other.public, other.sign_bytes(b"x")) == (key.public, key.sign_bytes(b"x"))

@@ -2,7 +2,8 @@
 
 Belongs here: the key's file, signing and verifying. The file is among the user's own records, mode 0600. Under the test
 switch the key is derived from the file's, as the user's is (``store.log.keys``). ``cryptography`` is imported by the
-first signature alone: no reader needs it.
+first signature alone: no reader needs it. Its public module hands over to what is imported here. It imports ``enum``
+and ``typing``, too, which costs each send 14 ms.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ from ...store.files import system
 from ...store.files.small_files import read_file, replace_file
 from ...store.log import keys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 FILE = "key"
 _FORM = b"agent-mailbox-machine-key 1 "
 
@@ -22,15 +27,24 @@ class MachineKey:
     """A private key. ``public`` is its public one in Base64."""
 
     def __init__(self, seed: bytes) -> None:
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
         self._encoded = b2a_base64
-        self._key = Ed25519PrivateKey.from_private_bytes(seed)
+        self._key = _private_key(seed)
         self.public = b2a_base64(self._key.public_key().public_bytes_raw(), newline=False)
 
     def sign_bytes(self, data: bytes) -> bytes:
         """Return the signature, in Base64."""
         return self._encoded(self._key.sign(data), newline=False)
+
+
+def _private_key(seed: bytes) -> Ed25519PrivateKey:
+    try:
+        from cryptography.hazmat.bindings._rust import openssl
+
+        return openssl.ed25519.from_private_bytes(seed)
+    except (ImportError, AttributeError):  # a later release may have it elsewhere
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        return Ed25519PrivateKey.from_private_bytes(seed)
 
 
 def is_available() -> bool:
