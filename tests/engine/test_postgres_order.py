@@ -10,8 +10,10 @@ import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from agent_mailbox.errors import Malformed, Refused, Unavailable
 from agent_mailbox.space.order import hurry
@@ -20,6 +22,7 @@ from agent_mailbox.space.order.space_files import MOST_PARTS, PART
 from agent_mailbox.space.postgres import database_checks, postgres_connection, space_tables
 from agent_mailbox.space.postgres.postgres_files import PostgresFiles
 from agent_mailbox.space.postgres.postgres_order import PostgresOrder, open_order
+from agent_mailbox.space.postgres.server_probe import words_in
 from agent_mailbox.space.servers import server_certificates
 from agent_mailbox.space.space import Space
 from tests.helpers import PATIENCE, Program, until
@@ -381,6 +384,24 @@ def test_a_database_server_that_says_nothing_is_left(
         assert (near.last_position(), far.last_position()) == (0, 0)
     near.close()
     far.close()
+
+
+def test_where_a_usual_url_leads_is_known_without_the_library() -> None:
+    """Its hosts and ports are what the library reads in it. Nothing is said of one that has them elsewhere."""
+    for usual in (
+        "postgresql://me@host/db",
+        "postgresql://a:1,b/db?sslmode=require",
+        "postgres://host:7?connect_timeout=3",
+    ):
+        said, read = words_in(urlsplit(usual)), conninfo_to_dict(usual)
+        assert (said["host"], said["port"]) == (read["host"], read.get("port", "")), usual
+    for other in (
+        "postgresql:///db?host=/run",
+        "postgresql://[::1]/db",
+        "postgresql://%2Frun/db",
+        "postgresql://h/?service=x",
+    ):
+        assert words_in(urlsplit(other)) == {}
 
 
 def test_a_full_database_disk_loses_nothing(postgres: PostgresServer, tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 from ...errors import MailboxError, Malformed, Refused, Unavailable
 from ..order import hurry
 from ..order.order import HeldUp, NoSpace
-from .server_probe import is_silent
+from .server_probe import is_silent, words_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import TypeVar
 
     from psycopg import Connection, Cursor
@@ -128,15 +128,17 @@ class PostgresConnection:
     def _ensure_connected(self) -> Connection[Any]:
         if self._connection is not None:
             return self._connection
+        words = words_in(urlsplit(self.url))
         try:
+            self._refuse_silent(words)
             import psycopg
             from psycopg.conninfo import conninfo_to_dict
         except ImportError:
             hint = "`agent-mailbox engine join` tells how to add it"
             raise Refused("package for PostgreSQL is missing: psycopg", hint, code="no_extra") from None
         try:
-            if hurry.is_hurried() and is_silent(conninfo_to_dict(self.url), hurry.SILENT):
-                raise psycopg.OperationalError("no answer in time")
+            if not words:
+                self._refuse_silent(conninfo_to_dict(self.url))
             found = psycopg.connect(self.url, autocommit=True, **self._connection_options())
             if (version := found.info.server_version) < LEAST:
                 found.close()
@@ -149,6 +151,11 @@ class PostgresConnection:
             raise self._complaint_error(error) from None
         self._connection = found
         return found
+
+    def _refuse_silent(self, words: Mapping[str, object]) -> None:
+        """Raise ``Unavailable`` for a caller in a hurry if the servers of a connection's words say nothing."""
+        if hurry.is_hurried() and is_silent(words, hurry.SILENT):
+            raise self._complaint_error(TimeoutError("no answer in time"))
 
     def _connection_options(self) -> dict[str, Any]:
         seconds = max(2, round(self.patience))

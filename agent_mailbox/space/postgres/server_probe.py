@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from urllib.parse import SplitResult
 
 ASK_FOR_TLS = (8).to_bytes(4, "big") + (80877103).to_bytes(4, "big")
 """The message ``SSLRequest`` of PostgreSQL's protocol."""
@@ -48,11 +49,23 @@ def is_silent(conninfo: Mapping[str, object], seconds: float) -> bool:
                 key.fileobj.close()  # type: ignore[union-attr] # likewise
 
 
+def words_in(url: SplitResult) -> dict[str, object]:
+    """Return where the servers of a URL are, if it says that as a usual one does; else nothing: libpq reads the rest.
+
+    This costs no import of the library, which takes longer than a dark server may."""
+    there = url.netloc.rpartition("@")[2]
+    if not there or {*"[%"} & {*there} or any(word in url.query for word in ("host", "port", "service")):
+        return {}
+    places = [one.rpartition(":") for one in there.split(",")]
+    hosts = [host if colon else port for host, colon, port in places]
+    return {"host": ",".join(hosts), "port": ",".join(port if colon else "" for _, colon, port in places)}
+
+
 def _addresses(conninfo: Mapping[str, object]) -> Iterator[tuple[int, tuple[object, ...] | str]]:
     hosts = str(conninfo.get("hostaddr") or conninfo.get("host") or "").split(",")
-    ports = str(conninfo.get("port") or PORT).split(",")
+    ports = str(conninfo.get("port") or "").split(",")
     for place, host in enumerate(hosts):
-        port = ports[place] if len(ports) == len(hosts) else ports[0]
+        port = (ports[place] if len(ports) == len(hosts) else ports[0]) or PORT
         if host.startswith("/"):
             yield socket.AF_UNIX, f"{host}/.s.PGSQL.{port}"
         elif host:
