@@ -78,6 +78,7 @@ def test_a_machine_first_tells_how_far_its_copy_is(pair: Pair) -> None:
     with pair.serving("north"):
         with pair.serving("south"):
             until(lambda: pair.ok("north", "engine", "status")["machines"])
+        assert pair.program.run("doctor", "--dir", pair.program.scratch / "north").rc == 0, "its socket is no obstacle"
         (other,) = pair.ok("north", "engine", "status")["machines"]
     assert other["behind"] == 0
 

@@ -16,6 +16,8 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 _WRITES = system.O_WRONLY | system.O_NOFOLLOW | system.O_NONBLOCK | system.O_CLOEXEC
 _PROBE = ".agent-mailbox-doctor-"
 """The beginning of the name of a file that is made and removed at once, where the system makes none without a name."""
+_AWAY = ".away"
+"""The end of a name that the person moved aside. It is in nobody's way, though all names of a directory are tried."""
 _KINDS = {
     system.S_IFDIR: "a directory is",
     system.S_IFIFO: "a FIFO is",
@@ -104,6 +106,8 @@ def _to_open(path: str, flags: int) -> Obstacle | None:
     try:
         mode = system.lstat(path).st_mode
         if (kind := _KINDS.get(mode & system.S_IFMT)) is not None:
+            if path.endswith(_AWAY):
+                return None
             return _advise_moving(path, f"{kind} in the place of this file")
         if not mode & 0o200:
             return _of_mode(path, mode)
@@ -116,7 +120,7 @@ def _to_open(path: str, flags: int) -> Obstacle | None:
 
 
 def _advise_moving(path: str, why: str) -> Obstacle:
-    return Obstacle(path, why, f"run `mv {typed(path)} {typed(path + '.away')}`")
+    return Obstacle(path, why, f"run `mv {typed(path)} {typed(path + _AWAY)}`")
 
 
 def _of_mode(path: str, mode: int) -> Obstacle:

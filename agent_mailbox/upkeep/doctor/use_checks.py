@@ -13,6 +13,7 @@ from ...core.findings import Problem
 from ...core.text import neutral, typed
 from ...errors import MailboxError, StorageFailed
 from ...space import space as spaces
+from ...space.relay.relayed_order import SOCKET
 from ...store.archive.archive import LOCK
 from ...store.files import paths, system
 from ...store.files.paths import BOUND
@@ -101,7 +102,9 @@ def _own_records(mailbox: Mailbox) -> Iterator[tuple[str, Try, str]]:
         yield system.join(state, name), obstacles.to_create, fails
     if (custody := mailbox.logs.custody) is not None:
         yield system.join(state, keys.FILE), _without_key, SEALED
-        yield from _written_below(custody.directory, SEALED, but=(spaces.PLACE,))
+        answers = custody.path(spaces.PLACE, SOCKET)  # there the replicator answers commands
+        written = _written_below(custody.directory, SEALED, but=(spaces.PLACE,))
+        yield from (one for one in written if one[0] != answers)
 
 
 def _without_key(path: str) -> Obstacle | None:
