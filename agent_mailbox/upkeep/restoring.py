@@ -47,11 +47,10 @@ def restore_backup(file: str, directory: str, environ: Mapping[str, str]) -> Bac
             except BaseException:
                 _remove_remains(aside, missing)
                 raise
-            system.sync_directory(parent)
     except OSError as error:
         raise storage_failed("restore", directory, error) from None
     custody_setup.begin_again(directory, environ)  # only ``init --adopt`` confirms a restored one
-    creation.create(directory, environ)
+    creation.create(directory, environ)  # makes its name durable, too
     return found
 
 

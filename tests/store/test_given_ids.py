@@ -66,6 +66,22 @@ def test_nobody_reads_the_archive_under_the_log_s_lock(
     assert wanted not in box.state().messages
 
 
+def test_an_id_is_known_though_its_archived_line_is_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program turned two lines of the archive about, and the index still has their old places."""
+    box, wanted = filled(tmp_path, 30)
+    monkeypatch.setattr(archived_mail, "NEAR", 0)
+    assert MailPages(box).prepare()
+    assert box.archive is not None
+    (month,) = box.archive.months()
+    path = box.archive.log(month).path
+    with open(path, "r+b") as file:
+        one, two, *_ = file.readlines()
+        file.seek(0)
+        file.write(two + one)
+    assert box.send(drafts(wanted)[0]).message.id == wanted
+    assert not box.state().messages
+
+
 def test_mail_that_the_steward_moves_meanwhile_is_looked_up_once_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
