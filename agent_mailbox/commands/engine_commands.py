@@ -27,8 +27,6 @@ from ..space.relay.relay import Relay
 from ..space.servers.cluster_record import ClusterChange
 from ..space.space import Space
 from ..space.trust import machine_keys, space_trust
-from ..store.files import system
-from ..store.locks.lock import FileLock
 from ..upkeep import extras, replicator_service
 
 if TYPE_CHECKING:
@@ -303,7 +301,7 @@ def serve(app: App, /, install: bool, remove: bool) -> None:
     space = spaces.space_of(logs)
     if space is None:
         return
-    with FileLock(system.join(record.path(spaces.PLACE), spaces.SERVING), 0):
+    with replicator.take_lock(record.path(spaces.PLACE)):
         relay = _start_relay(space, record.path(spaces.PLACE))
         app.print_answer(f"serving {found.space} as {found.machine}\n", _value_of(found))
         copy = spaces.open_replica(logs, space)
@@ -315,8 +313,13 @@ def serve(app: App, /, install: bool, remove: bool) -> None:
             if relay is not None:
                 relay.away = why
 
+        def is_over() -> bool:
+            if is_left := spaces.space_of(logs) != space:
+                _print_neutral(f"mailbox is no longer in {space.space} as {space.machine}: its replicator ends")
+            return is_left or ended.is_set()
+
         replicator.run_replicator(
-            copy, exchanged, ended.is_set, lambda said: _print_neutral(app.complete_hint(said)), ended.wait, says_away
+            copy, exchanged, is_over, lambda said: _print_neutral(app.complete_hint(said)), ended.wait, says_away
         )
         if relay is not None:
             relay.close()

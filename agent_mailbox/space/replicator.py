@@ -9,6 +9,8 @@ from time import monotonic, time_ns
 from typing import TYPE_CHECKING
 
 from ..errors import Busy, Refused, StorageFailed, Unavailable
+from ..store.files import system
+from ..store.locks.lock import FileLock
 from . import space as spaces
 from .copy import copy_state
 from .copy.space_troubles import AWAY, NAME, TWIN, note_trouble
@@ -28,6 +30,18 @@ NOTED = 15.0
 """Seconds between two notes that there is nothing new."""
 LONGEST = 5.0
 """Most seconds between two attempts to reach an engine that is away."""
+
+
+def take_lock(directory: str) -> FileLock:
+    """Return the replicator's lock, taken; raise ``Refused`` if another one has it."""
+    lock = FileLock(system.join(directory, spaces.SERVING), 0)
+    try:
+        return lock.take()
+    except Busy as error:
+        holder = error.what.partition(" is locked")[2]
+        raise Refused(
+            f"a replicator of this mailbox runs already{holder}", "one is enough: `agent-mailbox engine status`"
+        ) from None
 
 
 def run_replicator(

@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 def restore_backup(file: str, directory: str, environ: Mapping[str, str]) -> Backup:
     """Make ``directory`` a mailbox from a backup, and record it as the user's own like ``init``.
 
-    Raises as ``verify_backup`` does, and ``Refused`` if the directory exists and is not empty.
+    Raises as ``verify_backup`` does, and ``Refused`` if the directory exists and is not empty, or if a replicator still
+    serves the mailbox that was there.
     """
     directory = system.real_path(directory)
     _refuse_used(directory)
+    custody_setup.refuse_served(directory, environ)
     parent, name = system.dirname(directory), system.basename(directory)
     aside = system.join(parent, f".{name}.restoring")
     missing = _missing_directories(parent)

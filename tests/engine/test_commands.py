@@ -193,7 +193,9 @@ def test_a_replicator_killed_again_and_again_loses_and_doubles_nothing(pair: Pai
                 pair.ok("south", "wait", "--session", "ben", "--timeout", PATIENCE)
                 seen += pair.seen("south", "ben")
             replicator.kill()
-    pair.ok("south", "engine", "leave")
+    with pair.serving("south") as replicator:
+        pair.ok("south", "engine", "leave")
+        assert replicator.wait(PATIENCE) == 0, "it ends once its machine left"
     seen += pair.seen("south", "ben")
     assert seen == [f"{n}" for n in range(4)]
     assert pair.lines("south") == pair.lines("north") == pair.ordered()
@@ -243,7 +245,16 @@ def test_a_mailbox_that_was_shared_is_made_again_and_restored_at_its_path(pair: 
     lock = next(path for path in pair.program.user_state.glob("**/engine/lock"))
     with FileLock(str(lock)):
         assert pair.ok("north", "send", "--from", "ann", "--to", "ben", "--body", "waited")["queued"]
-    for command in (("init", place), ("restore", file, place)):
+    again = ("init", place), ("restore", file, place)
+    with pair.serving("north") as replicator:
+        pair.fails("north", 1, f"runs already by pid {replicator.pid} ", "engine", "serve")
+        kept = place.rename(pair.program.scratch / "kept")
+        for command in again:
+            refused = pair.program.run(*command)
+            assert (refused.rc, f"is still served by pid {replicator.pid} " in refused.stderr) == (1, True)
+        assert not place.exists()
+        kept.rename(place)
+    for command in again:
         shutil.rmtree(place)
         assert pair.program.run(*command).rc == 0
         assert {*pair.program.user_state.glob("boxes/*")} == boxes

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import suppress
 from threading import BoundedSemaphore, Thread
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,8 @@ class Relay:
 
     def close(self) -> None:
         """Serve nobody any more."""
-        os.unlink(self._path)
+        with suppress(FileNotFoundError):  # the mailbox's record may be gone
+            os.unlink(self._path)
         self._socket.close()
 
     def _accept_forever(self) -> None:

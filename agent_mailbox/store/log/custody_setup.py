@@ -5,14 +5,18 @@ Belongs here: steps done once in a mailbox's life.
 
 from __future__ import annotations
 
-from ...errors import StorageFailed
+from ...errors import Refused, StorageFailed
 from ..files import paths, system
-from ..files.small_files import read_file, replace_file, storage_failed
+from ..files.small_files import open_file, read_file, replace_file, storage_failed
+from ..locks.holder import holder_of
+from ..locks.lock import is_held
 from . import custody, keys
 from .custody import left
 
 WAITING = "engine", "queue"
 """The mail in a record that waits for the engine of several machines (``space.copy.send_queue``)."""
+SERVED = "engine", "serving"
+"""The file in a record whose lock the replicator holds, as long as it brings mail of other machines."""
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -89,6 +93,22 @@ def _sync(path: str) -> None:
         system.fdatasync(fd)
     finally:
         system.close(fd)
+
+
+def refuse_served(directory: str, environ: Mapping[str, str]) -> None:
+    """Raise ``Refused`` while a replicator serves the mailbox that was at a real path: it would fill the next one."""
+    known = custody.find(directory, paths.state_directory(environ))
+    if known is None or not is_held(path := known.path(*SERVED)):
+        return
+    fd = open_file(path, system.O_RDONLY)
+    try:
+        holder = holder_of(fd)
+    finally:
+        system.close(fd)
+    raise Refused(
+        f"the mailbox that was at {directory} is still served{holder}: its replicator would fill another one there",
+        "end that process, then repeat this command",
+    )
 
 
 def begin_again(directory: str, environ: Mapping[str, str]) -> None:

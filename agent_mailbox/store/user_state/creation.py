@@ -47,11 +47,15 @@ def root(directory: str) -> str | None:
 
 
 def create(directory: str, environ: Mapping[str, str]) -> str:
-    """Make ``directory`` a mailbox (idempotent), record it as the user's own, and return its real path."""
+    """Make ``directory`` a mailbox (idempotent), record it as the user's own, and return its real path.
+
+    Raises ``Refused`` while a replicator serves the mailbox that was there."""
     if "\n" in directory:
         raise Refused(f"the path of a mailbox holds a line break: {directory!r}", "choose a directory without one")
     try:
-        given = system.absolute(directory)
+        given, real = system.absolute(directory), system.real_path(directory)
+        if not is_there(system.join(real, MESSAGES)):
+            custody_setup.refuse_served(real, environ)
         system.make_directory(directory, parents=0o755)
         directory = system.real_path(directory)
         for name in (HEARTBEATS, ARCHIVE):
