@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import socket
 import threading
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -137,6 +140,31 @@ def test_what_came_while_lost_records_are_looked_for_was_not_lost(two: Two) -> N
         taken: list[int] = []
         order.ended = meanwhile
         assert (north.replica.restore_lost(), taken) == (0, [1])
+
+
+def test_one_question_shows_that_a_machine_is_up_to_date(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It brings the last record that is here, and what is behind it. If a log was replaced meanwhile, all is read."""
+    north, south = two.boxes
+    south.send(Draft(sender="ben", to=("ann",), content="one"))
+    north.catch_up()
+    assert north.replica is not None
+    known, log = north.replica.state.applied, north.logs.messages.path
+    asked: list[int] = []
+
+    def read(after: int, most: int, change: bool) -> Sequence[Ordered]:
+        if change and not asked:
+            shutil.copy(log, f"{log}.copy")
+            os.replace(f"{log}.copy", log)
+        asked.append(after)
+        return MemoryOrder.read_after(order, after, most)
+
+    for change, questions in ((False, [known - 1]), (True, [known - 1, 0])):
+        order = asking(two)
+        monkeypatch.setattr(order, "read_after", partial(read, change=change))
+        north.catch_up()
+        assert asked == questions
+        asked.clear()
+    assert live(north) == ["one"]
 
 
 # -- a silent engine --------------------------------------------------------------------------------------------------

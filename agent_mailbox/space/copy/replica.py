@@ -73,13 +73,13 @@ class Replica(KnownCopy):
         is_sure, self._is_sure = self._is_sure, False
         self._load_state()
         self._look_at_parts()
-        if not is_sure and self.state.applied and self.state.tip and self._is_rewound():
-            self.restore_lost()
-            self._begin_again()
+        end = self._take_in_behind_tip() if not is_sure and self.state.applied and self.state.tip else None
         for _ in range(ROUNDS):
             self._look_at_parts()
+            is_new = self.state.applied != end and self.take_in() > 0  # whoever begins again is not at the end
+            end = None
             # Moved by nobody: what was expected is lost. Another process may have taken in what moved it.
-            if not self.take_in() and self._moved_at == self.state.applied:
+            if not is_new and self._moved_at == self.state.applied:
                 self.restore_lost()
                 self._begin_again()
                 self.take_in()
@@ -171,10 +171,22 @@ class Replica(KnownCopy):
                 end = fresh[-1].position
         raise Moved("order has moved", "look again")
 
-    def _is_rewound(self) -> bool:
-        """Return whether the engine lost the end of the order since, and perhaps gave the positions to others."""
+    def _take_in_behind_tip(self) -> int | None:
+        """Write what is new in the order, by the question that shows the last record which is here, too. Return the
+        order's end; None: it is not reached yet. If the engine lost that record since, bring it back."""
         applied, tip = self.state.applied, self.state.tip
-        found = self.order.read_after(applied - 1, 1)
+        found = self.order.read_after(applied - 1, PAGE)
+        if self._is_rewound(found, applied, tip):
+            self.restore_lost()
+            self._begin_again()
+            return None
+        self.write_records(found, {})
+        return max(applied, found[-1].position) if found and len(found) < PAGE else None
+
+    def _is_rewound(self, found: Sequence[Ordered], applied: int, tip: str) -> bool:
+        """Return whether the engine lost the end of the order since, and perhaps gave the positions to others.
+
+        ``found``: what it has from ``applied`` on."""
         if found and found[0].position == applied:
             return digest(unsealed(found[0].line)).hex() != tip
         return self.order.last_position() < applied
