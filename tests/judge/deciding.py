@@ -250,7 +250,9 @@ class Decisions:
         if who is None or not (who in (taker, USER, task.word.speaker, holder) or may_command(self.people, who, taker)):
             return
         takes_over = task.claim is not None and word.said.get("takesOver") == task.claim
-        is_free = task.holder in (None, taker) and not self.is_blocked(task)
+        own = self.people.get(taker, Person(taker))  # a death since opened it: then a claim names the one before
+        is_own = task.holder == taker and own.state != DEAD and own.back <= task.moved
+        is_free = (task.holder is None or is_own) and not self.is_blocked(task)
         if (takes_over or is_free) and not (taker == holder and task.begun):
             task.holder, task.claim, task.moved, task.begun = taker, word.id, word.at, True
             self._require_plan(task)

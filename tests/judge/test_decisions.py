@@ -186,6 +186,17 @@ class Core(RuleBasedStateMachine):
         self._say(speaker, is_proven, "lee", kind, requestId=name, **more)
 
     @precondition(lambda self: self.words)
+    @rule(names=st.booleans())
+    def a_holder_comes_back_and_claims(self, names):
+        """Its end opened the task, so it names the claim before, as anybody does."""
+        held = [task for task in self._judge().tasks.values() if task.holder and task.state == "open"]
+        if held and held[0].holder != USER:
+            for event in ("retire", "register"):
+                self._tell(event, held[0].holder, by=held[0].holder)
+            self.someone_claims(held[0].holder, None, True, held[0].word.said["requestId"], names)
+            self._compare()
+
+    @precondition(lambda self: self.words)
     @rule(
         kind=st.sampled_from(("task_progress", "task_completed", "task_dropped")), event=st.sampled_from(("", "retire"))
     )
