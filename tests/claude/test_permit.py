@@ -593,7 +593,10 @@ def test_a_question_that_the_client_gives_up_is_given_up(led: Post, early: bool)
         out, _ = hook.communicate(timeout=PATIENCE)
     assert (hook.returncode, out) == (0, b"")
     (asked,) = [m["id"] for m in led.objects(MESSAGES) if json.loads(m["content"])["type"] == "permission_request"]
-    assert desk.find(asked).state == "timed_out"
+    given_up = desk.find(asked)
+    assert given_up.state == "timed_out"
+    desk.consume(ME, given_up)
+    assert [*desk.box.logs.read_records()] == [], "it is no mail to its asker, whose word it is"
 
 
 def _terminates_later(process: subprocess.Popen[bytes]) -> bool:

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_mailbox import Mailbox
 from agent_mailbox.core import compose
 from agent_mailbox.core.compose import Draft
-from agent_mailbox.space import space_checks, space_words
+from agent_mailbox.space import engines, replicator, space_checks, space_words
+from agent_mailbox.space import space as spaces
 from agent_mailbox.space.copy.space_troubles import AWAY, RESTORED, note_trouble, noted_trouble
+from agent_mailbox.space.exchanged_files import ExchangedFiles
 from agent_mailbox.space.joining_space import SpaceStanding
 from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order.order import MESSAGES
@@ -70,6 +73,19 @@ def test_a_stream_that_is_gone_and_what_came_back_is_told(pair: Pair) -> None:
         with way_of(pair, "reader") as order:
             until(lambda: sorted(order.joined_machines()) == ["north", "south"])
     assert is_told(pair, "north", "engine had lost records at")
+
+
+def test_a_replicator_tells_once_what_it_brought_back(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It runs for weeks, and has a turn each second."""
+    monkeypatch.setattr(replicator, "TURN", 0)
+    logs = Mailbox(str(pair.program.scratch / "south")).logs
+    space = spaces.space_of(logs)
+    assert space is not None
+    copy, said, left = spaces.open_replica(logs, space), list[str](), iter(range(3))
+    copy.restored = 2
+    files = ExchangedFiles(logs, engines.files_of(spaces.order_in(copy)), copy.directory, said.append)
+    replicator.run_replicator(copy, files, lambda: next(left, None) is None, said.append, time.sleep, said.append)
+    assert [one for one in said if one] == [replicator.lost_warning(2)]
 
 
 def test_a_name_that_another_mailbox_took_is_told(pair: Pair) -> None:

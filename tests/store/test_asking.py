@@ -247,3 +247,25 @@ def test_lines_that_were_taken_in_are_not_read_again(box: Path, monkeypatch: pyt
     assert not decoded
     assert [*read_asks(Logs(str(box)), "bob", DEFAULT_TTL).messages] == ["m7"]
     assert len(decoded) == 1
+
+
+@pytest.mark.parametrize("builds", [True, False])
+def test_a_projection_that_makes_no_sense_is_made_again_by_whoever_may(tmp_path: Path, builds: bool) -> None:
+    """A damaged file may raise anything. Who does not build one leaves it to the next."""
+    file = projection_file.ProjectionFile(str(tmp_path))
+    was_fresh: list[bool] = []
+
+    def make(opened: projection_file.OpenProjection) -> tuple[str]:
+        opened.db.execute("BEGIN IMMEDIATE")
+        opened.save(is_sound=True)
+        return ("made",)
+
+    def make_sense(opened: projection_file.OpenProjection) -> tuple[str]:
+        was_fresh.append(opened.is_fresh)
+        if not opened.is_fresh:
+            raise ValueError("no number")
+        return make(opened)
+
+    assert file.use(make, 1) == "made"
+    assert file.use(make_sense, 1, builds=builds) == ("made" if builds else None)
+    assert was_fresh == ([False, True] if builds else [False])
