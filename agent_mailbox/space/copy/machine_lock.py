@@ -48,14 +48,16 @@ class AskedOrder:
         files = self.files
         if files is None:
             return question()
-        _note_now(files)
+        if not self.hurried:
+            _note_time(files)
         files.release()
         try:
             with Hurry(ANSWERED if self.hurried else None):
                 return question()
         finally:
             files.take()
-            _note_now(files)
+            if not self.hurried:
+                _note_time(files, KEPT)
             self._looked_again()
 
     def last_position(self) -> int:
@@ -92,8 +94,9 @@ class AskedOrder:
 class MachineLock:
     """The turn of a process of this machine, for a ``with`` block, with the lock of the files.
 
-    ``hurried``: wait for no process that has had its turn for ``KEPT`` seconds, or was not answered for ``UNANSWERED``
-    ones, and for no silent engine. The time of each lock's file tells the others."""
+    ``hurried``: wait for no process that has had its turn for ``KEPT`` seconds, and for no silent engine. Nor wait for
+    one that is in no hurry itself, and was not answered for ``UNANSWERED`` seconds. The times of the locks' files tell:
+    the turn began then, and such a question did. The second is yet to come where nobody asks one."""
 
     def __init__(self, directory: str, wait: float, order: AskedOrder, *, hurried: bool = False) -> None:
         self._turn = FileLock(system.join(directory, TURN), wait)
@@ -113,8 +116,8 @@ class MachineLock:
             self._turn.release()
             raise
         self._order.files, self._order.hurried = self._files, self._hurried
-        _note_now(self._turn)
-        _note_now(self._files)
+        _note_time(self._turn)
+        _note_time(self._files, KEPT)
         return self
 
     __enter__ = take
@@ -128,7 +131,7 @@ class MachineLock:
         """Give the lock back."""
         self._order.files = None
         self._files.release()
-        _note_now(self._turn)  # for the next one, until it notes that itself
+        _note_time(self._turn)  # for the next one, until it notes that itself
         self._turn.release()
 
     def _take_turn(self) -> None:
@@ -148,8 +151,9 @@ class MachineLock:
         return min(KEPT - _seconds_since(self._turn), UNANSWERED - _seconds_since(self._files))
 
 
-def _note_now(lock: FileLock) -> None:
-    set_time(lock.path, system.time_ns())
+def _note_time(lock: FileLock, ahead: float = 0.0) -> None:
+    """Give the lock's file a time, so many seconds ahead."""
+    set_time(lock.path, system.time_ns() + int(ahead * 1_000_000_000))
 
 
 def _seconds_since(lock: FileLock) -> float:
