@@ -22,6 +22,7 @@ from ..core import instant, proofs
 from ..core.text import neutral, typed
 from ..errors import NoMailbox, NotFound, Refused, StorageFailed
 from ..known_clients.every_client import USUAL
+from ..space import space_words
 from ..store.files import mounts, paths
 from ..store.user_state import creation
 from . import exporting
@@ -72,7 +73,9 @@ def init(app: App, where: str | None, in_git: bool, here: bool, adopt: bool, yes
     if doubt is not None:
         app.give_warning(f"{made} {doubt}")
     app.print_answer(
-        f"mailbox at {neutral(made)}{' exists already; nothing changed' if known else ''}\n", {"dir": made}
+        f"mailbox at {neutral(made)}{' exists already; nothing changed' if known else ''}\n"
+        + ("" if known else space_words.describe_return(made, app.environ)),
+        {"dir": made},
     )
     if not app.json:
         app.print_nothing(NEXT)
@@ -319,7 +322,7 @@ def restore(app: App, file: str, where: str | None) -> None:
     if confirming.preview_trust(Mailbox(directory, prove=None), adopt=True).standing:
         text += "its leads and rules bind agents; to let its permissions count, too: agent-mailbox init --adopt"
         text += f" {typed(where or app.directory or directory)}\n"
-    app.print_done(text, value)
+    app.print_done(text + space_words.describe_return(directory, app.environ), value)
 
 
 @cli.command(cls=CommandWithOptions, prints_json=False)

@@ -79,7 +79,7 @@ def join_space(logs: Logs, space: Space, changes: Iterable[RightsChange] = ()) -
     copy = spaces.open_replica(logs, space)
     order = spaces.order_in(copy)
     _make_space(order, engines.files_of(order))
-    mine = spaces.record_of(logs).id.decode()
+    mine = spaces.owner_of(logs)
     if order.take_name(mine) != mine:
         raise Refused(f"machine's name is another mailbox's: {space.machine}", "choose another --machine")
     with copy.machine_lock():

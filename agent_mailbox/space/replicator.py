@@ -55,7 +55,7 @@ def run_replicator(
     """Catch up whenever there is something new, in the order or here. ``told`` hears of what changes; ``pause`` waits
     for so many seconds, or until the end. ``says_away`` hears after each attempt why the engine is out of reach;
     empty: it answers."""
-    order, mine = spaces.order_in(copy), spaces.record_of(copy.logs).id.decode()
+    order, mine = spaces.order_in(copy), spaces.owner_of(copy.logs)
     note_trouble(copy.directory, AWAY, "")
     away, delay, ends, is_new, spoke = "", TURN, None, True, -elsewhere.EVERY
     known: frozenset[str] = frozenset()

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from ..store.log.logs import Logs
     from .order.order import SpaceOrder, TotalOrder
 
-PLACE, FILE, SERVING = "engine", "space", "serving"
-"""Within the user's record: a directory, the space, and the file whose lock the replicator holds."""
+PLACE, FILE, SERVING, OWNER = "engine", "space", "serving", "owner"
+"""Within the user's record: a directory, the space, the file whose lock the replicator holds, and ``owner_of``'s."""
 LATE = 60.0
 """Seconds from which on a copy is called old, though a replicator runs."""
 
@@ -53,6 +53,12 @@ def record_of(logs: Logs) -> Custody:
             f"run `agent-mailbox init {typed(logs.directory)}`",
         )
     return logs.custody
+
+
+def owner_of(logs: Logs) -> str:
+    """Return whose a machine's name is in a space: this mailbox's, or an earlier one's that was at the same path."""
+    record = record_of(logs)
+    return (read_file(record.path(PLACE, OWNER)) or record.id).decode()
 
 
 def space_of(logs: Logs) -> Space | None:

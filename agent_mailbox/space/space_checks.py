@@ -44,7 +44,7 @@ def space_problems(logs: Logs, system: str | None = None) -> Iterator[str]:
     if found.trouble or space is None:
         yield found.trouble
         return
-    copy, mine = spaces.open_replica(logs, space), spaces.record_of(logs).id.decode()
+    copy, mine = spaces.open_replica(logs, space), spaces.owner_of(logs)
     yield from space_troubles.standing_troubles(copy.directory, logs.messages)
     try:
         order = spaces.order_in(copy)

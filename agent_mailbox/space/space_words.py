@@ -1,6 +1,7 @@
 """A space as people read it.
 
-Belongs here: the words and lines of `engine status` and `engine join`. ``joining_space`` finds out what they say.
+Belongs here: the words and lines of `engine status`, of `engine join`, and of a machine's mailbox that was made again.
+``joining_space`` finds out what they say.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..core.text import neutral
+from ..store.log import logs
+from . import space as spaces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -29,6 +32,17 @@ def describe_standing(found: SpaceStanding, command: Callable[[str], str], keyed
         lines.append(f"unsent     {found.unsent} messages, whose ids are other messages'")
     lines += [f"{one['machine']:<10} {_say_behind(one['behind'])} at {one['heard']}" for one in found.machines]
     return "".join(f"{line}\n" for line in (*lines, *describe_trust(found, command, keyed)))
+
+
+def describe_return(directory: str, environ: Mapping[str, str]) -> str:
+    """Return what is said of a mailbox that was just made or restored in a machine's place; empty for any other."""
+    space = spaces.space_of(logs.of_mailbox(directory, 0, environ))
+    if space is None:
+        return ""
+    return (
+        f"it is machine {space.machine} of space {space.space}, as before, and takes in what is there:"
+        " `agent-mailbox engine status`\n"
+    )
 
 
 def describe_trust(found: SpaceStanding, command: Callable[[str], str], keyed: str = "") -> Iterator[str]:

@@ -86,6 +86,11 @@ class Pair:
                 child.terminate()
                 child.communicate(timeout=PATIENCE)
 
+    def record(self, machine: str) -> Path:
+        """Where a machine keeps what it has of the space."""
+        files = self.program.user_state.glob("**/engine/space")
+        return next(path.parent for path in files if f'"{machine}"' in path.read_text())
+
     def lines(self, machine: str, name: str = LOG) -> list[bytes]:
         """The lines of a machine's log without seals."""
         return [unsealed(line) for line in (self.program.scratch / machine / name).read_bytes().splitlines()]
@@ -234,17 +239,20 @@ def test_without_the_engine_mail_is_read_and_sends_wait(program: Program, creden
 
 
 def test_a_mailbox_that_was_shared_is_made_again_and_restored_at_its_path(pair: Pair) -> None:
-    """Its files are lost, not its record: `init` or `restore` makes it one machine's, and it joins by another name.
+    """Its files are lost, not its record: `init` and `restore` make it the same machine of the space, and say so.
 
-    Mail that waited for the engine is sent then."""
+    Mail that waited for the engine is sent then; its sessions get their mail, once, and are heard elsewhere."""
     place, file = pair.program.scratch / "north", pair.program.scratch / "backup.tar"
     pair.join("north")
-    pair.ok("north", "roster", "register", "--session-id", "ann")
+    pair.join("south")
+    for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
+        pair.ok(machine, "roster", "register", "--session-id", who)
+    pair.send("south", "--from", "ben", "--to", "ann", "--body", "seen")
+    assert pair.ok("north", "engine", "join")["machine"] == "north"
+    assert pair.seen("north", "ann") == ["seen"]
     pair.ok("north", "backup", file)
+    pair.send("south", "--from", "ben", "--to", "ann", "--body", "after the backup")
     boxes = {*pair.program.user_state.glob("boxes/*")}
-    lock = next(path for path in pair.program.user_state.glob("**/engine/lock"))
-    with FileLock(str(lock)):
-        assert pair.ok("north", "send", "--from", "ann", "--to", "ben", "--body", "waited")["queued"]
     again = ("init", place), ("restore", file, place)
     with pair.serving("north") as replicator:
         pair.fails("north", 1, f"runs already by pid {replicator.pid} ", "engine", "serve")
@@ -254,19 +262,26 @@ def test_a_mailbox_that_was_shared_is_made_again_and_restored_at_its_path(pair: 
             assert (refused.rc, f"is still served by pid {replicator.pid} " in refused.stderr) == (1, True)
         assert not place.exists()
         kept.rename(place)
+    record = pair.record("north")
+    with FileLock(str(record / "lock")):
+        assert pair.ok("north", "send", "--from", "ann", "--to", "ben", "--body", "waited")["queued"]
+    key = (record / "key").read_bytes()
     for command in again:
         shutil.rmtree(place)
-        assert pair.program.run(*command).rc == 0
+        said = pair.program.run(*command)
+        assert (said.rc, f"it is machine north of space {pair.space}, as before" in said.stdout) == (0, True)
         assert {*pair.program.user_state.glob("boxes/*")} == boxes
-        standing = pair.program.run("engine", "status", "--dir", place)
-        assert (standing.rc, "mailbox is in no space" in standing.stderr) == (1, True)
-    pair.fails("north", 1, "name is another mailbox's: north", *_join(pair, "north"))
-    assert pair.ok("north", *_join(pair, "north-2"))["queued"] == 0
-    assert b"waited" in b"".join(pair.ordered())
-
-
-def _join(pair: Pair, machine: str) -> list[str]:
-    return ["engine", "join", pair.url, "--space", pair.space, "--machine", machine, "--credential", pair.credential]
+        assert (record / "key").read_bytes() == key
+    pair.ok("north", "engine", "join")
+    assert pair.seen("north", "ann") == ["after the backup"]
+    pair.send("north", "--from", "ann", "--to", "ben", "--body", "again here")
+    pair.ok("south", "engine", "join")
+    assert pair.seen("south", "ben") == ["waited", "again here"]
+    problems = pair.program.run("engine", "doctor", "--json", "--dir", place).json["problems"]
+    assert [one.partition(":")[0] for one in problems] == ["replicator does not run"]
+    pair.ok("north", "engine", "leave")
+    assert pair.join("north")["machine"] == "north"
+    assert {*pair.lines("north")} == {*pair.lines("south")} == {*pair.ordered()}
 
 
 def test_a_machine_that_is_lost_is_given_up(pair: Pair) -> None:

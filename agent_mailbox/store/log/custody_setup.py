@@ -13,10 +13,14 @@ from ..locks.lock import is_held
 from . import custody, keys
 from .custody import left
 
-WAITING = "engine", "queue"
-"""The mail in a record that waits for the engine of several machines (``space.copy.send_queue``)."""
-SERVED = "engine", "serving"
+SPACE = "engine"
+"""The place in a record of what a machine keeps of its space (``space.space``)."""
+SERVED = SPACE, "serving"
 """The file in a record whose lock the replicator holds, as long as it brings mail of other machines."""
+KEPT = ("space", "key", "trust", "queue", "unsent")
+"""The files there that are the machine's own. The others are about its mailbox's files."""
+OWNER = "owner"
+"""The file there with the id under which the machine took its name, if that was an earlier mailbox of its path."""
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,6 +76,7 @@ def _begin(record: str, directory: str, logs: Sequence[str]) -> None:
         replace_file(
             system.join(aside, "place"), b"%s\n%s\n" % (system.encoded(directory), system.urandom(16).hex().encode())
         )
+        _take_along(f"{record}.old", aside)
         try:
             system.rename(aside, record)
         except OSError:  # another was first
@@ -114,18 +119,30 @@ def refuse_served(directory: str, environ: Mapping[str, str]) -> None:
 def begin_again(directory: str, environ: Mapping[str, str]) -> None:
     """Begin a new record for a mailbox that took the place of an earlier one, with all that was kept beside that.
 
-    Mail that waits for an engine goes on waiting."""
+    If that was a machine of a space, the new one is that machine. Mail that waits for the engine goes on waiting."""
     known = custody.find(directory, paths.state_directory(environ))
     if known is None:
         return
     old = f"{known.directory}.old"
     remove(old)  # a process that did this was killed
     system.rename(known.directory, old)
-    fresh, waiting = ensure(directory, environ), read_file(system.join(old, *WAITING))
-    if fresh is not None and waiting:
-        system.make_directory(fresh.path(WAITING[0]))
-        replace_file(fresh.path(*WAITING), waiting)
-    remove(old)
+    if ensure(directory, environ) is not None:
+        remove(old)
+
+
+def _take_along(old: str, record: str) -> None:
+    """Have a new record keep what an earlier one of the same path had as a machine of a space.
+
+    If the process that began it is killed, the next one does so."""
+    found = {name: text for name in KEPT if (text := read_file(system.join(old, SPACE, name))) is not None}
+    if not found:
+        return
+    _, _, earlier = (read_file(system.join(old, "place")) or b"").rstrip(b"\n").rpartition(b"\n")
+    found[OWNER] = read_file(system.join(old, SPACE, OWNER)) or earlier
+    system.make_directory(system.join(record, SPACE))
+    for name, text in found.items():
+        replace_file(system.join(record, SPACE, name), text)
+    system.sync_directory(record)
 
 
 def remove(directory: str) -> None:
