@@ -28,6 +28,7 @@ from ..space.servers.cluster_record import ClusterChange
 from ..space.space import Space
 from ..space.trust import machine_keys, space_trust
 from ..upkeep import extras, replicator_service
+from . import engine_output
 
 if TYPE_CHECKING:
     from ..space.copy.replica import Replica
@@ -94,7 +95,8 @@ def join(
         raise Refused(
             "package for signatures is missing: cryptography", extras.command_to_add("engine"), code="no_extra"
         )
-    found = joining_space.join_space(logs, place, changes)
+    with engine_output.saying_whom(place):
+        found = joining_space.join_space(logs, place, changes)
     text = f"joined {found.space} as {found.machine}: {mail_output.count_noun(found.applied, 'record')}\n"
     lines = space_words.describe_trust(found, app.complete_command, _command_for_key(app))
     app.print_answer(text + "".join(f"{line}\n" for line in lines), _value_of(found))
@@ -239,7 +241,9 @@ def forget(app: App, /, machine: str) -> None:
     """
     events = absence.give_up(app.mailbox, joining_space.forget_machine(app.mailbox, machine), USER)
     found = [event.session_id for event in events]
-    app.print_answer(f"gave up {machine}: {len(found)} agents are frozen\n", {"machine": machine, "frozen": found})
+    are = "is" if len(found) == 1 else "are"
+    text = f"gave up {machine}: {mail_output.count_noun(len(found), 'agent')} {are} frozen\n"
+    app.print_answer(text, {"machine": machine, "frozen": found})
 
 
 @engine.command(cls=CommandWithOptions)
@@ -272,7 +276,9 @@ def purge(app: App, /, credential: str | None, url: str | None, dry_run: bool) -
 @pass_app
 def status(app: App, /) -> None:
     """Show the space and this machine's copy. It says how far the copy is, and what waits here."""
-    found = joining_space.read_standing(app.mailbox.logs)
+    logs = app.mailbox.logs
+    with engine_output.saying_whom(spaces.space_of(logs)):
+        found = joining_space.read_standing(logs)
     text = space_words.describe_standing(found, app.complete_command, _command_for_key(app))
     app.print_answer(text, _value_of(found))
 
@@ -307,20 +313,21 @@ def serve(app: App, /, install: bool, remove: bool) -> None:
         copy = spaces.open_replica(logs, space)
         _judge_again(copy)
         files = engines.files_of(spaces.order_in(copy))
-        exchanged = ExchangedFiles(logs, files, copy.directory, _print_neutral)
+        exchanged = ExchangedFiles(logs, files, copy.directory, engine_output.print_logged)
 
-        def says_away(why: str) -> None:
+        def says_away(why: MailboxError | None) -> None:
             if relay is not None:
                 relay.away = why
 
+        def told(said: str) -> None:
+            engine_output.print_logged(app.complete_hint(said))
+
         def is_over() -> bool:
             if is_left := spaces.space_of(logs) != space:
-                _print_neutral(f"mailbox is no longer in {space.space} as {space.machine}: its replicator ends")
+                told(f"mailbox is no longer in {space.space} as {space.machine}: its replicator ends")
             return is_left or ended.is_set()
 
-        replicator.run_replicator(
-            copy, exchanged, is_over, lambda said: _print_neutral(app.complete_hint(said)), ended.wait, says_away
-        )
+        replicator.run_replicator(copy, exchanged, is_over, told, ended.wait, says_away)
         if relay is not None:
             relay.close()
 
@@ -343,7 +350,7 @@ def _start_relay(space: Space, directory: str) -> Relay | None:
     try:
         found = Relay(directory, lambda: spaces.order_of(space))
     except OSError as error:
-        _print_neutral(f"commands connect by themselves: {error}")
+        engine_output.print_logged(f"commands connect by themselves: {error}")
         return None
     found.start_serving()
     return found
@@ -355,7 +362,7 @@ def _judge_again(copy: Replica) -> None:
         with copy.machine_lock():
             space_trust.judge_waiting(copy)
     except MailboxError as error:
-        _print_neutral(error.what)
+        engine_output.print_logged(error.what)
 
 
 @engine.command(cls=CommandWithOptions)
@@ -368,11 +375,11 @@ def doctor(app: App, /, system: str | None) -> int | None:
     With --system it looks at each server's version, syncing, room and clock, too. Exits with 3 if it finds problems. It
     reads all records.
     """
-    problems = list(space_checks.space_problems(app.mailbox.logs, system))
-    asked = spaces.space_of(app.mailbox.logs)
-    told = system or (asked is not None and asked.is_postgres)  # which tells it to everybody
-    notes = [] if told else ["not looked at: syncing, room and clock of the servers (--system FILE)"]
-    notes += space_checks.space_notes(app.mailbox.logs, app.complete_command)
+    logs = app.mailbox.logs
+    with engine_output.saying_whom(spaces.space_of(logs)):
+        found = joining_space.read_standing(logs)
+        problems = list(space_checks.space_problems(logs, found, system))
+        notes = [] if found.trouble else list(space_checks.space_notes(logs, app.complete_command, system))
     text = "".join(f"{neutral(problem)}\n" for problem in problems) or "no problems found\n"
     app.print_answer(
         text + "".join(f"{note}\n" for note in notes), {"ok": not problems, "problems": problems, "notes": notes}
@@ -384,10 +391,6 @@ def _command_for_key(app: App) -> str:
     """Return the command that gives this machine a key of its own: it lacks a package, or the file."""
     is_missing = extras.find_missing(["cryptography"])
     return extras.command_to_add("engine") if is_missing else app.complete_command("engine join")
-
-
-def _print_neutral(said: str) -> None:
-    click.echo(neutral(said), err=True)
 
 
 def _value_of(found: SpaceStanding) -> dict[str, object]:

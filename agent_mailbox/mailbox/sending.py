@@ -282,7 +282,7 @@ def retryable(error: E, ids: Sequence[str]) -> E:
         f"repeat it with --id {ids[0]}" if len(ids) == 1 else f'repeat it with an "id" in each line: {", ".join(ids)}'
     )
     return type(error)(
-        error.what, f"{error.hint}; {same}".removeprefix("; ") + ": nothing is sent twice", code=error.code
+        error.what, f"{error.hint}; then {same}".removeprefix("; then ") + ": nothing is sent twice", code=error.code
     )
 
 

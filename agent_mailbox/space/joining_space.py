@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 from ..core import codec, instant
 from ..core.records import USER, BadLine, Record
+from ..core.text import count_noun
 from ..errors import NotFound, Refused, Unavailable
 from . import engines, purging
 from . import space as spaces
 from .copy import comparison, following, publishing
+from .copy.space_troubles import GONE, note_trouble
 from .order import elsewhere, follow_progress
-from .order.order import PASSED, ROSTER
+from .order.order import PASSED, ROSTER, START, NoServer
 from .trust import machine_keys, machine_trust, space_judge, space_trust
 
 if TYPE_CHECKING:
@@ -30,8 +32,11 @@ if TYPE_CHECKING:
     from .space import Space
     from .trust.space_trust import RightsChange
 
-STARTING, PAUSE = 10.0, 0.2
-"""Seconds within which servers may come up as a machine joins, and between two looks."""
+STARTING, OPENING, PAUSE = 10.0, 1.0, 0.2
+"""Seconds within which servers may come up as a machine joins, within which one that was just started opens its port,
+and between two looks."""
+LOOKING = 2.0
+"""Seconds for which a look at the engine waits for it."""
 
 
 class SpaceStanding(Record):
@@ -73,8 +78,9 @@ def join_space(logs: Logs, space: Space, changes: Iterable[RightsChange] = ()) -
     Raises ``Refused`` if another mailbox has the machine's name, or if this mailbox is in another space."""
     present = spaces.space_of(logs)
     if present is not None and (present.space, present.machine) != (space.space, space.machine):
+        way = "this space under another name" if present.space == space.space else "another space"
         raise Refused(
-            f"mailbox is in another space: {present.space} as {present.machine}", "run `agent-mailbox engine leave`"
+            f"mailbox is in {way}: {present.space} as {present.machine}", "run `agent-mailbox engine leave` first"
         )
     copy = spaces.open_replica(logs, space)
     order = spaces.order_in(copy)
@@ -97,7 +103,7 @@ def join_space(logs: Logs, space: Space, changes: Iterable[RightsChange] = ()) -
 
 def _make_space(order: SpaceOrder, files: SpaceFiles) -> None:
     """Make the space unless it is there; a server that was just started may take a moment until it can."""
-    end = monotonic() + STARTING
+    begun = monotonic()
     while True:
         try:
             order.make_unless_there()
@@ -106,8 +112,8 @@ def _make_space(order: SpaceOrder, files: SpaceFiles) -> None:
         except Unavailable as error:
             if error.code == "outdated":
                 raise
-            if monotonic() > end:
-                error.hint = "check the address, and that the engine runs; then repeat this command"
+            if monotonic() - begun > (OPENING if isinstance(error, NoServer) else STARTING):
+                error.hint = f"check the address; {START}; then repeat this command"
                 raise
             sleep(PAUSE)
 
@@ -126,7 +132,9 @@ def leave_space(logs: Logs) -> SpaceStanding:
             pass
         found = read_standing(logs)
         if found.queued:
-            raise Refused(f"mail still waits for the engine: {found.queued} sends", "leave when it is in reach")
+            raise Refused(
+                f"mail still waits for the engine: {count_noun(found.queued, 'send')}", "leave when it is in reach"
+            )
         spaces.forget_space(logs)
     return found
 
@@ -182,13 +190,14 @@ def purge_archived(logs: Logs, url: str | None, credential: str | None, *, dry_r
 
 
 def read_standing(logs: Logs) -> SpaceStanding:
-    """Return how far this machine is; asks the engine, and changes nothing."""
+    """Return how far this machine is; asks the engine for ``LOOKING`` seconds at most, and changes nothing."""
     space = require_space(logs)
-    copy = spaces.open_replica(logs, space)
+    copy = spaces.open_replica(logs, space, patience=LOOKING)
     copy.look_locally()
     records, trouble = copy.state.applied, ""
     try:
         records = copy.order.last_position()
+        note_trouble(copy.directory, GONE, "")  # this machine's replicator hears it within seconds
     except (Unavailable, Refused) as error:
         trouble = f"{error.what}; {error.hint}" if error.code == "no_space" else error.what
     queued = len(copy.queue.read_entries())

@@ -8,12 +8,13 @@ from __future__ import annotations
 from time import monotonic, time_ns
 from typing import TYPE_CHECKING
 
-from ..errors import Busy, Refused, StorageFailed, Unavailable
+from ..core.text import count_noun
+from ..errors import Busy, MailboxError, Refused, StorageFailed, Unavailable
 from ..store.files import system
 from ..store.locks.lock import FileLock
 from . import space as spaces
 from .copy import copy_state
-from .copy.space_troubles import AWAY, NAME, TWIN, note_trouble
+from .copy.space_troubles import AWAY, GONE, NAME, TWIN, note_trouble
 from .copy.taken_meanwhile import take_in_beside
 from .order import elsewhere
 from .order.order import HeldUp, NoSpace
@@ -50,13 +51,13 @@ def run_replicator(
     ended: Callable[[], bool],
     told: Callable[[str], None],
     pause: Callable[[float], object],
-    says_away: Callable[[str], None],
+    says_away: Callable[[MailboxError | None], None],
 ) -> None:
     """Catch up whenever there is something new, in the order or here. ``told`` hears of what changes; ``pause`` waits
     for so many seconds, or until the end. ``says_away`` hears after each attempt why the engine is out of reach;
-    empty: it answers."""
+    None: it answers."""
     order, mine = spaces.order_in(copy), spaces.owner_of(copy.logs)
-    note_trouble(copy.directory, AWAY, "")
+    _note_unreached(copy.directory, None)
     away, delay, ends, is_new, spoke = "", TURN, None, True, -elsewhere.EVERY
     known: frozenset[str] = frozenset()
     is_sure, restored, noted = False, 0, 0.0
@@ -93,20 +94,26 @@ def run_replicator(
             files.take_turn(time_ns() // 1_000_000)
             if away:
                 told("engine is back")
-                note_trouble(copy.directory, AWAY, "")
+                _note_unreached(copy.directory, None)
             away, delay = "", TURN
-            says_away("")
+            says_away(None)
             is_new = order.wait_for_record(copy.state.applied, TURN)
         except (Refused, Busy, StorageFailed) as error:  # a credential or a space may be put right meanwhile
             if error.what != away:
                 told(error.what)
-                is_lasting = isinstance(error, (Refused, NoSpace, HeldUp))  # which waiting does not mend
-                note_trouble(copy.directory, AWAY, f"{error.what}; {error.hint}" if is_lasting else "")
+                _note_unreached(copy.directory, error)
             away, is_sure = error.what, False
             if isinstance(error, (Refused, Unavailable)):
-                says_away(away)
+                says_away(error)
             pause(delay)
             delay = min(delay * 2, LONGEST)
+
+
+def _note_unreached(directory: str, error: MailboxError | None) -> None:
+    """Note why the engine takes nothing, where waiting does not mend that; take back what was noted before."""
+    said = f"{error.what}; {error.hint}" if error is not None else ""
+    note_trouble(directory, GONE, said if isinstance(error, NoSpace) else "")
+    note_trouble(directory, AWAY, said if isinstance(error, (Refused, HeldUp)) else "")
 
 
 def _keep_up(copy: Replica, *, closer: bool = False) -> bool:
@@ -129,7 +136,8 @@ def _keep_up(copy: Replica, *, closer: bool = False) -> bool:
 
 def lost_warning(count: int) -> str:
     """Return what the person is told of an engine from whose order something was missing."""
-    return f"engine had lost records: {count} bundles bring them back"
+    verb = "brings" if count == 1 else "bring"
+    return f"engine had lost records: {count_noun(count, 'bundle')} {verb} them back"
 
 
 def name_warning(machine: str) -> str:

@@ -15,6 +15,7 @@ from ..store.files.small_files import read_file, remove_file, replace_file
 from ..store.locks.lock import is_held
 from .copy import copy_state, space_troubles
 from .copy.replica import Replica
+from .order.order import START
 from .relay.relayed_order import RelayedOrder
 from .trust.space_judge import SpaceJudge
 
@@ -73,7 +74,12 @@ def space_of(logs: Logs) -> Space | None:
             return Space(**found)
     except TypeError:
         pass
-    raise BadData(f"record of the space has another form: {record.path(PLACE, FILE)}", "`agent-mailbox engine join`")
+    path = record.path(PLACE, FILE)
+    aside = typed(path)
+    raise BadData(
+        f"record of the space has another form: {path}",
+        f"run `mv {aside} {aside}.away`, then `agent-mailbox engine join URL --space NAME`",
+    )
 
 
 def save_space(logs: Logs, space: Space) -> None:
@@ -102,12 +108,13 @@ def why_late(logs: Logs) -> str:
     if (space := space_of(logs)) is None:
         return ""
     age, serves = copy_state.copy_age(record_of(logs).path(PLACE)), is_serving(logs)
-    away = space_troubles.noted_trouble(record_of(logs).path(PLACE), space_troubles.AWAY) if serves else ""
+    noted = (space_troubles.noted_trouble(record_of(logs).path(PLACE), kind) for kind in space_troubles.UNREACHED)
+    away = next(filter(None, noted), "") if serves else ""
     if serves and not away and (age is None or age < LATE):
         return ""
     old = "of unknown age" if age is None else f"{age / 60:.0f} minutes old" if age > 90 else "a minute old or less"
     why = "engine is out of reach" if serves else "the replicator does not run"
-    mend = "`agent-mailbox engine status` tells more" if serves else "`agent-mailbox engine serve --install` has it run"
+    mend = START if serves else "`agent-mailbox engine serve --install` has it run"
     if away:
         return f"this machine's copy of space {space.space} is {old}: {away}"
     return f"this machine's copy of space {space.space} is {old}: {why}; {mend}"
@@ -121,11 +128,11 @@ def standing_troubles(logs: Logs) -> list[str]:
     return [*filter(None, [why_late(logs)]), *found]
 
 
-def open_replica(logs: Logs, space: Space, *, relayed: bool = False) -> Replica:
+def open_replica(logs: Logs, space: Space, *, relayed: bool = False, patience: float = 5.0) -> Replica:
     """Return the mailbox's copy in the space; connects at the first call.
 
-    ``relayed``: by way of the replicator, if it runs."""
-    patience = min(logs.wait, 5.0)
+    ``relayed``: by way of the replicator, if it runs. ``patience``: seconds for which it waits for the engine."""
+    patience = min(logs.wait, patience)
     directory = record_of(logs).path(PLACE)
     order: TotalOrder
     if relayed:

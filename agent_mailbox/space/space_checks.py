@@ -26,20 +26,21 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..store.log.logs import Logs
+    from .joining_space import SpaceStanding
     from .order.order import TotalOrder
     from .space import Space
 
 WANTED: dict[str, Any] = {"storage": "file", "retention": "limits", "discard": "new", "allow_atomic": True}
 """The settings of a stream that loses nothing by itself."""
+_LINES = "lines of {} tell of sessions that are not its own, and are"
 LIMITS = ("max_msgs", "max_bytes", "max_age", "max_msgs_per_subject")
 """The settings that would have the server remove records, or refuse them."""
 
 
-def space_problems(logs: Logs, system: str | None = None) -> Iterator[str]:
-    """Yield the troubles, each as a sentence without a full stop.
+def space_problems(logs: Logs, found: SpaceStanding, system: str | None = None) -> Iterator[str]:
+    """Yield the troubles, each as a sentence without a full stop; ``found`` is what ``read_standing`` says.
 
     ``system`` is the credential of a user who may ask each server for its settings."""
-    found = joining_space.read_standing(logs)
     space = spaces.space_of(logs)
     if found.trouble or space is None:
         yield found.trouble
@@ -68,13 +69,14 @@ def space_problems(logs: Logs, system: str | None = None) -> Iterator[str]:
         yield "replicator does not run: `agent-mailbox engine serve --install` keeps this machine's copy up"
 
 
-def space_notes(logs: Logs, command: Callable[[str], str]) -> Iterator[str]:
-    """Yield what is in order, and yet for the person to know: whose lines count for nothing, and who may do all."""
-    found = joining_space.read_standing(logs)
-    yield from space_words.describe_unheard(found, command)
+def space_notes(logs: Logs, command: Callable[[str], str], system: str | None = None) -> Iterator[str]:
+    """Yield what is in order, and yet for the person to know: whose lines count for nothing, and who may do all.
+
+    Some things only ``system`` may ask."""
+    yield from space_words.describe_unheard(joining_space.read_standing(logs), command)
     yield from _ignored_lines(logs, command)
     space = spaces.space_of(logs)
-    if found.trouble or space is None or space.is_postgres:
+    if space is None or space.is_postgres:  # which tells everybody how it syncs
         return
     order = cast(NatsOrder, spaces.order_of(space))
     if order.connection.is_open():
@@ -82,6 +84,8 @@ def space_notes(logs: Logs, command: Callable[[str], str]) -> Iterator[str]:
             "any machine may write as another here, and remove mail:"
             " `agent-mailbox engine config` writes servers with a credential for each"
         )
+    elif system is None:  # a server without accounts has no such user
+        yield "not looked at: syncing, room and clock of the servers (--system FILE)"
     order.close()
 
 
@@ -90,7 +94,8 @@ def _ignored_lines(logs: Logs, command: Callable[[str], str]) -> Iterator[str]:
     lines = (line for log in (logs.roster, logs.reads) for _, line in log.lines() if space_seals.is_ignored(line))
     for machine, count in sorted(Counter(term(space_seals.ignored_of(line), 40) for line in lines).items()):
         more = f"if one moved there: {command(f'engine join --speaks {machine}=all,ID')}"
-        yield f"{count} lines of {machine} tell of sessions that are not its own, and are ignored; {more}"
+        are = "line of {} tells of sessions that are not its own, and is" if count == 1 else _LINES
+        yield f"{count} {are.format(machine)} ignored; {more}"
 
 
 def _of_others(passed: Mapping[str, int]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..core.text import neutral
+from ..core.text import count_noun, neutral
 from ..store.log import logs
 from . import space as spaces
 
@@ -24,13 +24,15 @@ def describe_standing(found: SpaceStanding, command: Callable[[str], str], keyed
         f"space      {found.space} as {found.machine}, {neutral(found.url)}",
         f"engine     {neutral(found.trouble) or 'answers'}",
         "replicator " + ("runs" if found.serving else f"does not run: {command('engine serve --install')}"),
-        f"records    {found.applied} of {found.records} are here",
-        f"waiting    {found.waiting} lines of this machine, {found.queued} sends",
+        f"records    {_count_records(found)}",
+        f"waiting    {count_noun(found.waiting, 'line')} of this machine, {count_noun(found.queued, 'send')}",
     ]
     lines += [f"look       {neutral(one)}" for one in found.troubles]
     if found.unsent:
-        lines.append(f"unsent     {found.unsent} messages, whose ids are other messages'")
-    lines += [f"{one['machine']:<10} {_say_behind(one['behind'])} at {one['heard']}" for one in found.machines]
+        lines.append(f"unsent     {count_noun(found.unsent, 'message')} whose ids are other messages'")
+    lines += [
+        f"{one['machine']:<10} last heard of at {one['heard']}{_say_behind(one['behind'])}" for one in found.machines
+    ]
     return "".join(f"{line}\n" for line in (*lines, *describe_trust(found, command, keyed)))
 
 
@@ -81,8 +83,17 @@ def describe_unheard(found: SpaceStanding, command: Callable[[str], str]) -> Ite
             yield f"{_count_lines(one)} by writers for whom it may not speak yet: {more}"
 
 
-def _say_behind(behind: object) -> str:
-    return "was there" if behind is None else f"said that it lacks {behind or 'no'} records"
+def _count_records(found: SpaceStanding) -> str:
+    """Return how much of the order is here; an engine that lost its end has less than this machine."""
+    if found.applied <= found.records:
+        return f"{found.applied} of {found.records} are here"
+    return f"{found.applied} are here, and the engine has {found.records}: what it lost comes back from the machines"
+
+
+def _say_behind(behind: Any) -> str:
+    if not behind:
+        return "" if behind is None else "; it lacked nothing then"
+    return f"; it lacked {count_noun(behind, 'record')} then"
 
 
 def _list_speakers(speaks: Any) -> str:
@@ -90,5 +101,5 @@ def _list_speakers(speaks: Any) -> str:
 
 
 def _count_lines(one: Mapping[str, object]) -> str:
-    count = "1 line" if one["lines"] == 1 else f"{one['lines']} lines"
-    return f"{count} of {neutral(str(one['machine']))}"
+    lines: Any = one["lines"]
+    return f"{count_noun(lines, 'line')} of {neutral(str(one['machine']))}"

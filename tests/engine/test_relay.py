@@ -148,7 +148,7 @@ def test_the_relay_passes_errors_on_and_ends_a_malformed_connection(relayed: tup
     a.memory.reachable = True
     with pytest.raises(Unavailable, match="out of reach: memory"):  # nobody else waits in vain
         a.command().last_position()
-    a.relay.away = ""  # the replicator reached it
+    a.relay.away = None  # the replicator reached it
     for odd in (b"\0\0\0\x04null", b"\xff\xff\xff\xff", b"\0\0\0\x02{}", b"GET / HTTP/1.1\r\n\r\n"):
         with closing(connect_to_replicator(str(a.place), 5)) as stranger:
             stranger.sendall(odd)

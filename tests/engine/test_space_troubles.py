@@ -69,7 +69,7 @@ def test_a_stream_that_is_gone_and_what_came_back_is_told(pair: Pair) -> None:
         assert is_told(pair, "south", "`agent-mailbox engine join")
         assert pair.ok("south", "send", "--from", "ben", "--to", "ann", "--body", "two")["queued"]
         pair.ok("north", "engine", "join")
-        until(lambda: "no such space" not in str(pair.ok("south", "engine", "status")["troubles"]))
+        assert "no such space" not in str(pair.ok("south", "engine", "status")), "which the engine now has"
         with way_of(pair, "reader") as order:
             until(lambda: sorted(order.joined_machines()) == ["north", "south"])
     assert is_told(pair, "north", "engine had lost records at")
@@ -154,7 +154,15 @@ def test_mail_that_can_never_be_sent_is_told() -> None:
     found = SpaceStanding("team", "north", "nats://x", True, 1, 1, 0, 0, 2, "", (), "", (), (), {}, ())
     for unsent in (2, 0):
         said = space_words.describe_standing(found.replace(unsent=unsent), str)
-        assert ("unsent     2 messages, whose ids are other messages'" in said) == bool(unsent)
+        assert ("unsent     2 messages whose ids are other messages'" in said) == bool(unsent)
+
+
+def test_an_engine_that_has_less_than_this_machine_is_told_as_that() -> None:
+    """Its end was lost: there are no 28 of 5 records."""
+    found = SpaceStanding("team", "north", "nats://x", True, 5, 28, 1, 0, 0, "", (), "", (), (), {}, ())
+    said = space_words.describe_standing(found, str)
+    assert "28 are here, and the engine has 5:" in said
+    assert "waiting    1 line of this machine, 0 sends\n" in said
 
 
 def test_a_machine_without_a_key_is_told_what_that_means() -> None:

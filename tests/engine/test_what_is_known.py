@@ -66,7 +66,7 @@ def test_a_replicator_that_reaches_nobody_is_told_of_too(dark: tuple[Pair, int])
         (fresh,) = (path for path in pair.program.user_state.glob("**/engine/fresh") if is_of(path, "south"))
         os.utime(fresh, (time.time() - 3 * 60,) * 2)
         (warning,) = pair.program.run(*looks).warnings
-        assert "is 3 minutes old: engine is out of reach; `agent-mailbox engine status" in warning
+        assert "is 3 minutes old: engine is out of reach; start its server" in warning
         assert "is 3 minutes old: engine is out of reach" in pair.program.run("doctor", *looks[3:]).stdout
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ...core import codec, instant
 from ...core.records import Message
+from ...core.text import count_noun
 from ...store.files import system
 from ...store.files.lines import lines_of
 from ...store.files.small_files import noted_age, read_file, remove_file, set_time, write_if_possible
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
     from ...store.log.log import Log
 
-AWAY, RESTORED, NAME, TWIN = "away", "restored", "name", "twin"
+AWAY, GONE, RESTORED, NAME, TWIN = "away", "gone", "restored", "name", "twin"
+UNREACHED = (GONE, AWAY)
+"""Why the replicator cannot go on: the space is gone, or something else that waiting does not mend."""
 HOLDS = {RESTORED: 7 * 86_400_000, TWIN: 300_000}
 """For how many ms a word holds without being said again; the others hold until they are taken back."""
 SLOW = 300_000
@@ -48,8 +51,8 @@ def restored_warning(count: int) -> str:
     """Return what the person is told later of an engine from whose order something was missing."""
     when = instant.text(system.time_ns() // 1_000_000)
     return (
-        f"engine had lost records at {when}, and {count} bundles of this machine's files brought them back:"
-        " look at its servers, by `agent-mailbox engine doctor`"
+        f"engine had lost records at {when}, and {count_noun(count, 'bundle')} of this machine's files brought them"
+        " back: look at the disk and the log of its server"
     )
 
 

@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 from ...core.records import Record
 from ...errors import Malformed, Refused, Unavailable
 from ..order import hurry
+from ..order.order import START, NoServer
 from .first_server import connect_first
 from .server_bytes import ServerBytes
 
@@ -45,6 +46,7 @@ _OUTDATED = (
     "servers run by files of an earlier version, with which a machine may write as another and remove mail:"
     " write them again, by `agent-mailbox engine config --into DIR`"
 )
+_STRANGER = "no NATS server answers there"
 _UNMARKED = _VERSION + b"\r\n"
 """The beginning of a head without a status."""
 
@@ -215,7 +217,7 @@ class NatsConnection:
         elif verb in (b"MSG", b"HMSG"):
             return self._read_message(words, deadline)
         elif verb not in (b"PONG", b"+OK"):
-            raise unavailable_error(self.urls, "no NATS server answers there")
+            raise unavailable_error(self.urls, ConnectionRefusedError(_STRANGER))
         return None
 
     def _read_message(self, words: list[bytes], deadline: float) -> ServerAnswer:
@@ -288,8 +290,10 @@ class NatsConnection:
         self._incoming = ServerBytes(self._socket, self._ask_word)
         word, _, text = self._incoming.read_line(deadline).partition(b" ")
         if word.upper() != b"INFO":
-            raise unavailable_error([url], "no NATS server answers there")
+            raise unavailable_error([url], ConnectionRefusedError(_STRANGER))
         self.info = parse_object(text)
+        if url.startswith("tls:") and not self.info.get("tls_required") and not self.info.get("tls_available"):
+            raise unavailable_error([url], ConnectionRefusedError("the server has no TLS: write nats://HOST:PORT"))
         if url.startswith("tls:") or self.info.get("tls_required") is True:
             context = ssl.create_default_context(cafile=self._authority)
             self._socket.settimeout(hurry.SILENT if hurry.is_hurried() else self.patience)
@@ -380,4 +384,5 @@ def parse_object(data: bytes) -> dict[str, Any]:
 
 def unavailable_error(urls: Sequence[str], why: object) -> Unavailable:
     """Return the error of an engine that did not answer."""
-    return Unavailable(f"engine is out of reach: {', '.join(urls)}: {why}", "try again; `agent-mailbox engine status`")
+    is_known = isinstance(why, (ConnectionRefusedError, socket.gaierror, ssl.SSLError))
+    return (NoServer if is_known else Unavailable)(f"engine is out of reach: {', '.join(urls)}: {why}", START)

@@ -35,6 +35,8 @@ KINDS = (ROSTER, MESSAGES, CLAIMS)
 """The logs of a mailbox. The roster comes first: it says whose the mail is."""
 JOINED = "joined"
 """The log of a record that tells of a machine which joined; it has no line for the mailbox."""
+START = "start its server, or look at the tunnel and the port between"
+"""The hint about an engine that is out of reach."""
 _READS = "reads."
 MOST = 500
 """Lines of one append: it is one atomic batch, of which an engine takes only so many."""
@@ -78,6 +80,10 @@ class NoSpace(Unavailable):
     def __init__(self, what: str, hint: str = "", *, code: str = "") -> None:
         made = "`agent-mailbox engine join` makes it again, and the machines bring back what they have"
         super().__init__(what, hint or made, code=code or self.code)
+
+
+class NoServer(Unavailable):
+    """The address is nobody's, or another program's, which is known at once. Waiting does not change it."""
 
 
 class HeldUp(Unavailable):

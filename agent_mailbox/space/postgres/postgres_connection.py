@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from ...errors import MailboxError, Malformed, Refused, Unavailable
 from ..order import hurry
-from ..order.order import HeldUp, NoSpace
+from ..order.order import START, HeldUp, NoServer, NoSpace
 from .server_probe import is_silent, words_in
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ _CREDENTIAL = ("password", "authentication", "pg_hba.conf", "role ", "client cer
 """Words of the server's refusals that speak of who connects; it gives them no code that a client sees.
 
 A server whose own certificate is another's is out of reach: mail waits for the right one."""
+_NOBODY = ("refused", "not known", "translate host name", "resolve host", "does not support SSL", "certificate verify")
+"""Words of libpq for an address at which no such server is, as far as it speaks English."""
 _SETTINGS = """SELECT
     set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
         ELSE current_setting('synchronous_commit') END, false),
@@ -188,10 +190,9 @@ class PostgresConnection:
         if state in ("53100", "53200", "54000"):
             return Unavailable(f"engine is full: {said}", "make room on the server; nothing was lost")
         where = urlsplit(self.url)
-        return Unavailable(
-            f"engine is out of reach: {where.hostname or ''}{where.path}: {said}",
-            "try again; `agent-mailbox engine status`",
-        )
+        is_known = not state and any(word in said for word in _NOBODY)
+        kind = NoServer if is_known else Unavailable
+        return kind(f"engine is out of reach: {where.hostname or ''}{where.path}: {said}", START)
 
 
 def _fetch_rows(cursor: Cursor[Any]) -> list[Any]:

@@ -33,8 +33,8 @@ class Relay:
     """A socket in a directory of the user's own, served by threads until the process ends."""
 
     def __init__(self, directory: str, opened: Callable[[], SpaceOrder]) -> None:
-        self.away = ""
-        """Why the last attempt to reach the engine failed; empty: it did not. The replicator's turns set it."""
+        self.away: MailboxError | None = None
+        """Why the last attempt to reach the engine failed; None: it did not. The replicator's turns set it."""
         self._opened = opened
         self._free: list[SpaceOrder] = []
         self._room = BoundedSemaphore(MOST)
@@ -90,13 +90,13 @@ class Relay:
         except IndexError:
             order = self._opened()
         try:
-            if self.away:
-                raise Unavailable(self.away, "try again; `agent-mailbox engine status`")
+            if (away := self.away) is not None:
+                raise (type(away) if isinstance(away, Unavailable) else Unavailable)(away.what, away.hint)
             with Hurry(float(head["soon"]) if "soon" in head else None):
                 return _carry_out(order, head, lines)
         except MailboxError as error:
             if isinstance(error, Unavailable):
-                self.away = self.away or error.what
+                self.away = self.away or error
             more = {"id": error.id, "position": error.position} if isinstance(error, Taken) else {}
             told = {"error": type(error).__name__, "what": error.what, "hint": error.hint, "code": error.code}
             return told | more, []

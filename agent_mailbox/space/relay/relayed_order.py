@@ -19,7 +19,7 @@ from ...errors import BadData, Busy, Refused, Unavailable
 from ...store.files import system
 from ...store.files.small_files import note_time, noted_age
 from ..order import hurry
-from ..order.order import HeldUp, Moved, NoSpace, Ordered, Taken, check_size
+from ..order.order import START, HeldUp, Moved, NoServer, NoSpace, Ordered, Taken, check_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,9 +37,10 @@ DEAF_FILE, DEAF = "deaf", 2_000
 """The same of a replicator that said no word: for so long commands connect by themselves."""
 LONGEST_HEAD, MOST_BYTES = 1 << 20, 64 << 20
 """Bytes of a head, and of the lines behind it."""
+_SERVE = "try again; `agent-mailbox engine serve` starts it"
 PAGE = 100
 """Records that are asked for at once."""
-KINDS = {kind.__name__: kind for kind in (Unavailable, Busy, Refused, BadData, NoSpace, HeldUp)}
+KINDS = {kind.__name__: kind for kind in (Unavailable, Busy, Refused, BadData, NoSpace, NoServer, HeldUp)}
 """The errors that an answer may bring, but for ``Moved`` and ``Taken``."""
 
 
@@ -135,12 +136,10 @@ class RelayedOrder:
             answer = receive_frame(self._socket)
         except (OSError, ValueError, KeyError, TypeError) as error:
             self.close()
-            raise Unavailable(
-                f"replicator does not answer: {error}", "try again; `agent-mailbox engine status`"
-            ) from None
+            raise Unavailable(f"replicator does not answer: {error}", _SERVE) from None
         if answer is None:
             self.close()
-            raise Unavailable("replicator ended meanwhile", "try again; `agent-mailbox engine status`")
+            raise Unavailable("replicator ended meanwhile", _SERVE)
         _raise_error_in(answer[0])
         return answer
 
@@ -175,9 +174,7 @@ class RelayedOrder:
         It was not if it answered this process since."""
         path = os.path.join(self._directory, AWAY_FILE)
         if _is_noted(path, min(AWAY, _now() - self._answered)):
-            raise Unavailable(
-                "engine was out of reach a moment ago, and no replicator answers here", "`agent-mailbox engine status`"
-            )
+            raise Unavailable("engine was out of reach a moment ago, and no replicator answers here", START)
         if self._own is None:
             self._own = self._direct()
         begun = system.monotonic()
