@@ -6,6 +6,8 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from agent_mailbox.known_clients.every_client import CLIENTS
+
 from .test_layers import SOURCES, module_of, parsed
 
 if TYPE_CHECKING:
@@ -56,6 +58,12 @@ def _names_in(tree: ast.Module) -> Iterator[str]:
             case ast.alias(name=word, asname=other):
                 words = [word, other]
         yield from (word for word in words if word and word not in _ROOM_NAMES and NAMES.search(word))
+
+
+def test_the_names_of_every_client_are_looked_for() -> None:
+    """Without its name above, a client could be named anywhere."""
+    unknown = [client.title for client in CLIENTS if not NAMES.search(client.title)]
+    assert not unknown, "add it to NAMES"
 
 
 def test_a_client_is_named_in_its_own_module_alone() -> None:

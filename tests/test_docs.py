@@ -3,12 +3,13 @@ program writes, and no page names a command, an option, a file or a module that 
 
 from __future__ import annotations
 
+import builtins
 import re
 import runpy
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import pytest
@@ -261,7 +262,8 @@ def test_a_group_lists_its_commands_in_whole_thoughts(path: tuple[str, ...]) -> 
 def test_every_command_of_the_contract_is_there_with_its_options(words: str) -> None:
     """A user can type what the contract promises. Every command that prints data takes --json, and every one takes
     --dir."""
-    command = LEAVES[tuple(words.split())]
+    command = LEAVES.get(tuple(words.split()))
+    assert command is not None, "no module has it: name it in cli/group.py: SECTIONS, or remove its row"
     assert CONTRACT[words] <= options(command)
     assert "--dir" in options(command)
     assert ("--home" in options(command)) == words.startswith("swarm ")
@@ -272,6 +274,28 @@ def test_no_command_is_there_that_the_contract_does_not_know() -> None:
     """A new command belongs into the contract above."""
     assert {" ".join(path) for path in LEAVES} == set(CONTRACT), "add or remove its row in CONTRACT"
     assert CommandGroup.aliases == {"read": "check"}
+
+
+def test_each_command_is_loaded_by_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command is found by its own name, though no other one was loaded before, as all are here."""
+    names: set[str] = set()
+    really = builtins.__import__
+
+    def import_noted(name: str, where: Any = None, here: Any = None, wanted: Any = (), level: int = 0) -> Any:
+        names.update(wanted or ())
+        return really(name, where, here, wanted, level)
+
+    lost = []
+    for command in cli.list_commands(click.Context(cli)):
+        names.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(builtins, "__import__", import_noted)
+            registered.load_command(command)
+        package, _, module = str(cli.commands[command].callback.__module__).rpartition(".")
+        loaded = [vars(sys.modules[f"{package}.{name}"]) for name in names]
+        if module not in names and not any(module in names_of for names_of in loaded):
+            lost.append(command)
+    assert lost == [], "import its module in commands/main.py: load_command"
 
 
 @each("path", LEAVES)
@@ -285,7 +309,7 @@ def test_every_command_stands_in_the_manual(path: tuple[str, ...]) -> None:
         first = " ".join(["agent-mailbox", *group, ""])
         rows = [line for line in MANUAL.splitlines() if f"`{first}" in line]
         mentioned = any(f"`{name}`" in row or f"`{name} " in row for row in rows)
-    assert mentioned, whole
+    assert mentioned, f"{whole}: run scripts/docs"
 
 
 def invocations() -> list[list[str]]:
@@ -446,6 +470,7 @@ def test_the_commands_page_has_every_command_once() -> None:
     parts = re.split(r"^#{3,4} `agent-mailbox ([^`]+)`$", page, flags=re.MULTILINE)
     told = dict(zip(parts[1::2], parts[2::2], strict=True))
     assert len(told) == len(parts[1::2])
+    assert {" ".join(path) for path in LEAVES} <= told.keys(), "run scripts/docs"
     assert CONTRACT.keys() <= told.keys()
     for path, command in LEAVES.items():
         entry = told[" ".join(path)] + told.get(path[0], "")

@@ -1,6 +1,6 @@
 """Every client we know, and what follows from all of them together.
 
-Belongs here: the one list. To add a client, write its module and name it here.
+Belongs here: the one list. To add a client, write its module and name it in ``INSTALLED``.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ import pytest
 from agent_mailbox.clients import texts
 from agent_mailbox.clients.install import hook_entries
 from agent_mailbox.known_clients.codex import CODEX
+from agent_mailbox.known_clients.every_client import INSTALLED, USUAL
 from agent_mailbox.known_clients.gemini_cli import GEMINI_CLI
 from tests.claude.test_guard import SHELLS, Shim
 from tests.claude.test_install import FOREIGN, House
@@ -35,6 +36,12 @@ NAMES = [client.name for client in OTHERS]
 def captured(client: str, event: str) -> dict[str, Any]:
     """What a client wrote to a hook of this event, by its own name for it."""
     return dict(json.loads((STDIN / client / f"{event}.json").read_text()))
+
+
+def test_each_client_that_was_run_has_kept_what_it_wrote() -> None:
+    """A hook's JSON is the client's word, and nobody's guess. A plugin of ours makes its own."""
+    ran = [one.name for one in INSTALLED if one.seen_with and one is not USUAL and not one.is_plugin]
+    assert [name for name in ran if not (STDIN / name).is_dir()] == [], "put what it wrote into tests/claude/stdin"
 
 
 class Session:

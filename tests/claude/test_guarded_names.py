@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from tests.helpers import Post
 
+IN_SHIM = "add it to `judge` in clients/agent-mailbox-hook"
+
 
 def bind(post: Post) -> None:
     """Have the user's records say that the session is bound."""
@@ -48,7 +50,8 @@ def test_no_session_s_tool_writes_the_settings_of_a_client(guarded: Shim) -> Non
     assert len(places) > 20
     guarded.starts()
     for place in places:
-        assert by_shim(guarded, writing(place)).decode() == file_guard.refusal_answer(file_guard.SETTINGS), place
+        answer = by_shim(guarded, writing(place)).decode()
+        assert answer == file_guard.refusal_answer(file_guard.SETTINGS), f"{IN_SHIM}: {place}"
     assert guarded.starts() == 0
     for place in places:
         assert by_python(post, writing(place)).decode() == file_guard.refusal_answer(file_guard.SETTINGS), place
@@ -232,4 +235,4 @@ def test_the_shim_knows_every_name_that_the_clients_modules_have() -> None:
     for client in CLIENTS:
         for name in client.guarded:
             directory = client.directory or client.below_config
-            assert f"*/{directory}/{name}" in shipped or f"*/{name}" in shipped, (client.name, name)
+            assert f"*/{directory}/{name}" in shipped or f"*/{name}" in shipped, f"{IN_SHIM}: {directory}/{name}"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.clients.install.installation import UNBAKED
+from agent_mailbox.known_clients.every_client import INSTALLED, USUAL
 from tests.claude.test_files import OTHERS, OURS, _links, call_of, is_refused, writing
 from tests.claude.test_guard import ME, SHELLS
 from tests.helpers import MESSAGES, PATIENCE, ROOT, Post
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 STRANGER = "5d1c4d0e-91a4-4f2c-8a52-07a9f4f1a001"
 """A session in a repository that never had a mailbox."""
-CLIENTS = ("", "codex", "copilot", "gemini", "opencode")
+CLIENTS = {"" if client is USUAL else client.word: client for client in INSTALLED}
+"""Each client by the word with which its hooks call the shim."""
 
 
 class Remains:
@@ -128,7 +130,7 @@ def test_a_session_without_a_mailbox_is_left_alone_in_every_client(remains: Rema
         for tool, given in (*tools, ("Write", {"file_path": "/new/x", "content": ""})):
             call = json.loads(call_of(tool, given)) | {"session_id": STRANGER}
             assert remains.hook(event, json.dumps(call, separators=(",", ":")).encode(), client) == b""
-    begins = "UserPromptSubmit" if client == "gemini" else "SessionStart"
+    begins = "SessionStart" if "SessionStart" in CLIENTS[client].events.values() else "UserPromptSubmit"
     for event in ("PostToolUse", "Stop", "PreCompact", "SessionEnd"):
         assert remains.hook(event, event_of(event), client) == b""
     told = remains.hook(begins, event_of(begins), client)
@@ -139,9 +141,8 @@ def test_a_session_without_a_mailbox_is_left_alone_in_every_client(remains: Rema
         "agent-mailbox is not installed, so its hooks do nothing. To remove them: install it again, "
     )
     assert "`agent-mailbox uninstall --all`" in said
-    assert said.endswith(
-        {"codex": "hooks.json", "copilot": "agent-mailbox.json", "opencode": ".js"}.get(client, "settings.json")
-    )
+    settings = CLIENTS[client].settings[1]
+    assert said.endswith(settings), f"name {settings} at the end of clients/agent-mailbox-hook"
 
 
 def test_a_session_that_ran_before_is_told_with_its_next_prompt(remains: Remains) -> None:

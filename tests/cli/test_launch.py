@@ -217,7 +217,7 @@ def test_a_hot_verb_imports_nothing_of_ours_but_its_bundle(post: Post, saved: st
     ask(post)
     for words in HOT_RUNS:
         done = post.run(*words, python=("-c", load), stdin=CALL, env={"CLAUDECODE": "1"})
-        assert done.stderr == "", (words, done)
+        assert done.stderr == "", ("run scripts/hot", words, done)
 
 
 LATER_ENV = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "me", "AGENT_MAILBOX_TEST_CALLER": None}
@@ -258,7 +258,7 @@ def test_what_stands_in_a_bundle_is_linked(post: Post, saved: str) -> None:
         "builtins.__import__ = noting\nassert launch.load_bundle(sys.argv[1])"
     )
     said = {verb: post.run(verb, python=("-c", load)).stderr for verb in launch.BUNDLES}
-    assert said == dict.fromkeys(launch.BUNDLES, "")
+    assert said == dict.fromkeys(launch.BUNDLES, ""), "run scripts/hot"
 
 
 def test_the_hot_list_is_what_the_hot_verbs_load(post: Post) -> None:

@@ -58,12 +58,25 @@ CASES = {
     "who died before is not expected": Case(
         "seen by bob-1", reads=[read("m1", "bob-1")], events=[event("retire", "cat-1", -1)]
     ),
+    "who died at that instant is not": Case(
+        "seen by bob-1", reads=[read("m1", "bob-1")], events=[event("retire", "cat-1", 0)]
+    ),
     "who died after it is": Case(
         "cat-1 ended without seeing it", reads=[read("m1", "bob-1")], events=[event("retire", "cat-1", 1)]
     ),
     "who continues it takes that place": Case(
         "fay-1 has not seen it",
         reads=[read("m1", "bob-1")],
+        events=[event("retire", "cat-1", 1), register("fay-1", "project:p", hours=2, continues="cat-1")],
+    ),
+    "who continues it without the tag does not": Case(
+        "cat-1 ended without seeing it",
+        reads=[read("m1", "bob-1")],
+        events=[event("retire", "cat-1", 1), register("fay-1", hours=2, continues="cat-1")],
+    ),
+    "of both selves the one that saw more counts": Case(
+        "seen by bob-1 and fay-1",
+        reads=[read("m1", "bob-1"), read("m1", "cat-1"), offered("fay-1")],
         events=[event("retire", "cat-1", 1), register("fay-1", "project:p", hours=2, continues="cat-1")],
     ),
     "what the older self saw counts": Case(
