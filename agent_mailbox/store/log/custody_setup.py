@@ -8,7 +8,6 @@ from __future__ import annotations
 from ...errors import Refused, StorageFailed
 from ..files import paths, system
 from ..files.small_files import open_file, read_file, replace_file, storage_failed
-from ..locks.holder import holder_of
 from ..locks.lock import is_held
 from . import custody, keys
 from .custody import left
@@ -105,6 +104,8 @@ def refuse_served(directory: str, environ: Mapping[str, str]) -> None:
     known = custody.find(directory, paths.state_directory(environ))
     if known is None or not is_held(path := known.path(*SERVED)):
         return
+    from ..locks.holder import holder_of  # only to explain a refusal
+
     fd = open_file(path, system.O_RDONLY)
     try:
         holder = holder_of(fd)
