@@ -15,7 +15,7 @@ from agent_mailbox.core.control.state import ControlState
 from agent_mailbox.core.roster import CLIENT_ENDED, Roster
 from tests.judge.deciding import Decisions, Word, may_command
 from tests.judge.lines import USER, Facts, Line
-from tests.judge.people import ALIVE, DEAD, FROZEN, fold_roster, selves
+from tests.judge.people import ALIVE, DEAD, FROZEN, NEVER, fold_roster, selves
 
 SESSIONS = ("agent-1", "agent-10", "Agent-1", "lee")
 """Ids that begin with each other, or differ by case alone; the first three have a lead each."""
@@ -165,8 +165,11 @@ class Core(RuleBasedStateMachine):
         names=st.sampled_from((True, True, True, False, "m0")),
     )
     def someone_claims(self, speaker, holder, is_proven, name, names):
-        """For itself or another, in the place of the claim that it knows, or takes for the last."""
-        judged = self._judge().tasks.get(name)
+        """For itself or another, in the place of the claim that it knows, or takes for the last. One that came back
+        names a claim: the roster keeps its last return alone."""
+        judged, people = self._judge().tasks.get(name), fold_roster(self.facts)
+        if names is not True and (holder or speaker) in people and people[holder or speaker].back != NEVER:
+            return
         known = judged.claim if judged and names is True else names
         more = {"holder": holder} if holder else {}
         more |= {"takesOver": known} if isinstance(known, str) else {}
@@ -186,14 +189,14 @@ class Core(RuleBasedStateMachine):
         self._say(speaker, is_proven, "lee", kind, requestId=name, **more)
 
     @precondition(lambda self: self.words)
-    @rule(names=st.booleans())
-    def a_holder_comes_back_and_claims(self, names):
+    @rule()
+    def a_holder_comes_back_and_claims(self):
         """Its end opened the task, so it names the claim before, as anybody does."""
         held = [task for task in self._judge().tasks.values() if task.holder and task.state == "open"]
         if held and held[0].holder != USER:
             for event in ("retire", "register"):
                 self._tell(event, held[0].holder, by=held[0].holder)
-            self.someone_claims(held[0].holder, None, True, held[0].word.said["requestId"], names)
+            self.someone_claims(held[0].holder, None, True, held[0].word.said["requestId"], True)
             self._compare()
 
     @precondition(lambda self: self.words)
