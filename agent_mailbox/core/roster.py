@@ -371,8 +371,8 @@ class Roster:
         Raise ``NotFound``, or ``Ambiguous`` with the candidates."""
         word = (":" in word and address.teammate(word)) or word
         agent = self.meant(word)
-        is_whole = not prefixes or len(word) != address.ID_SHOWN  # else it may be what is shown of another's id
-        if agent is not None and (is_whole or not self.is_shown_of_another(word, agent)):
+        may_be_short = prefixes and len(word) == address.ID_SHOWN
+        if agent is not None and not (may_be_short and self.is_shown_of_another(word, agent)):
             return agent
         if prefixes and len(word) >= MIN_PREFIX:
             matches = [a for a in self.agents.values() if a.session_id.startswith(word) or a is agent]
@@ -385,7 +385,7 @@ class Roster:
     def is_shown_of_another(self, word: str, agent: Agent | None = None) -> bool:
         """Return whether the word is what is shown of another living agent's id. Any program may take that word."""
         others = (a.session_id for a in self.agents.values() if a is not agent and a.state != DEAD)
-        return any(address.shorten_id(one) == word != one for one in others)
+        return len(word) == address.ID_SHOWN and any(address.shorten_id(one) == word != one for one in others)
 
     def begins_too_shortly(self, word: str) -> bool:
         """Return whether the word is the beginning of an agent's id, but too short to name it."""

@@ -92,7 +92,7 @@ class Sending:
             known = self._looked_up(given, decide) if given else decide(None)
         except (StorageFailed, Unavailable) as error:
             raise (retryable(error, ids) if by_id else error) from None
-        if orders:
+        if orders:  # which never wait
             from ..control_plane import effects  # what most mail is spared
 
             effects.sent(self.box, [made.message for made in prepared if made.message.type == "control"], self.send)
