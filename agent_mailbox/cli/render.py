@@ -63,12 +63,19 @@ TITLE, LEAST_TITLE = 50, 20
 
 
 def messages_text(
-    messages: Sequence[Message], reads: Reads, roster: Roster, style: Style, columns: int | None = None
+    messages: Sequence[Message],
+    reads: Reads,
+    roster: Roster,
+    style: Style,
+    columns: int | None = None,
+    queued: Collection[Message] = (),
 ) -> str:
-    """Return messages, one line each; titles take the rest of ``columns`` characters."""
+    """Return messages, one line each; titles take the rest of ``columns`` characters. ``queued``: those of them that
+    wait here for an engine."""
     rows: list[tuple[str, ...]] = []
     for m in messages:
         read = _furthest_text(dict.fromkeys(m.read_by, READ) | reads.stages(m.id), roster)
+        read = "queued" if any(m.id == one.id for one in queued) else read
         way = f"{frame.named(m, roster)} → {frame.target_of(m, roster)}"
         rows.append((frame.short(m.id), frame.when(m.timestamp), clipped(way, 44), _title_of(m), read))
     room = TITLE

@@ -5,7 +5,7 @@ Belongs here: the two commands once their arguments are parsed, and the receipts
 
 from __future__ import annotations
 
-from ..core import message_reads
+from ..core import frame, message_reads
 from ..core.address import is_remote
 from ..errors import MailboxError
 from . import mail_output, render
@@ -38,7 +38,8 @@ def search_messages(app: Context, mailbox: Mailbox, query: str, limit: int) -> N
             mail_output.json_document({"messages": [mail_output.message_json(m, reads, box) for m in messages]})
         )
     elif messages:
-        app.write_answer(render.messages_text(messages, reads, mailbox.logs.read_roster(), app.style_text, app.columns))
+        roster, queued = mailbox.logs.read_roster(), mailbox.queued()
+        app.write_answer(render.messages_text(messages, reads, roster, app.style_text, app.columns, queued))
     else:
         app.write_answer("no message contains all these words\n")
 
@@ -52,7 +53,10 @@ def show_message(app: Context, mailbox: Mailbox, message_id: str, start: int = 0
     resolved = arrivals.judge_reach(mailbox, found.message, roster)
     lines, is_all = _message_lines(app, mailbox, shown, start)
     lines += ["", *render.receipts_text(found.message, resolved, found.receipts, roster)]
-    if not any(r.event != "claim" for r in found.receipts):
+    if found.queued:
+        why = app.complete_command("engine status")
+        lines.append(f"queued: it waits here for the engine since {frame.when(found.message.timestamp)} ({why})")
+    elif not any(r.event != "claim" for r in found.receipts):
         is_away = any(map(is_remote, found.message.recipients))
         where = f" here; delivered or not: {app.complete_command('swarm outbox')}" if is_away else ""
         lines.append(f"no agent has read it{where}")
@@ -62,6 +66,7 @@ def show_message(app: Context, mailbox: Mailbox, message_id: str, start: int = 0
         "message": mail_output.message_json(shown, found.reads, mailbox.directory),
         "delivery": mail_output.reach_json(resolved),
         "receipts": render.receipts_json(found.receipts),
+        **({"queued": True} if found.queued else {}),
         **({"owed_by": render.owing_json(owed)} if found.message.ack else {}),
     }
     print_and_note(app, mailbox, "\n".join(lines) + "\n", value, [found.message] if is_all else [], found.reads)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..core import frame, reach
 from ..core.address import ID_SHOWN
+from ..core.text import neutral
 from . import mail_output
 
 TYPE_CHECKING = False
@@ -27,7 +28,7 @@ def sent_json(sent: Sent, arrival: Arrival, box: str) -> dict[str, Any]:
     """Return the document of ``send --json``; ``box``: the mailbox's path."""
     delivery = {**mail_output.arrival_json(arrival), "warnings": list(sent.warnings)}
     found = {"message": mail_output.message_json(sent.message, box=box), "delivery": delivery}
-    return {**found, "queued": True} if sent.queued else found
+    return {**found, "queued": True, "why": sent.queued} if sent.queued else found
 
 
 def sent_text(sent: Sent, arrival: Arrival, roster: Roster, style: Style, command: Callable[[str], str]) -> str:
@@ -39,7 +40,7 @@ def sent_text(sent: Sent, arrival: Arrival, roster: Roster, style: Style, comman
     # what is sent has a UUID (``compose.checked``)
     target = f"{style(message.id[:ID_SHOWN], 'id')}{me} to {frame.target_of(message, roster)}"
     if sent.queued:
-        return f"queued {target}: the engine is out of reach\n"
+        return f"queued {target}: {neutral(sent.queued)}\n"
     lines = [f"sent {target}"]
     lines += [f"  {label}: {names}" for label, names in reach.list_arrival(arrival, roster)]
     if sent.leaves:
@@ -53,12 +54,13 @@ def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent, *, is_carried: boo
     """Print where a message went, when each reader will see it, and the warnings about it."""
     from ..mailbox import arrivals  # check and ack send nothing
 
-    if sent.warnings:
-        sent = sent.replace(warnings=tuple(map(app.complete_hint, sent.warnings)))
+    if sent.warnings or sent.queued:
+        told = tuple(map(app.complete_hint, sent.warnings))
+        sent = sent.replace(warnings=told, queued=app.complete_hint(sent.queued))
     for warning in sent.warnings:
         app.give_warning(warning)
     roster = sent.roster
-    found = arrivals.find_arrival(desk, sent.message, sent.delivery, roster, queued=sent.queued)
+    found = arrivals.find_arrival(desk, sent.message, sent.delivery, roster, queued=bool(sent.queued))
     if sent.leaves:
         from ..mailbox import mailbox_gateway  # most mail stays here
 

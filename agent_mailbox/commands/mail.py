@@ -99,9 +99,12 @@ def _list_messages(app: App, /, messages: Sequence[Message], reads: Reads, nothi
         app.write_answer(f"{nothing}\n")
         return
     roster, box = app.mailbox.logs.read_roster(), app.mailbox.directory
+    queued = app.mailbox.queued()
+    found = [mail_output.message_json(m, reads, box) for m in messages]
+    for one in found if queued else ():
+        one.update({"queued": True} if any(m.id == one["id"] for m in queued) else {})
     app.print_answer(
-        render.messages_text(messages, reads, roster, app.style_text, app.columns),
-        {"messages": [mail_output.message_json(m, reads, box) for m in messages]},
+        render.messages_text(messages, reads, roster, app.style_text, app.columns, queued), {"messages": found}
     )
 
 

@@ -15,6 +15,7 @@ from ..cli.options import App, CommandWithOptions, complete_address, complete_se
 from ..core import attachments, codec, compose, references
 from ..core.compose import Draft
 from ..core.records import PRIORITIES, TYPES, WHENS, BadLine
+from ..core.text import neutral
 from ..errors import BadData, MailboxError, Malformed, NotFound
 from ..mailbox.leaving import ALLOWED
 from ..mailbox.open_mailbox import nobody
@@ -275,9 +276,9 @@ def _send_batch(app: App, /, sender: str | None, source: str, strict: bool) -> N
         for warning in one.warnings:
             app.give_warning(f"line {number}: {warning}")
     ids = [one.message.id for one in sent]
-    if any(one.queued for one in sent):
-        found = {"sent": 0, "queued": len(ids), "ids": ids}
-        app.print_done(f"queued {mail_output.count_noun(len(ids), 'message')}: the engine is out of reach\n", found)
+    if why := next((app.complete_hint(one.queued) for one in sent if one.queued), ""):
+        found = {"sent": 0, "queued": len(ids), "why": why, "ids": ids}
+        app.print_done(f"queued {mail_output.count_noun(len(ids), 'message')}: {neutral(why)}\n", found)
         return
     app.print_done(f"sent {mail_output.count_noun(len(ids), 'message')}\n", {"sent": len(ids), "ids": ids})
 

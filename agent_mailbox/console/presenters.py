@@ -224,7 +224,7 @@ def name_address(address: str, roster: Roster) -> str:
 
 def describe_sent(sent: Sent, desk: OpenMailbox, roster: Roster) -> str:
     """Return when each reader will see a sent message, and its warnings, as sentences."""
-    arrival = arrivals.find_arrival(desk, sent.message, sent.delivery, roster, queued=sent.queued)
+    arrival = arrivals.find_arrival(desk, sent.message, sent.delivery, roster, queued=bool(sent.queued))
     where = [f"{label}: {names}" for label, names in reach.list_arrival(arrival, roster, name_address)] or [
         frame.unreached(sent.message)
     ]

@@ -135,7 +135,7 @@ def sort_arrival(
     reasons = {}
     for who in reach.agents:
         if queued:
-            place, why = 2, "the engine is out of reach: once it takes the mail"
+            place, why = 2, "the mail waits on this machine: once the engine takes it"
         elif who == USER:
             place, why = 2, "the person reads in the console or at a terminal"
         elif who in elsewhere:

@@ -49,14 +49,15 @@ than any wait."""
 class FoundMessage(Record):
     """A message looked up by id, with all that is recorded about it, oldest first.
 
-    ``position``: its place in the live log, None if it is archived. ``where``: the places of what is recorded about it
-    in the live reads log, as far as that log was looked through.
+    ``position``: its place in the live log; None if it is archived, or ``queued``. ``where``: the places of what is
+    recorded about it in the live reads log, as far as that log was looked through. ``queued``: it waits for an engine.
     """
 
     message: Message
     receipts: tuple[Read, ...]
     position: int | None
     where: Where = (0, 0, ())
+    queued: bool = False
 
     @property
     def reads(self) -> message_reads.Reads:
@@ -66,7 +67,7 @@ class FoundMessage(Record):
     @property
     def archived(self) -> bool:
         """Return whether it is in the archive."""
-        return self.position is None
+        return self.position is None and not self.queued
 
 
 class Mailbox(OpenMailbox):
@@ -217,13 +218,15 @@ class Mailbox(OpenMailbox):
         matches: dict[str, tuple[Message, int | None]] = {}
         for message, position in self._matching(message_id):
             matches.setdefault(message.id, (message, position))
-        found = address.only_match(message_id, address.meant_ids(message_id, matches), "messages")
+        waits = {one.id: one for one in self.queued() if one.id not in matches and _is_meant(one, message_id)}
+        every = matches | {one: (message, None) for one, message in waits.items()}
+        found = address.only_match(message_id, address.meant_ids(message_id, every), "messages")
         if found is None:
             least = f"write at least {MIN_MESSAGE_PREFIX} characters of an id, such as {address.EXAMPLE_ID[:8]}; "
             hint = f"{'' if _may_be_prefix(message_id) else least}`agent-mailbox history --all` lists ids"
             raise NotFound(f"no message {message_id!r}", hint)
-        message, position = matches[found]
-        return FoundMessage(message=message, receipts=tuple(self.receipts(message)), position=position)
+        message, position = every[found]
+        return FoundMessage(message, tuple(self.receipts(message)), position, queued=found in waits)
 
     def receipts(self, message: Message) -> list[Read]:
         """Return everything recorded about a message, oldest first."""
@@ -238,18 +241,21 @@ class Mailbox(OpenMailbox):
 
         Each comes with its position in the live log, or None.
         """
-        wanted = word.casefold()
-        prefixes, begins = _may_be_prefix(word), wanted.encode("utf-8", "replace")
+        begins = word.casefold().encode("utf-8", "replace")
         view = self.logs.messages.view()
         # The live ones are read before the archive: a message moves from here to there, never back.
         live = [at for at in self.logs.messages.lines() if may_begin_with(at[1], begins)]
         archived = ((None, line) for line in self.archive.lines() if may_begin_with(line, begins))
         for position, line in itertools.chain[tuple[int | None, bytes]](live, archived):
             message = codec.message(line)
-            if isinstance(message, Message):
-                found = message.id.casefold()
-                if found == wanted or (prefixes and found.startswith(wanted)):
-                    yield weigh_message(message, view, line, position), position
+            if isinstance(message, Message) and _is_meant(message, word):
+                yield weigh_message(message, view, line, position), position
+
+
+def _is_meant(message: Message, word: str) -> bool:
+    """Return whether a word is a message's id, or a beginning of it that is long enough."""
+    found, wanted = message.id.casefold(), word.casefold()
+    return found == wanted or (_may_be_prefix(word) and found.startswith(wanted))
 
 
 def _about(log: HeldLog | OrderedLog, found: FoundMessage) -> list[tuple[int, bytes]]:

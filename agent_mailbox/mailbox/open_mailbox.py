@@ -158,6 +158,10 @@ class OpenMailbox:
             found = {**(told if wanted is None else {who: told[who] for who in wanted if who in told}), **found}
         return found
 
+    def queued(self) -> list[Message]:
+        """Return the mail that waits here for the engine of several machines, oldest first."""
+        return [] if (replica := self.replica) is None else replica.queue.read_messages()
+
     def catch_up(self) -> None:
         """Take in what other machines decided, before a look that a decision follows; nothing to do for one machine."""
         if (replica := self.replica) is not None:

@@ -44,7 +44,8 @@ class Status(Record):
     """A session's mail and obligations in figures, its line of the roster, and if it is ``gone``, its id.
 
     ``missing_acks``: its own mail that lacks acks, with those who owe them. ``waiting``: its own mail that waits for
-    nobody at ``now``. ``idle``: the unread notices of agents whose turn ended.
+    nobody at ``now``. ``idle``: the unread notices of agents whose turn ended. ``queued``: the mail of anybody here
+    that waits for the engine of several machines.
     """
 
     session_id: str
@@ -59,6 +60,7 @@ class Status(Record):
     waiting: tuple[Message, ...] = ()
     now: int = 0
     idle: tuple[Message, ...] = ()
+    queued: tuple[Message, ...] = ()
 
 
 class MailQueries:
@@ -120,6 +122,7 @@ class MailQueries:
             waiting=tuple(_waiting(session_id, state, now)),
             now=now,
             idle=tuple(filter(inbox.is_idle_notice, unread)),
+            queued=tuple(self._mailbox.queued()),
         )
 
     def waiting(self, session_id: str | None) -> list[Message]:
@@ -209,6 +212,11 @@ class MailQueries:
             found = self._mailbox.find(message_id)
             everything = self.everything()
             answer = threads.thread_of(found.message.id, everything.messages), everything.reads
+            message_id = found.message.id
+        if waits := self._mailbox.queued():
+            known = {m.id: m for m in (*answer[0], *waits)}
+            message_id = next((m.id for m in answer[0]), message_id)
+            answer = threads.thread_of(message_id, known), answer[1]
         return answer
 
     def history(
@@ -244,7 +252,11 @@ class MailQueries:
 
     def _select(self, selection: Selection, limit: int) -> tuple[list[Message], message_reads.Reads]:
         roster = self._mailbox.logs.read_roster()
-        return self._newest(lambda view: candidates(view, selection, roster), chooses(selection, roster), limit)
+        wanted = chooses(selection, roster)
+        messages, reads = self._newest(lambda view: candidates(view, selection, roster), wanted, limit)
+        if waits := [m for m in self._mailbox.queued() if wanted(m)]:
+            messages = [*{m.id: m for m in (*messages, *waits)}.values()][-limit:]
+        return messages, reads
 
     def _newest(
         self, candidates: Callable[[IndexLookup], Iterator[Row]], wanted: Callable[[Message], bool], limit: int

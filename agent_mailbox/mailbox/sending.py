@@ -35,14 +35,15 @@ if TYPE_CHECKING:
 class Sent(Record):
     """A message that is durably in the log, its reach by this roster, and warnings for its sender.
 
-    ``queued``: it waits here for the engine that several machines share. ``leaves``: see ``Resolved``."""
+    ``queued``: why it waits here for the engine that several machines share, if it does. ``leaves``: see ``Resolved``.
+    """
 
     message: Message
     delivery: reach.Reach
     warnings: tuple[str, ...]
     roster: Roster
     leaves: bool
-    queued: bool = False
+    queued: str = ""
 
 
 class Sending:
@@ -80,6 +81,13 @@ class Sending:
             _refuse_twins(ids)
         orders = any(draft.type == "control" for draft in drafts)
         known: dict[str, Message] | None
+        why = ""
+
+        def later(said: str) -> tuple[list[bytes], list[Proof | None]]:
+            nonlocal why
+            why = said
+            return self._waiting(prepared, sealed)
+
         try:
             were_read = bool(given) and self._are_read(given)
 
@@ -87,7 +95,7 @@ class Sending:
                 batch = prepared, archived, sealed, were_read
                 if self.at_once or orders:
                     return log.decide(self._append, *batch)
-                return log.decide_or_wait(lambda: self._waiting(prepared, sealed), self._append, *batch)
+                return log.decide_or_wait(later, self._append, *batch)
 
             known = self._looked_up(given, decide) if given else decide(None)
         except (StorageFailed, Unavailable) as error:
@@ -105,7 +113,7 @@ class Sending:
                 made.warnings,
                 roster,
                 made.resolved.leaves,
-                waits,
+                why,
             )
             for made in prepared
         ]

@@ -202,7 +202,8 @@ def _draft_from(app: CallContext, desk: Mailbox, given: Given, to: Sequence[str]
 def _confirm_sending(app: CallContext, desk: Mailbox, sent: Sent, write: Write) -> None:
     app.warnings += [neutral(app.complete_hint(warning)) for warning in sent.warnings]
     roster = desk.logs.read_roster()
-    found = arrivals.find_arrival(desk, sent.message, sent.delivery, roster, queued=sent.queued)
+    found = arrivals.find_arrival(desk, sent.message, sent.delivery, roster, queued=bool(sent.queued))
+    sent = sent.replace(queued=app.complete_hint(sent.queued))
     text = verbs.sent_text(sent, found, roster, frame.plain, app.complete_command)
     whole = mail_output.arrival_json(found)
     reasons = {who: why for who, why in whole.pop("reasons").items() if who in whole["agents"][:AGENTS]}

@@ -128,6 +128,19 @@ class Pair:
         for machine in MACHINES:
             until(lambda machine=machine: self.ok(machine, "task", "list")["tasks"][0]["holder"] == holder)  # type: ignore[misc]
 
+    def shows_queued(self, machine: str, message_id: str) -> None:
+        """A message that waits for the engine is shown, listed and found, each time as one that waits."""
+        place = "--dir", self.program.scratch / machine
+        assert "queued: it waits here for the engine since" in self.program.run("show", message_id[:8], *place).stdout
+        assert self.ok(machine, "show", message_id)["queued"]
+        for words in (("history", "--all"), ("search", "late")):
+            (line,) = {one for one in self.program.run(*words, *place).stdout.splitlines() if message_id[:8] in one}
+            assert line.endswith("queued")
+        assert next(m["id"] for m in self.ok(machine, "history", "--all")["messages"] if "queued" in m) == message_id
+        assert [m["id"] for m in self.ok(machine, "thread", message_id)["messages"]] == [message_id]
+        assert "waiting for the engine since" in self.program.run("status", "--session", "ann", *place).stdout
+        self.fails(machine, 1, "ann has not read", "ack", message_id, "--session", "ann")
+
     def seen(self, machine: str, who: str) -> list[str]:
         """What a session is shown."""
         return [m["content"] for m in self.ok(machine, "check", "--session", who, "--limit", "0")["messages"]]
@@ -221,13 +234,16 @@ def test_without_the_engine_mail_is_read_and_sends_wait(program: Program, creden
     again = (*send, "--id", "0f8fad5b-d9cb-469f-a165-70867728950e")
     assert pair.ok("north", *again)["queued"]
     assert pair.ok("north", *again)["queued"]
-    assert "queued" in program.run(*send, "--dir", program.scratch / "north").stdout
+    said = program.run(*send, "--dir", program.scratch / "north").stdout
+    assert ("queued" in said, "Connection refused; start its server" in said) == (True, True)
+    pair.shows_queued("north", "0f8fad5b-d9cb-469f-a165-70867728950e")
     assert b"late" not in (program.scratch / "north" / LOG).read_bytes()
     assert pair.seen("north", "ann") == ["early"]
     assert pair.seen("north", "cat") == []
     pair.fails("north", 4, "engine is out of reach", "roster", "update", "--session-id", "ann", "--name", "anna")
     standing = pair.ok("north", "engine", "status")
     assert (standing["waiting"], standing["queued"]) == (2, 3)  # a read, and the new session
+    assert pair.ok("north", "status", "--session", "ann")["queued"] == 3
     with serving(place / "away", int(url.rpartition(":")[2])):
         with pair.serving("south"), pair.serving("north"):
             pair.ok("south", "wait", "--session", "ben", "--timeout", PATIENCE)
@@ -236,6 +252,7 @@ def test_without_the_engine_mail_is_read_and_sends_wait(program: Program, creden
         assert [json.loads(line)["content"] for line in pair.ordered()] == ["early", "late", "late", "welcome", "last"]
         standing = pair.ok("north", "engine", "status")
         assert (standing["waiting"], standing["queued"], standing["unsent"]) == (0, 0, 0)
+        assert "queued" not in pair.ok("north", "show", "0f8fad5b-d9cb-469f-a165-70867728950e")
 
 
 def test_a_mailbox_that_was_shared_is_made_again_and_restored_at_its_path(pair: Pair) -> None:

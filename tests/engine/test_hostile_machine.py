@@ -348,7 +348,7 @@ def test_the_engine_doctor_counts_ignored_lines_by_machine(prey: Prey) -> None:
     prey.north.tell(RosterEvent("retire", WORKER, 5))
     prey.south.catch_up()
     logs = prey.south.box.logs
-    said = "1 lines of north tell of sessions that are not its own"
+    said = "1 line of north tells of sessions that are not its own"
     assert [note for note in space_checks.space_notes(logs, str) if said in note]
     assert not [one for one in doctor.problems_among(doctor.examine_mailbox(prey.south.box)) if "roster" in one.file]
 

@@ -180,7 +180,7 @@ def test_two_mailboxes_share_a_database(postgres: PostgresServer, program: Progr
         done = program.run(*shlex.split(command)[1:], "--dir", program.scratch / machine)
         assert done.rc == 0, done
     twin = [*shlex.split(commands[0])[1:], "--dir", program.scratch / "south"]
-    assert "mailbox is in another space" in program.run(*twin).stderr
+    assert "mailbox is in this space under another name" in program.run(*twin).stderr
     program.run("init", program.scratch / "third")
     assert "name is another mailbox's: north" in program.run(*twin[:-1], program.scratch / "third").stderr
     for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
@@ -477,7 +477,7 @@ def test_the_database_server_proves_itself_by_its_certificate(
     with postgres.encrypted(own, server_certificates.of_server(own, "db.example", key)):
         with pytest.raises(Unavailable, match=r'certificate for "db\.example".* does not match host name "127'):
             way(authority=known).last_position()
-        assert program.run(*send).stdout.endswith(" to all: the engine is out of reach\n")
+        assert " to all: engine is out of reach: " in program.run(*send).stdout
 
 
 def test_a_killed_server_keeps_what_it_acknowledged(tmp_path: Path) -> None:

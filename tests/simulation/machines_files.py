@@ -69,7 +69,7 @@ def attach(stage: Stage, process: Process, me: Session) -> None:
         sender=me.id, to=(to,), content=letter.text, ttl_hours=LASTING, id=letter.id, attachments=[file.entry()]
     )
     sent = stage.desk(me.machine, proofs.of_session(me.id)).send(draft)
-    letter.acknowledged, letter.queued = True, sent.queued
+    letter.acknowledged, letter.queued = True, bool(sent.queued)
     stage.judge.acknowledged += 1
     stage.judge.attached[file.stored] = content
 

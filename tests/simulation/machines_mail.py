@@ -88,7 +88,7 @@ def post_as(stage: Stage, process: Process, sender: str, to: str, me: Session) -
             if attempt == RETRIES - 1:
                 raise
             continue
-        letter.acknowledged, letter.queued = True, sent.queued
+        letter.acknowledged, letter.queued = True, bool(sent.queued)
         stage.judge.acknowledged += 1
         is_there = (MESSAGES, letter.id) in stage.world.space.ids
         if not sent.queued and not is_there and me.machine.joined:

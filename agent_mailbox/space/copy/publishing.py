@@ -110,9 +110,9 @@ def _publish_message(copy: PublishingCopy, one: Waiting) -> None:
 def send_queued(copy: PublishingCopy) -> None:
     """Publish what waited for the engine: each send once."""
     for entry in copy.queue.read_entries():
-        lines = [sign_line(copy.judge, MESSAGES, *one) for one in zip(entry.lines, entry.proofs, strict=True)]
+        lines = [sign_line(copy.judge, MESSAGES, *one) for one in entry.about()]
         ids = [id_of(line) for line in entry.lines]
-        about = dict(zip(entry.lines, entry.proofs, strict=True))
+        about = dict(entry.about())
         known = _archived_lines_with(copy, ids)  # which the order may have no more
         copy_state.note_proofs(copy.directory, about)
         try:

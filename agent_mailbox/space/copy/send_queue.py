@@ -7,7 +7,7 @@ writer. The machine's lock (``replica``) is around delivering, the file's own ar
 from __future__ import annotations
 
 from ...core import codec, proofs
-from ...core.records import Record
+from ...core.records import Message, Record
 from ...errors import BadData, Unavailable
 from ...store.files import system
 from ...store.files.small_files import replace_file
@@ -16,7 +16,7 @@ from ...store.log.logs import end_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from ...core.records import Proof
     from ...store.log.logs import End
@@ -31,6 +31,10 @@ class Entry(Record):
 
     lines: tuple[bytes, ...]
     proofs: tuple[Proof | None, ...]
+
+    def about(self) -> Iterator[tuple[bytes, Proof | None]]:
+        """Return each line with its proof."""
+        return zip(self.lines, self.proofs, strict=True)
 
 
 class SendQueue:
@@ -56,6 +60,11 @@ class SendQueue:
     def read_entries(self) -> list[Entry]:
         """Return what waits, oldest first. A torn line was never acknowledged."""
         return [entry for _, line in self._log.lines() if (entry := _parse_entry(line)) is not None]
+
+    def read_messages(self) -> list[Message]:
+        """Return the messages that wait, oldest first, with what is proven of their writers."""
+        found = ((codec.message(line), proof) for one in self.read_entries() for line, proof in one.about())
+        return [message.replace(proof=proof) for message, proof in found if isinstance(message, Message)]
 
     def drop_oldest(self, done: Entry) -> None:
         """Remove the oldest entry, which is ``done``."""

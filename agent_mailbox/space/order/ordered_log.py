@@ -6,11 +6,11 @@ many.
 
 from __future__ import annotations
 
-from ...errors import Busy
+from ...errors import Busy, Unavailable
 from ...store.files import system
 from ...store.files.lines import lines_of
 from ...store.locks.lock import Patience
-from .order import Moved
+from .order import HeldUp, Moved
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,20 +129,21 @@ class SharedLog:
 
     def decide_or_wait(
         self,
-        later: Callable[[], Waiting],
+        later: Callable[[str], Waiting],
         act: Callable[Concatenate[HeldLog | OrderedLog, P], T],
         *given: P.args,
         **named: P.kwargs,
     ) -> T | None:
-        """Return the same; None if it cannot be decided now: what ``later`` returns waits here until it can.
+        """Return the same; None if it cannot be decided now: what ``later`` returns waits here until it can, and
+        ``later`` hears why.
 
         It may be in the order already, and is there once."""
         try:
             self._hurried = True
             with Patience(SOON):
                 return self.decide(act, *given, **named)
-        except Busy:
-            self._replica.queue.put_entry(*later())
+        except Busy as error:
+            self._replica.queue.put_entry(*later(_say_why(error)))
             return None
 
     def _decide_until_first(self, act: Callable[[HeldLog | OrderedLog], T]) -> T:
@@ -156,6 +157,13 @@ class SharedLog:
                 done = act(held)
             self._replica.catch_up()
         return done
+
+
+def _say_why(error: Busy) -> str:
+    """Return why mail waits, with what a person does about it where waiting alone does not mend it."""
+    if not isinstance(error, Unavailable):
+        return f"this machine's turn at the engine did not come: {error.what}"
+    return error.what if isinstance(error, HeldUp) else f"{error.what}; {error.hint}"
 
 
 def decide_again(decide: Callable[[], T]) -> T:
