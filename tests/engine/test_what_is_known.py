@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
+from typing import TYPE_CHECKING
 
+from agent_mailbox.commands import engine_output
+from agent_mailbox.space import joining_space
 from tests.console.conftest import Running
 from tests.helpers import until
 
@@ -13,6 +17,9 @@ from .test_away import dark as dark
 from .test_away import is_of, stopped
 from .test_commands import MACHINES, Pair
 from .test_commands import pair as pair
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def test_mail_that_nobody_brings_is_not_said_to_be_none(pair: Pair) -> None:
@@ -55,13 +62,22 @@ def test_mail_that_nobody_brings_is_not_said_to_be_none(pair: Pair) -> None:
     assert "to ben" in said.stdout
 
 
-def test_a_replicator_that_reaches_nobody_is_told_of_too(dark: tuple[Pair, int]) -> None:
-    """It runs, and the engine is silent: after a minute the copy is called old, and `doctor` says so."""
+def test_a_replicator_that_reaches_nobody_is_told_of_too(
+    dark: tuple[Pair, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It runs, and the engine is silent: after a minute the copy is called old, and `doctor` says so. A command that
+    asks the engine says whom it waits for."""
+    monkeypatch.setattr(joining_space, "LOOKING", 0.3)
+    monkeypatch.setattr(engine_output, "SILENT", 0)
     pair, pid = dark
     looks = ("check", "--session", "ben", "--dir", pair.program.scratch / "south")
     with pair.serving("south") as replicator, stopped(pid):
         assert replicator.stderr is not None
-        assert b"engine is out of reach" in replicator.stderr.readline()
+        logged = replicator.stderr.readline()
+        assert b"engine is out of reach" in logged
+        assert re.match(rb"\d{4}-\d\d-\d\dT[\d:.]+Z ", logged), "a log says when"
+        looked = pair.program.call("engine", "status", "--dir", pair.program.scratch / "south")
+        assert (f"asking {pair.url} …" in looked.stderr, "no answer in time" in looked.stdout) == (True, True)
         assert pair.program.run(*looks).warnings == []
         (fresh,) = (path for path in pair.program.user_state.glob("**/engine/fresh") if is_of(path, "south"))
         os.utime(fresh, (time.time() - 3 * 60,) * 2)
