@@ -73,7 +73,7 @@ def test_the_replicator_says_at_once_that_the_engine_is_away(dark: tuple[Pair, i
         until(lambda: b"for a role" in b"".join(pair.lines("north")))
         with stopped(pid):
             assert b"engine is out of reach" in replicator.stderr.readline()
-            assert pair.ok("north", *SEND, "late")["queued"]
+            assert "the replicator asks again within seconds; " in pair.ok("north", *SEND, "late")["why"]
             assert pair.seen("north", "ann") == []
             assert not [*pair.program.user_state.glob(f"**/{AWAY_FILE}")], "which tells of a command that waited"
         assert b"engine is back" in replicator.stderr.readline()

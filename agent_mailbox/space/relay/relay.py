@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import MailboxError, Unavailable
 from ..order.hurry import Hurry
-from ..order.order import Taken
+from ..order.order import START, Taken
 from .relayed_order import PAGE, SOCKET, receive_frame, send_frame, socket_address
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MOST = 16
 """Commands that are served at once; others connect to the engine by themselves."""
+_AGAIN = f"the replicator asks again within seconds; if that fails, too, {START}"
 IDLE = 30.0
 """Seconds for which a command may say nothing."""
 
@@ -91,7 +92,8 @@ class Relay:
             order = self._opened()
         try:
             if (away := self.away) is not None:
-                raise (type(away) if isinstance(away, Unavailable) else Unavailable)(away.what, away.hint)
+                hint = _AGAIN if away.hint == START else away.hint
+                raise (type(away) if isinstance(away, Unavailable) else Unavailable)(away.what, hint)
             with Hurry(float(head["soon"]) if "soon" in head else None):
                 return _carry_out(order, head, lines)
         except MailboxError as error:
