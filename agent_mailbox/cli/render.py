@@ -137,6 +137,16 @@ def waiting_text(messages: Sequence[Message], now: int, roster: Roster, style: S
     )
 
 
+def leaving_text(kept: Sequence[Message], cut_off: Collection[str], now: int, roster: Roster, style: Style) -> str:
+    """Return what becomes of mail and sessions as this machine leaves its space."""
+    names = frame.some([frame.name_of(who, roster) for who in cut_off])
+    text = f"sessions of other machines get no more mail from here: {names}\n" if cut_off else ""
+    if kept:
+        text += "not sent, and mail of this mailbox alone until it joins again:\n"
+        text += waiting_text(kept, now, roster, style)
+    return text
+
+
 def spell_age(millis: int) -> str:
     """Return how long ago something was, in its largest unit: ``3 d``, ``5 h``, ``2 min``, ``just now``."""
     for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000)):

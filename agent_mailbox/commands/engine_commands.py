@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..cli import mail_output
+from ..cli import mail_output, render
 from ..cli.group import CommandGroup, cli
 from ..cli.options import App, CommandWithOptions, pass_app
 from ..core.records import USER
@@ -31,7 +31,6 @@ from ..upkeep import extras, replicator_service
 from . import engine_output
 
 if TYPE_CHECKING:
-    from ..space.copy.replica import Replica
     from ..space.relay.relay import Relay
     from ..store.log.logs import Logs
 
@@ -223,11 +222,17 @@ def _need_psycopg() -> None:
 @engine.command(cls=CommandWithOptions)
 @pass_app
 def leave(app: App, /) -> None:
-    """Leave the space. The files stay as they are: a mailbox of this machine alone."""
-    found = joining_space.leave_space(app.mailbox.logs)
+    """Leave the space. The files stay as they are: a mailbox of this machine alone.
+
+    The engine may be out of reach. Mail that waits for it is listed, and goes out if the mailbox joins again.
+    """
+    found, kept = joining_space.leave_space(app.mailbox.logs)
     replicator_service.remove_service(replicator_service.service_of(app.mailbox.directory, app.environ))
     rest = f"; {found.waiting} lines were never published: {neutral(found.trouble)}" if found.waiting else ""
-    app.print_answer(f"left {found.space}{rest}\n", _value_of(found))
+    roster = app.mailbox.logs.read_roster()
+    cut_off = app.mailbox.cut_off(roster.agents)
+    text = f"left {found.space}{rest}\n" + render.leaving_text(kept, cut_off, app.mailbox.now(), roster, app.painter)
+    app.print_answer(text, {**_value_of(found), "kept": [one.id for one in kept], "cut_off": cut_off})
 
 
 @engine.command(cls=CommandWithOptions)
@@ -311,7 +316,7 @@ def serve(app: App, /, install: bool, remove: bool) -> None:
         relay = _start_relay(space, record.path(spaces.PLACE))
         app.print_answer(f"serving {found.space} as {found.machine}\n", _value_of(found))
         copy = spaces.open_replica(logs, space)
-        _judge_again(copy)
+        replicator.judge_again(copy, engine_output.print_logged)
         files = engines.files_of(spaces.order_in(copy))
         exchanged = ExchangedFiles(logs, files, copy.directory, engine_output.print_logged)
 
@@ -354,15 +359,6 @@ def _start_relay(space: Space, directory: str) -> Relay | None:
         return None
     found.start_serving()
     return found
-
-
-def _judge_again(copy: Replica) -> None:
-    """Go on where a `join` was killed that judged lines again."""
-    try:
-        with copy.machine_lock():
-            space_trust.judge_waiting(copy)
-    except MailboxError as error:
-        engine_output.print_logged(error.what)
 
 
 @engine.command(cls=CommandWithOptions)

@@ -148,10 +148,17 @@ def agent_facts(
             if one.holder:
                 held.setdefault(one.holder, f"{frame.word(one.task.id)} {frame.word(one.task.phase or one.state)}")
     waking = arrivals.find_armed(desk.logs.derived, [agent.session_id for agent in found])
+    cut_off = {*desk.cut_off(agent.session_id for agent in found)}
+
+    def sees(agent: Agent) -> str:
+        if agent.state != ALIVE or agent.session_id in gone:
+            return "-"
+        return "out of reach" if agent.session_id in cut_off else _sees(agent.session_id, waking, running)
+
     return {
         agent.session_id: (
             frame.name_of(agent.lead, roster) if agent.lead else "-",
-            "-" if agent.state != ALIVE or agent.session_id in gone else _sees(agent.session_id, waking, running),
+            sees(agent),
             held.get(agent.session_id, "-"),
         )
         for agent in found
@@ -176,8 +183,8 @@ def show_one(app: Context, session_id: str | None, word: str | None) -> None:
     if why := enforcing.unenforced(desk, agent, app.environ):
         text += f"not bound: nothing enforces its lead, mode and rules: {why}\n"
         value["unenforced"] = why
-    is_there = agent.state == ALIVE and not gone
     when, why = arrivals.foresee_arrival(desk, agent.session_id) if agent.state != DEAD else ("", arrivals.WAITS)
+    is_there = agent.state == ALIVE and not gone and why != arrivals.CUT_OFF
     if is_there or why != arrivals.WAITS:
         word = f"it will see it {when.replace('_', ' ').replace('at next', 'at its next')}" if is_there else "it waits"
         text += f"mail: {word} ({why})\n"

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 WAITS = "it waits until the session comes back"
 """Why a session that is not there sees no mail now, if nothing more is known."""
+CUT_OFF = "on another machine, where nobody brings mail: this mailbox is in no space"
+"""Why a session of another machine sees no mail, once this one left the space."""
 _FEW = 8
 """Sessions up to which each one's file is tried: listing a directory costs as much."""
 _TURNS = 10
@@ -28,22 +30,29 @@ _TURNS = 10
 
 
 def judge_reach(box: OpenMailbox, message: Message, roster: Roster) -> Reach:
-    """Return whom a message reaches at this moment. A teammate of a team without a bridge counts as waiting."""
+    """Return whom a message reaches at this moment. A teammate of a team without a bridge counts as waiting.
+
+    So does a session of another machine, if this one left their space."""
     found = reach.find_reach(message, roster)
-    reached = map(roster.get, (*found.agents, *found.waiting_for))
-    gone, running = box.judge_clients(agent for agent in reached if agent is not None)
+    reached = [agent for agent in map(roster.get, (*found.agents, *found.waiting_for)) if agent is not None]
+    gone, running = box.judge_clients(reached)
     if gone:
         found = reach.find_reach(message, roster, gone)
     if running:
         found = found.replace(running=tuple(running))
     mates = [who for who in found.agents if "@" in who and reach.is_mate(roster.get(who))]
-    if not mates:
+    far = [agent.session_id for agent in reached if agent.home is not None]
+    if not mates and not far:
         return found
     from ..store.locks import team_lock  # what most mail is spared
 
     idle = [mate for mate in mates if not team_lock.runs(box.logs, f"team:{mate.partition('@')[2]}")]
+    idle += [who for who in box.cut_off(far) if who in found.agents]
     agents = tuple(agent for agent in found.agents if agent not in idle)
-    return found.replace(agents=agents, waiting_for=(*found.waiting_for, *idle))
+    holders = tuple(who for who in found.one_of if who in agents)
+    return found.replace(
+        agents=agents, waiting_for=(*found.waiting_for, *idle), one_of=holders if len(holders) > 1 else ()
+    )
 
 
 def find_arrival(
@@ -65,15 +74,16 @@ def find_arrival(
         queued=queued,
     )
     waiting = [who for who in reached.waiting_for if roster.get(who) is not None]
-    return _with_unhooked(found, waiting) if waiting else found
+    return _with_why_they_wait(box, found, waiting) if waiting else found
 
 
-def _with_unhooked(found: Arrival, waiting: Collection[str]) -> Arrival:
-    """Return the arrival with a reason for those who wait though their client runs."""
+def _with_why_they_wait(box: OpenMailbox, found: Arrival, waiting: Collection[str]) -> Arrival:
+    """Return the arrival with a reason for those who wait though they run: here without hooks, or elsewhere."""
     from . import unhooked_clients  # most mail reaches sessions that are there
 
     words = unhooked_clients.find_words(waiting)
     why = {who: f"its client runs with {word}, and calls no hook of ours" for who, word in words.items()}
+    why |= dict.fromkeys(box.cut_off(waiting), CUT_OFF)
     return found.replace(reasons={**found.reasons, **why}) if why else found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..config import config as configuration
 from ..core.address import uuid_of
 from ..core.records import USER
-from ..core.roster import ALIVE
+from ..core.roster import ALIVE, DEAD
 from ..core.text import typed
 from ..errors import NoMailbox
 from ..identity.client_variables import SERVICES
@@ -208,6 +208,14 @@ class OpenMailbox:
         if not self.logs.is_shared:
             return []
         return [who for who in sessions if who != USER and not self._lives_here(who)]
+
+    def cut_off(self, sessions: Iterable[str]) -> list[str]:
+        """Return those of the sessions that live on another machine, if this mailbox left the space of both."""
+        if self.logs.is_shared:
+            return []
+        roster = self.logs.read_roster()
+        agents = (agent for agent in map(roster.get, sessions) if agent is not None and agent.state != DEAD)
+        return [one.session_id for one in agents if one.home is not None and not self._lives_here(one.session_id)]
 
     def here(self, message: Message) -> Message:
         """Return a message for showing: files that are still on their way from another machine are marked."""

@@ -9,8 +9,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from ..core import codec, instant
-from ..core.records import USER, BadLine, Record
-from ..core.text import count_noun
+from ..core.records import USER, BadLine, Message, Record
 from ..errors import NotFound, Refused, Unavailable
 from . import engines, purging
 from . import space as spaces
@@ -89,6 +88,8 @@ def join_space(logs: Logs, space: Space, changes: Iterable[RightsChange] = ()) -
     if order.take_name(mine) != mine:
         raise Refused(f"machine's name is another mailbox's: {space.machine}", "choose another --machine")
     with copy.machine_lock():
+        if spaces.last_name(logs) not in ("", space.machine):  # a copy of another machine has that one's key
+            machine_keys.remove_key(copy.directory)
         machine_keys.make_key(copy.directory)
         space_trust.change_rights(copy.directory, space.machine, changes)
         copy.catch_up()
@@ -118,25 +119,24 @@ def _make_space(order: SpaceOrder, files: SpaceFiles) -> None:
             sleep(PAUSE)
 
 
-def leave_space(logs: Logs) -> SpaceStanding:
+def leave_space(logs: Logs) -> tuple[SpaceStanding, list[Message]]:
     """Publish what is here alone, compare, and make the mailbox one machine's; its files stay.
 
-    An engine that is out of reach hinders nothing: what is here stays here."""
+    An engine that is out of reach, or refuses this machine, hinders nothing: what is here stays here. Mail that waits
+    for it becomes mail of this mailbox. It is returned, too."""
     space = require_space(logs)
     copy = spaces.open_replica(logs, space)
     with copy.machine_lock():
         try:
             copy.catch_up()
             comparison.compare_with_order(copy)
-        except Unavailable:
+            spaces.order_in(copy).tell_machines(elsewhere.parting_word())
+        except (Unavailable, Refused):
             pass
         found = read_standing(logs)
-        if found.queued:
-            raise Refused(
-                f"mail still waits for the engine: {count_noun(found.queued, 'send')}", "leave when it is in reach"
-            )
-        spaces.forget_space(logs)
-    return found
+        kept = publishing.keep_queued(copy)
+        spaces.forget_space(logs, space)
+    return found, [one for line in kept if isinstance(one := codec.message(line), Message)]
 
 
 def forget_machine(desk: Mailbox, machine: str) -> list[str]:

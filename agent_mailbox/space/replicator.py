@@ -5,6 +5,7 @@ Belongs here: when to look, and what to do while the engine is away. It holds no
 
 from __future__ import annotations
 
+from socket import gethostname
 from time import monotonic, time_ns
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from .copy.space_troubles import AWAY, GONE, NAME, TWIN, note_trouble
 from .copy.taken_meanwhile import take_in_beside
 from .order import elsewhere
 from .order.order import HeldUp, NoSpace
+from .trust import space_trust
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +47,15 @@ def take_lock(directory: str) -> FileLock:
         ) from None
 
 
+def judge_again(copy: Replica, told: Callable[[str], None]) -> None:
+    """Go on where a `join` was killed that judged lines again."""
+    try:
+        with copy.machine_lock():
+            space_trust.judge_waiting(copy)
+    except MailboxError as error:
+        told(error.what)
+
+
 def run_replicator(
     copy: Replica,
     files: ExchangedFiles,
@@ -64,8 +75,8 @@ def run_replicator(
     while not ended():
         try:
             if words := order.latest_words():
-                if elsewhere.is_of_another_process(words.pop(copy.order.machine, b"")):
-                    note_trouble(copy.directory, TWIN, _twin_warning(copy.order.machine))
+                if (host := elsewhere.find_twin(words.pop(copy.order.machine, b""))) is not None:
+                    note_trouble(copy.directory, TWIN, _twin_warning(copy, host) if host else "")
                 elsewhere.keep_words(copy.directory, words, time_ns() // 1_000_000)
             if not is_sure:  # a server that was away may have lost what it had
                 copy.check_order_again()
@@ -74,7 +85,9 @@ def run_replicator(
                 note_trouble(copy.directory, NAME, name_warning(copy.order.machine) if taken else "")
             if monotonic() - spoke >= elsewhere.EVERY:  # behind the look: before it the copy knows no record
                 order.tell_machines(
-                    elsewhere.own_word(copy.logs, copy.state.applied, order.last_position(), time_ns() // 1_000_000)
+                    elsewhere.own_word(
+                        copy.logs, copy.state.applied, order.last_position(), time_ns() // 1_000_000, gethostname()
+                    )
                 )
                 spoke = monotonic()
             if copy.restored > restored:
@@ -148,10 +161,13 @@ def name_warning(machine: str) -> str:
     )
 
 
-def _twin_warning(machine: str) -> str:
+def _twin_warning(copy: Replica, host: str) -> str:
+    record = copy.logs.custody
+    is_copy = record is not None and record.broken() is not None  # other files than those that were written
+    this = "this one is the copy, by its files" if is_copy else f"it is on host {host}, and this is {gethostname()}"
     return (
-        f"another computer, or a copy of this one, runs as {machine}, too: have the copy leave, by `agent-mailbox"
-        " engine leave`, and join with another --machine"
+        f"another computer, or a copy of this one, runs as {copy.order.machine}, too ({this}):"
+        " have the copy leave, by `agent-mailbox engine leave`, and join with another --machine"
     )
 
 

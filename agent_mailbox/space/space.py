@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from ..store.log.logs import Logs
     from .order.order import SpaceOrder, TotalOrder
 
-PLACE, FILE, SERVING, OWNER = "engine", "space", "serving", "owner"
-"""Within the user's record: a directory, the space, the file whose lock the replicator holds, and ``owner_of``'s."""
+PLACE, FILE, SERVING, OWNER, LEFT = "engine", "space", "serving", "owner", "left"
+"""Within the user's record: a directory, the space, the file whose lock the replicator holds; see ``owner_of`` and
+``last_name``."""
 LATE = 60.0
 """Seconds from which on a copy is called old, though a replicator runs."""
 
@@ -90,12 +91,19 @@ def save_space(logs: Logs, space: Space) -> None:
     replace_file(record.path(PLACE, FILE), codec.dumps(space.__dict__).encode())
 
 
-def forget_space(logs: Logs) -> None:
+def forget_space(logs: Logs, space: Space) -> None:
     """Make the mailbox one machine's again; its files stay as they are."""
     record = record_of(logs)
+    replace_file(record.path(PLACE, LEFT), space.machine.encode())
     for name in (FILE, "state"):
         remove_file(record.path(PLACE, name))
+    space_troubles.forget_troubles(record.path(PLACE))
     system.sync_directory(record.path(PLACE))
+
+
+def last_name(logs: Logs) -> str:
+    """Return this machine's name in the space that it left last; empty if it left none."""
+    return (read_file(record_of(logs).path(PLACE, LEFT)) or b"").decode()
 
 
 def is_serving(logs: Logs) -> bool:

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import os
+import re
 import shutil
 from contextlib import contextmanager
 from pathlib import Path
@@ -153,7 +154,10 @@ def pair(program: Program, server: str, credential: str) -> Pair:
 
 
 def test_a_mailbox_with_mail_joins_works_and_leaves(pair: Pair) -> None:
-    """Joining publishes what is there and changes no byte of it; both see each other's mail; leaving keeps all."""
+    """Joining publishes what is there and changes no byte of it; both see each other's mail; leaving keeps all.
+
+    Then nobody is promised that a session of the other machine gets mail from here."""
+    whose = dict(zip(MACHINES, ("ann", "ben"), strict=True))
     for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
         pair.ok(machine, "roster", "register", "--session-id", who, "--role", "dev")
         pair.send(machine, "--from", who, "--to", "all", "--body", f"old mail of {who}")
@@ -171,11 +175,17 @@ def test_a_mailbox_with_mail_joins_works_and_leaves(pair: Pair) -> None:
     assert standing["applied"] < standing["records"]
     assert not standing["serving"]
     for machine in MACHINES:
-        pair.ok(machine, "engine", "leave")
+        assert pair.ok(machine, "engine", "leave")["cut_off"] == [*({"ann", "ben"} - {whose[machine]})]
         assert (pair.program.scratch / machine / LOG).read_bytes().startswith(before[machine])
         assert sorted(pair.lines(machine)) == sorted(pair.ordered())
         pair.fails(machine, 1, "mailbox is in no space", "engine", "status")
     assert "to ann" in pair.seen("north", "ann")
+    place = pair.program.scratch / "north"
+    assert pair.send("north", "--from", "ann", "--to", "ben", "--body", "after")
+    cut_off = "waits for: ben (on another machine, where nobody brings mail: this mailbox is in no space)"
+    assert cut_off in pair.program.run("send", "--from", "ann", "--to", "ben", "--body", "x", "--dir", place).stdout
+    assert "mail: it waits (on another" in pair.program.run("roster", "show", "ben", "--dir", place).stdout
+    assert pair.program.run("roster", "list", "--dir", place).stdout.count(" out of reach ") == 1
 
 
 def test_role_mail_goes_to_one_holder_of_two_machines(pair: Pair) -> None:
@@ -253,6 +263,14 @@ def test_without_the_engine_mail_is_read_and_sends_wait(program: Program, creden
         standing = pair.ok("north", "engine", "status")
         assert (standing["waiting"], standing["queued"], standing["unsent"]) == (0, 0, 0)
         assert "queued" not in pair.ok("north", "show", "0f8fad5b-d9cb-469f-a165-70867728950e")
+    late = pair.send("north", "--from", "ann", "--to", "ben", "--body", "at a dead engine")
+    said = program.run("engine", "leave", "--dir", program.scratch / "north").stdout
+    assert "not sent, and mail of this mailbox alone until it joins again:" in said
+    assert re.search(rf"{late[:8]} .* ben .*at a dead engine", said)
+    assert pair.ok("north", "show", late)["message"]["content"] == "at a dead engine"
+    with serving(place / "away", int(url.rpartition(":")[2])):
+        pair.join("north")
+        assert b"at a dead engine" in pair.ordered()[-1]
 
 
 def test_a_mailbox_that_was_shared_is_made_again_and_restored_at_its_path(pair: Pair) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import contextmanager
+from socket import gethostname
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,10 +15,11 @@ from agent_mailbox.core import compose
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.space import engines, replicator, space_checks, space_words
 from agent_mailbox.space import space as spaces
-from agent_mailbox.space.copy.space_troubles import AWAY, RESTORED, note_trouble, noted_trouble
+from agent_mailbox.space.copy.space_troubles import AWAY, RESTORED, TWIN, note_trouble, noted_trouble
 from agent_mailbox.space.exchanged_files import ExchangedFiles
 from agent_mailbox.space.joining_space import SpaceStanding
 from agent_mailbox.space.nats.nats_order import open_order
+from agent_mailbox.space.order import elsewhere
 from agent_mailbox.space.order.order import MESSAGES
 from tests.helpers import until
 
@@ -101,17 +103,28 @@ def test_a_name_that_another_mailbox_took_is_told(pair: Pair) -> None:
 def test_a_copy_of_a_machine_is_told(pair: Pair) -> None:
     """Another computer runs as south, too, as a cloned one does: its signs of life are another process's.
 
-    What an earlier replicator noted of the engine is told no more."""
+    What an earlier replicator noted of the engine is told no more. Nor is the copy, once it left and told that; there
+    another name has no such word, and another key."""
     (south,) = (path.parent for path in pair.program.user_state.glob("**/engine/space") if is_of(path, "south"))
     note_trouble(str(south), AWAY, "an earlier trouble")
     with pair.serving("south"), way_of(pair, "south") as clone:
 
         def is_noticed() -> bool:
-            clone.tell_machines(json.dumps({"applied": 1, "seen": {}, "by": "a clone"}).encode())
+            clone.tell_machines(json.dumps({"applied": 1, "seen": {}, "by": "a clone", "host": "elsewhere"}).encode())
             return is_told(pair, "south", "another computer, or a copy of this one, runs as south, too")
 
         until(is_noticed)
+        assert is_told(pair, "south", f"it is on host elsewhere, and this is {gethostname()}")
         assert not is_told(pair, "south", "an earlier trouble")
+        clone.tell_machines(elsewhere.parting_word().replace(elsewhere.PROCESS.encode(), b"a clone"))
+        until(lambda: "runs as south, too" not in str(pair.ok("south", "engine", "status")["troubles"]))
+    note_trouble(str(south), TWIN, "a twin")
+    key = pair.ok("south", "engine", "status")["fingerprint"]
+    pair.ok("south", "engine", "leave")
+    place = pair.program.scratch / "south"
+    words = "--space", pair.space, "--machine", "east", "--credential", pair.credential, "--json", "--dir", place
+    joined = pair.program.run("engine", "join", pair.url, *words).json
+    assert (joined["machine"], "a twin" in joined["troubles"], joined["fingerprint"] == key) == ("east", False, False)
 
 
 def test_a_clock_that_is_behind_mail_is_told(pair: Pair) -> None:

@@ -39,6 +39,12 @@ def note_trouble(directory: str, kind: str, text: str) -> None:
         set_time(path, system.time_ns())
 
 
+def forget_troubles(directory: str) -> None:
+    """Take all words back: the machine left the space."""
+    for kind in (AWAY, RESTORED, NAME, TWIN):
+        note_trouble(directory, kind, "")
+
+
 def noted_trouble(directory: str, kind: str) -> str:
     """Return what was noted of a kind and still holds; empty if nothing does."""
     age = noted_age(_path_of(directory, kind), system.time_ns() // 1_000_000)

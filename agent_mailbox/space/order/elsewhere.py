@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ...core import codec
 from ...core.address import check_id
 from ...core.records import Record
+from ...core.text import term
 from ...errors import MailboxError
 from ...store.files import small_files, system
 
@@ -41,17 +42,26 @@ class Elsewhere(Record):
     behind: int | None = None
 
 
-def own_word(logs: Logs, applied: int, end: int, now: int) -> bytes:
+def own_word(logs: Logs, applied: int, end: int, now: int, host: str = "") -> bytes:
     """Return this machine's word for the others; ``end`` is the order's."""
     seen = sorted(((at, who) for who, at in logs.last_seen().items() if now - at < SINCE), reverse=True)
-    word = {"applied": applied, "behind": max(end - applied, 0), "by": PROCESS}
+    word = {"applied": applied, "behind": max(end - applied, 0), "by": PROCESS, "host": host}
     return codec.dumps({**word, "seen": {who: at for at, who in seen[:SESSIONS]}}).encode()
 
 
-def is_of_another_process(word: bytes) -> bool:
-    """Return whether a word in this machine's own name is another process's."""
+def parting_word() -> bytes:
+    """Return the word of a machine that leaves. A copy of it that goes on has no twin from then on."""
+    return codec.dumps({"by": PROCESS, "left": True}).encode()
+
+
+def find_twin(word: bytes) -> str | None:
+    """Return the host of another process that spoke in this machine's own name: empty if it left by that word.
+
+    None: nobody else did."""
     said = codec.parse(word) if word else None
-    return isinstance(said, dict) and said.get("by", PROCESS) != PROCESS
+    if not isinstance(said, dict) or said.get("by", PROCESS) == PROCESS:
+        return None
+    return "" if said.get("left") is True else term(str(said.get("host") or "unknown"), 64)
 
 
 def load_peers(directory: str) -> list[Elsewhere]:

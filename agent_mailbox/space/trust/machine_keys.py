@@ -12,7 +12,7 @@ from binascii import a2b_base64, b2a_base64
 
 from ...errors import StorageFailed
 from ...store.files import system
-from ...store.files.small_files import read_file, replace_file
+from ...store.files.small_files import read_file, remove_file, replace_file
 from ...store.log import keys
 
 TYPE_CHECKING = False
@@ -78,6 +78,11 @@ def make_key(directory: str) -> None:
     path = system.join(directory, FILE)
     if not system.size(path):
         replace_file(path, _FORM + system.urandom(32).hex().encode() + b"\n")
+
+
+def remove_key(directory: str) -> None:
+    """Remove the key; the caller holds the machine's lock."""
+    remove_file(system.join(directory, FILE))
 
 
 def key_fingerprint(public: bytes) -> str:
