@@ -44,10 +44,11 @@ def judge_reach(box: OpenMailbox, message: Message, roster: Roster) -> Reach:
     far = [agent.session_id for agent in reached if agent.home is not None]
     if not mates and not far:
         return found
-    from ..store.locks import team_lock  # what most mail is spared
+    idle = [who for who in box.cut_off(far) if who in found.agents]
+    if mates:
+        from ..store.locks import team_lock  # what most mail is spared
 
-    idle = [mate for mate in mates if not team_lock.runs(box.logs, f"team:{mate.partition('@')[2]}")]
-    idle += [who for who in box.cut_off(far) if who in found.agents]
+        idle += [mate for mate in mates if not team_lock.runs(box.logs, f"team:{mate.partition('@')[2]}")]
     agents = tuple(agent for agent in found.agents if agent not in idle)
     holders = tuple(who for who in found.one_of if who in agents)
     return found.replace(

@@ -191,9 +191,10 @@ class Core(RuleBasedStateMachine):
     @precondition(lambda self: self.words)
     @rule()
     def a_holder_comes_back_and_claims(self):
-        """Its end opened the task, so it names the claim before, as anybody does."""
+        """Its end opened the task, so it names the claim before, as anybody does. No text tells of what was between two
+        returns."""
         held = [task for task in self._judge().tasks.values() if task.holder and task.state == "open"]
-        if held and held[0].holder != USER:
+        if held and held[0].holder != USER and self._judge().people[held[0].holder].back == NEVER:
             for event in ("retire", "register"):
                 self._tell(event, held[0].holder, by=held[0].holder)
             self.someone_claims(held[0].holder, None, True, held[0].word.said["requestId"], True)
