@@ -15,7 +15,7 @@ from agent_mailbox.core import compose
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.space import engines, replicator, space_checks, space_words
 from agent_mailbox.space import space as spaces
-from agent_mailbox.space.copy.space_troubles import AWAY, RESTORED, TWIN, note_trouble, noted_trouble
+from agent_mailbox.space.copy.space_troubles import AWAY, KINDS, RESTORED, note_trouble, noted_trouble
 from agent_mailbox.space.exchanged_files import ExchangedFiles
 from agent_mailbox.space.joining_space import SpaceStanding
 from agent_mailbox.space.nats.nats_order import open_order
@@ -118,9 +118,11 @@ def test_a_copy_of_a_machine_is_told(pair: Pair) -> None:
         assert not is_told(pair, "south", "an earlier trouble")
         clone.tell_machines(elsewhere.parting_word().replace(elsewhere.PROCESS.encode(), b"a clone"))
         until(lambda: "runs as south, too" not in str(pair.ok("south", "engine", "status")["troubles"]))
-    note_trouble(str(south), TWIN, "a twin")
+    for kind in KINDS:
+        note_trouble(str(south), kind, "a twin")
     key = pair.ok("south", "engine", "status")["fingerprint"]
     pair.ok("south", "engine", "leave")
+    assert [noted_trouble(str(south), kind) for kind in KINDS] == [""] * len(KINDS)
     place = pair.program.scratch / "south"
     words = "--space", pair.space, "--machine", "east", "--credential", pair.credential, "--json", "--dir", place
     joined = pair.program.run("engine", "join", pair.url, *words).json

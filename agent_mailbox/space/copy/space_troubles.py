@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ...store.log.log import Log
 
 AWAY, GONE, RESTORED, NAME, TWIN = "away", "gone", "restored", "name", "twin"
+KINDS = (AWAY, GONE, RESTORED, NAME, TWIN)
 UNREACHED = (GONE, AWAY)
 """Why the replicator cannot go on: the space is gone, or something else that waiting does not mend."""
 HOLDS = {RESTORED: 7 * 86_400_000, TWIN: 300_000}
@@ -41,7 +42,7 @@ def note_trouble(directory: str, kind: str, text: str) -> None:
 
 def forget_troubles(directory: str) -> None:
     """Take all words back: the machine left the space."""
-    for kind in (AWAY, RESTORED, NAME, TWIN):
+    for kind in KINDS:
         note_trouble(directory, kind, "")
 
 
