@@ -68,14 +68,14 @@ def messages_text(
     roster: Roster,
     style: Style,
     columns: int | None = None,
-    queued: Collection[Message] = (),
+    queued: Collection[str] = (),
 ) -> str:
-    """Return messages, one line each; titles take the rest of ``columns`` characters. ``queued``: those of them that
+    """Return messages, one line each; titles take the rest of ``columns`` characters. ``queued``: the ids of those that
     wait here for an engine."""
     rows: list[tuple[str, ...]] = []
     for m in messages:
-        read = _furthest_text(dict.fromkeys(m.read_by, READ) | reads.stages(m.id), roster)
-        read = "queued" if any(m.id == one.id for one in queued) else read
+        furthest = _furthest_text(dict.fromkeys(m.read_by, READ) | reads.stages(m.id), roster)
+        read = "queued" if m.id in queued else furthest
         way = f"{frame.named(m, roster)} → {frame.target_of(m, roster)}"
         rows.append((frame.short(m.id), frame.when(m.timestamp), clipped(way, 44), _title_of(m), read))
     room = TITLE

@@ -38,7 +38,7 @@ def search_messages(app: Context, mailbox: Mailbox, query: str, limit: int) -> N
             mail_output.json_document({"messages": [mail_output.message_json(m, reads, box) for m in messages]})
         )
     elif messages:
-        roster, queued = mailbox.logs.read_roster(), mailbox.queued()
+        roster, queued = mailbox.logs.read_roster(), {m.id for m in mailbox.queued()}
         app.write_answer(render.messages_text(messages, reads, roster, app.style_text, app.columns, queued))
     else:
         app.write_answer("no message contains all these words\n")

@@ -99,10 +99,8 @@ def _list_messages(app: App, /, messages: Sequence[Message], reads: Reads, nothi
         app.write_answer(f"{nothing}\n")
         return
     roster, box = app.mailbox.logs.read_roster(), app.mailbox.directory
-    queued = app.mailbox.queued()
-    found = [mail_output.message_json(m, reads, box) for m in messages]
-    for one in found if queued else ():
-        one.update({"queued": True} if any(m.id == one["id"] for m in queued) else {})
+    queued = {m.id for m in app.mailbox.queued()}
+    found = [mail_output.message_json(m, reads, box) | ({"queued": True} if m.id in queued else {}) for m in messages]
     app.print_answer(
         render.messages_text(messages, reads, roster, app.style_text, app.columns, queued), {"messages": found}
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ..core.text import count_noun
 from ..errors import Busy, MailboxError, Refused, StorageFailed, Unavailable
 from ..store.files import system
+from ..store.locks.holder import holder_at
 from ..store.locks.lock import FileLock
 from . import space as spaces
 from .copy import copy_state
@@ -40,11 +41,9 @@ def take_lock(directory: str) -> FileLock:
     lock = FileLock(system.join(directory, spaces.SERVING), 0)
     try:
         return lock.take()
-    except Busy as error:
-        holder = error.what.partition(" is locked")[2]
-        raise Refused(
-            f"a replicator of this mailbox runs already{holder}", "one is enough: `agent-mailbox engine status`"
-        ) from None
+    except Busy:
+        what = f"a replicator of this mailbox runs already{holder_at(lock.path)}"
+        raise Refused(what, "one is enough: `agent-mailbox engine status`") from None
 
 
 def judge_again(copy: Replica, told: Callable[[str], None]) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from ...core import instant
+from ...errors import StorageFailed
 from ..files import system
+from ..files.small_files import open_file
 
 STOPPED = ", stopped: "
 """The words behind a stopped process; what follows has it go on."""
@@ -24,6 +26,18 @@ def holder_of(fd: int) -> str:
     if not pid.isdigit() or pid == "0":
         return " by a process of another container"
     return f" by pid {pid} ({_process(pid)})"
+
+
+def holder_at(path: str) -> str:
+    """Return the same for the lock of the file at a path; nothing if there is none that can be opened."""
+    try:
+        fd = open_file(path, system.O_RDONLY)
+    except (FileNotFoundError, StorageFailed):
+        return ""
+    try:
+        return holder_of(fd)
+    finally:
+        system.close(fd)
 
 
 def _process(pid: str) -> str:

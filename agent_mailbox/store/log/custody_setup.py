@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...errors import Refused, StorageFailed
 from ..files import paths, system
-from ..files.small_files import open_file, read_file, replace_file, storage_failed
+from ..files.small_files import read_file, replace_file, storage_failed
 from ..locks.lock import is_held
 from . import custody, keys
 from .custody import left
@@ -104,17 +104,10 @@ def refuse_served(directory: str, environ: Mapping[str, str]) -> None:
     known = custody.find(directory, paths.state_directory(environ))
     if known is None or not is_held(path := known.path(*SERVED)):
         return
-    from ..locks.holder import holder_of  # only to explain a refusal
+    from ..locks.holder import holder_at  # only to explain a refusal
 
-    fd = open_file(path, system.O_RDONLY)
-    try:
-        holder = holder_of(fd)
-    finally:
-        system.close(fd)
-    raise Refused(
-        f"the mailbox that was at {directory} is still served{holder}: its replicator would fill another one there",
-        "end that process, then repeat this command",
-    )
+    what = f"the mailbox that was at {directory} is still served{holder_at(path)}"
+    raise Refused(f"{what}: its replicator would fill another one there", "end that process, then repeat this command")
 
 
 def begin_again(directory: str, environ: Mapping[str, str]) -> None:

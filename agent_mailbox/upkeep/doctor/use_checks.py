@@ -17,8 +17,8 @@ from ...space.relay.relayed_order import SOCKET
 from ...store.archive.archive import LOCK
 from ...store.files import paths, system
 from ...store.files.paths import BOUND
-from ...store.files.small_files import list_names, open_file
-from ...store.locks.holder import STOPPED, holder_of
+from ...store.files.small_files import list_names
+from ...store.locks.holder import STOPPED, holder_at
 from ...store.locks.lock import Patience, is_held
 from ...store.locks.read_lock import ReadLock
 from ...store.log import keys
@@ -160,15 +160,9 @@ def _check_busy(path: str) -> Iterator[Problem]:
 def _stopped_holder(path: str) -> Problem | None:
     """Return the problem of a lock whose holder is stopped."""
     try:
-        if not is_held(path):
-            return None
-        fd = open_file(path, system.O_RDONLY)
-    except (FileNotFoundError, MailboxError):
+        told = holder_at(path) if is_held(path) else ""
+    except MailboxError:
         return None
-    try:
-        told = holder_of(fd)
-    finally:
-        system.close(fd)
     return Problem(path, None, f"locked{told}") if STOPPED in told else None
 
 
