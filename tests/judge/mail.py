@@ -150,7 +150,7 @@ class Judge:
         if self.has_expired(mail) or self.has_read_before(mail, who):
             return False
         address, claims = self.way(mail, who)
-        return address != "" and not (claims and self.claimer(mail) not in (None, who))
+        return address != "" and not (claims and self.claimer(mail) not in (None, *selves(self.people, who)))
 
     # what became of it
 
