@@ -242,7 +242,7 @@ def forget(app: App, /, machine: str) -> None:
     """Give up a machine that does not come back. Its agents count as frozen, and role mail that they held goes back.
 
     Nothing is removed, and `engine purge` no longer waits for it. A machine that comes back goes on, and its agents are
-    alive again as they act.
+    alive again as they act. Until then a new or restored mailbox may join under its name.
     """
     events = absence.give_up(app.mailbox, joining_space.forget_machine(app.mailbox, machine), USER)
     found = [event.session_id for event in events]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..core import codec, instant
 from ..core.records import USER, BadLine, Message, Record
 from ..errors import NotFound, Refused, Unavailable
-from . import engines, purging
+from . import engines, machine_names, purging
 from . import space as spaces
 from .copy import comparison, following, publishing
 from .copy.space_troubles import GONE, note_trouble
@@ -84,9 +84,7 @@ def join_space(logs: Logs, space: Space, changes: Iterable[RightsChange] = ()) -
     copy = spaces.open_replica(logs, space)
     order = spaces.order_in(copy)
     _make_space(order, engines.files_of(order))
-    mine = spaces.owner_of(logs)
-    if order.take_name(mine) != mine:
-        raise Refused(f"machine's name is another mailbox's: {space.machine}", "choose another --machine")
+    machine_names.take_name(copy, order)
     with copy.machine_lock():
         if spaces.last_name(logs) not in ("", space.machine):  # a copy of another machine has that one's key
             machine_keys.remove_key(copy.directory)

@@ -63,6 +63,11 @@ def owner_of(logs: Logs) -> str:
     return (read_file(record.path(PLACE, OWNER)) or record.id).decode()
 
 
+def keep_owner(logs: Logs, owner: str) -> None:
+    """Keep whose this machine's name is by the engine: that of the mailbox from which this one took it over."""
+    replace_file(record_of(logs).path(PLACE, OWNER), owner.encode())
+
+
 def space_of(logs: Logs) -> Space | None:
     """Return the space that the mailbox is in; None if it is in none."""
     record = logs.custody
@@ -94,11 +99,16 @@ def save_space(logs: Logs, space: Space) -> None:
 def forget_space(logs: Logs, space: Space) -> None:
     """Make the mailbox one machine's again; its files stay as they are."""
     record = record_of(logs)
-    replace_file(record.path(PLACE, LEFT), space.machine.encode())
+    keep_last_name(logs, space.machine)
     for name in (FILE, "state"):
         remove_file(record.path(PLACE, name))
     space_troubles.forget_troubles(record.path(PLACE))
     system.sync_directory(record.path(PLACE))
+
+
+def keep_last_name(logs: Logs, machine: str) -> None:
+    """Keep whose name goes with the key that is here."""
+    replace_file(record_of(logs).path(PLACE, LEFT), machine.encode())
 
 
 def last_name(logs: Logs) -> str:

@@ -33,6 +33,7 @@ from .hostile_space import Joined
 from .postgres_server import OLD, OWNER, PASSWORD, PostgresServer, credential, made
 from .test_commands import MACHINES
 from .test_commands import Pair as Two
+from .test_machine_names import take_over
 from .unfit_records import lock_nobody_out
 
 if TYPE_CHECKING:
@@ -301,6 +302,14 @@ def test_no_hostile_row_locks_a_machine_out(postgres: PostgresServer, opened: Po
     lock_nobody_out(
         tmp_path, lambda machine: Space(postgres.url, opened.space, machine, str(tmp_path / "owner")), damage
     )
+
+
+def test_the_name_of_a_machine_that_was_given_up_is_taken_over(
+    postgres: PostgresServer, opened: PostgresOrder, tmp_path: Path
+) -> None:
+    """It is so with PostgreSQL as it is with NATS (``test_machine_names``)."""
+    word = str(tmp_path / "owner")
+    take_over(tmp_path, lambda machine: Space(postgres.url, opened.space, machine, word))
 
 
 def test_a_database_that_cannot_take_a_record_says_why(

@@ -33,7 +33,7 @@ from ..trust.space_judge import Judged
 from . import copy_state, publishing, taken_records
 from .known_copy import KnownCopy
 from .send_queue import SendQueue
-from .space_troubles import RESTORED, note_trouble, restored_warning
+from .space_troubles import RESTORED, TAKEN, note_trouble, restored_warning, taken_warning
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -283,6 +283,12 @@ class Replica(KnownCopy):
     def _hear_word(self, record: Ordered) -> None:
         """Take in what a machine tells of the order."""
         self.state.purged = self.state.purged or follow_progress.is_purge(record.line)
+        if follow_progress.given_up(record.line) == self.order.machine:
+            self.state.owes = True  # whoever lives says more, and nobody may have its name
+        if self.judge is not None and (key := follow_progress.new_key(record.line)) is not None:
+            is_taken = self.judge.hear_new_key(record.machine, key)
+            if record.machine == self.order.machine:
+                note_trouble(self.directory, TAKEN, taken_warning(record.machine) if is_taken else "")
         if (damaged := follow_progress.damaged_position(record.line)) is not None:
             self.state.doubts = True
             self.state.damaged.discard(damaged)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from ...store.log.log import Log
 
-AWAY, GONE, RESTORED, NAME, TWIN = "away", "gone", "restored", "name", "twin"
-KINDS = (AWAY, GONE, RESTORED, NAME, TWIN)
+AWAY, GONE, RESTORED, NAME, TAKEN, TWIN = "away", "gone", "restored", "name", "taken", "twin"
+KINDS = (AWAY, GONE, RESTORED, NAME, TAKEN, TWIN)
 UNREACHED = (GONE, AWAY)
 """Why the replicator cannot go on: the space is gone, or something else that waiting does not mend."""
 HOLDS = {RESTORED: 7 * 86_400_000, TWIN: 300_000}
@@ -63,9 +63,17 @@ def restored_warning(count: int) -> str:
     )
 
 
+def taken_warning(machine: str) -> str:
+    """Return what the person is told of a machine that was given up, and whose name another mailbox took over."""
+    return (
+        f"machine {machine} was given up, and another mailbox has its name now: nothing that this one decides counts"
+        " elsewhere; run `agent-mailbox engine leave`, and join with another --machine"
+    )
+
+
 def standing_troubles(directory: str, messages: Log) -> Iterator[str]:
     """Yield the troubles that hold, but for an engine that is out of reach: ``space.why_late`` tells of that."""
-    yield from filter(None, (noted_trouble(directory, kind) for kind in (RESTORED, NAME, TWIN)))
+    yield from filter(None, (noted_trouble(directory, kind) for kind in (RESTORED, NAME, TAKEN, TWIN)))
     yield from _slow_clock(messages)
 
 

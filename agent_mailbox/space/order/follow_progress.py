@@ -4,7 +4,8 @@ Belongs here: the lines of that log, and the machine that is furthest behind. Ea
 ``mark``, so that it is like no other. By its last record a copy tells whether the order is still the same.
 
     {"applied":812}    this machine has archived what was decided up to there
-    {"gave_up":"M"}    the person gave up machine M: nobody waits for it until it says more
+    {"gave_up":"M"}    the person gave up machine M: nobody waits for it until it says more; if it lives, it does
+    {"took_over":"K"}  another mailbox has this machine's name from now on, and the key with fingerprint K
     {"purged":700}     records up to there may be removed from now on
     {"damaged":13}     a record is not what was published: who has it brings it back
 """
@@ -32,6 +33,11 @@ def gave_up(machine: str) -> bytes:
     return _make_line("gave_up", machine)
 
 
+def took_over(fingerprint: str) -> bytes:
+    """Return the line by which another mailbox takes a machine's name over, with its key."""
+    return _make_line("took_over", fingerprint)
+
+
 def purged_line(floor: int) -> bytes:
     """Return the line that comes ahead of removing records."""
     return _make_line("purged", floor)
@@ -52,6 +58,16 @@ def damaged_position(line: bytes) -> int | None:
     return found if type(found) is int else None
 
 
+def given_up(line: bytes) -> str | None:
+    """Return the machine that the line gives up, if it does."""
+    return _text_of(_parse_line(line), "gave_up")
+
+
+def new_key(line: bytes) -> str | None:
+    """Return the fingerprint of the key with which the line takes its machine's name over, if it does."""
+    return _text_of(_parse_line(line), "took_over")
+
+
 def is_purge(line: bytes) -> bool:
     """Return whether the line comes ahead of removing records."""
     return "purged" in _parse_line(line)
@@ -62,22 +78,33 @@ def _parse_line(line: bytes) -> dict[str, Any]:
     return said if isinstance(said, dict) else {}
 
 
+def _text_of(said: dict[str, Any], what: str) -> str | None:
+    found = said.get(what)
+    return found if isinstance(found, str) else None
+
+
 class FollowProgress:
     """The machines, and how far each has followed, by the records of the log in order."""
 
     def __init__(self) -> None:
         self.applied: dict[str, int] = {}
         self.gone: set[str] = set()
+        self.keys: dict[str, str] = {}
+        """The fingerprint of the key with which each name was taken over last."""
         self.latest: dict[str, int] = {}
         """The position of the last record of each kind: earlier ones tell nothing more."""
 
     def take_record(self, record: Ordered) -> None:
         """Take in the next record of the log; one of another form counts for nothing."""
         said = _parse_line(record.line)
-        machine, applied = said.get("gave_up"), said.get("applied")
-        if isinstance(machine, str):
+        machine, key, applied = _text_of(said, "gave_up"), _text_of(said, "took_over"), said.get("applied")
+        if machine is not None:
             self.gone.add(machine)
             self.latest[f"gave_up {machine}"] = record.position
+        elif key is not None:
+            self.gone.discard(record.machine)
+            self.keys[record.machine] = key
+            self.latest[f"took_over {record.machine}"] = record.position
         elif type(applied) is int:
             self.gone.discard(record.machine)
             self.applied[record.machine] = applied

@@ -204,6 +204,8 @@ class SpaceJudge:
         if not is_whole or seal.number <= self.last_number(machine, record.log):
             return self._refused_verdict(machine, line)
         is_known = self.is_key_of(machine, seal)
+        if not is_known and machine == self.machine and self.key is not None:
+            return Judged(line, None)  # by the mailbox that had this name before: no word makes it count
         if not is_known and machine in self.rights:
             self.strange.add(machine)
         if is_known and not machine_keys.is_available() and machine_trust.is_applied(self.directory):
@@ -240,6 +242,19 @@ class SpaceJudge:
             return self.key is not None and seal.key == self.key.public
         rights = self.rights.get(machine)
         return rights is not None and machine_keys.key_fingerprint(seal.key) == rights.fingerprint
+
+    def hear_new_key(self, machine: str, fingerprint: str) -> bool:
+        """Take in that another mailbox took a machine's name over, with that key; return whether an earlier key of that
+        machine is known here. That one's word counts for nothing from then on."""
+        if machine == self.machine:
+            return self.key is not None and machine_keys.key_fingerprint(self.key.public) != fingerprint
+        rights = dict(self.rights)
+        if machine not in rights or rights[machine].fingerprint == fingerprint:
+            return False
+        del rights[machine]
+        machine_trust.save_rights(self.directory, rights, applied=machine_trust.is_applied(self.directory))
+        self._rights = rights
+        return True
 
     def is_confirmed(self, seal: SpaceSeal, log: str) -> bool:
         """Return whether a confirmed key of its machine made the seal, for this space and that log of the order."""
