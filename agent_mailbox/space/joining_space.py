@@ -44,7 +44,7 @@ class SpaceStanding(Record):
     ``records``: the order's last position; ``applied``: up to where its records are here. ``waiting``: local lines that
     are not in the order. ``queued``: sends that wait. ``unsent``: messages whose ids are other messages'. ``trouble``:
     why the engine does not answer; empty if it does. ``machines``: the others by their last word: ``machine``,
-    ``behind`` (records that it lacked as it said so; None: it did not say), ``heard`` (an instant).
+    ``behind`` (records that it lacked as it said so), ``heard`` (an instant). Either is None as long as it did not say.
     ``fingerprint``: that of this machine's key; empty if it has none.
     ``trusted``: the machines of which the person said for whom they may speak (``machine``, ``fingerprint``,
     ``speaks``). ``unheard``: whose lines wait for such a word (``machine``, ``fingerprint``, ``lines``). ``refused``:
@@ -192,9 +192,9 @@ def read_standing(logs: Logs) -> SpaceStanding:
     space = require_space(logs)
     copy = spaces.open_replica(logs, space, patience=LOOKING)
     copy.look_locally()
-    records, trouble = copy.state.applied, ""
+    records, joined, trouble = copy.state.applied, list[str](), ""
     try:
-        records = copy.order.last_position()
+        records, joined = copy.order.last_position(), spaces.order_in(copy).joined_machines()
         note_trouble(copy.directory, GONE, "")  # this machine's replicator hears it within seconds
     except (Unavailable, Refused) as error:
         trouble = f"{error.what}; {error.hint}" if error.code == "no_space" else error.what
@@ -202,10 +202,11 @@ def read_standing(logs: Logs) -> SpaceStanding:
     waiting = sum(1 for _ in publishing.lines_to_publish(copy))
     serving = spaces.is_serving(logs)
     where = space.space, space.machine, space.url
-    others: tuple[dict[str, object], ...] = tuple(
-        {"machine": one.machine, "behind": one.behind, "heard": instant.text(one.heard)}
-        for one in elsewhere.load_peers(copy.directory)
-    )
+    others: dict[str, dict[str, object]] = {
+        machine: {"machine": machine, "behind": None, "heard": None} for machine in joined if machine != space.machine
+    }
+    for one in elsewhere.load_peers(copy.directory):
+        others[one.machine] = {"machine": one.machine, "behind": one.behind, "heard": instant.text(one.heard)}
     key = None if copy.judge is None else copy.judge.key
     return SpaceStanding(
         *where,
@@ -216,7 +217,7 @@ def read_standing(logs: Logs) -> SpaceStanding:
         queued,
         copy.queue.count_unsent(),
         trouble,
-        others,
+        (*others.values(),),
         "" if key is None else machine_keys.key_fingerprint(key.public),
         tuple(_describe_trust(copy)),
         tuple(dict(one.__dict__) for one in space_trust.unheard_lines(logs)),

@@ -30,9 +30,7 @@ def describe_standing(found: SpaceStanding, command: Callable[[str], str], keyed
     lines += [f"look       {neutral(one)}" for one in found.troubles]
     if found.unsent:
         lines.append(f"unsent     {count_noun(found.unsent, 'message')} whose ids are other messages'")
-    lines += [
-        f"{one['machine']:<10} last heard of at {one['heard']}{_say_behind(one['behind'])}" for one in found.machines
-    ]
+    lines += [f"{one['machine']:<10} {_say_heard(one)}" for one in found.machines]
     return "".join(f"{line}\n" for line in (*lines, *describe_trust(found, command, keyed)))
 
 
@@ -90,10 +88,12 @@ def _count_records(found: SpaceStanding) -> str:
     return f"{found.applied} are here, and the engine has {found.records}: what it lost comes back from the machines"
 
 
-def _say_behind(behind: Any) -> str:
-    if not behind:
-        return "" if behind is None else "; it lacked nothing then"
-    return f"; it lacked {count_noun(behind, 'record')} then"
+def _say_heard(one: Mapping[str, Any]) -> str:
+    if one["heard"] is None:
+        return "not heard of yet"
+    behind = one["behind"]
+    lacked = "nothing" if behind == 0 else behind and count_noun(behind, "record")
+    return f"last heard of at {one['heard']}" + (f"; it lacked {lacked} then" if lacked else "")
 
 
 def _list_speakers(speaks: Any) -> str:

@@ -351,8 +351,11 @@ def test_machines_tell_each_other_that_they_live(pair: Pair) -> None:
     heart = pair.program.scratch / "south" / "agent-heartbeats" / "ben"
     with pair.serving("north"):
         os.utime(heart, (4_000_000_000, 4_000_000_000))  # a clock far ahead: counts as now
+        assert pair.ok("north", "engine", "status")["machines"] == [{"machine": "south", "behind": None, "heard": None}]
+        place = pair.program.scratch / "north"
+        assert "south      not heard of yet\n" in pair.program.run("engine", "status", "--dir", place).stdout
         with pair.serving("south"):
-            until(lambda: pair.ok("north", "engine", "status")["machines"])
+            until(lambda: pair.ok("north", "engine", "status")["machines"][0]["heard"])
         (other,) = pair.ok("north", "engine", "status")["machines"]
         assert (other["machine"], other["behind"]) == ("south", 0)
         pair.send("north", "--from", "ann", "--to", "ben", "--body", "later than that word")
@@ -360,7 +363,7 @@ def test_machines_tell_each_other_that_they_live(pair: Pair) -> None:
         assert ben["last_seen"] == other["heard"]
         assert (
             f"south      last heard of at {other['heard']}; it lacked nothing then"
-            in pair.program.run("engine", "status", "--dir", pair.program.scratch / "north").stdout
+            in pair.program.run("engine", "status", "--dir", place).stdout
         )
     assert not (pair.program.scratch / "north" / "agent-heartbeats" / "ben").exists()
 

@@ -29,7 +29,8 @@ IS_ANOTHER_S = "machine's name is another mailbox's: north"
 def take_over(place: Path, space: Callable[[str], Space]) -> None:
     """A new mailbox has the name of the north only once that one was given up and is silent, with a key of its own.
 
-    It has the mail of the north's sessions, and the old mailbox, its key and its way back are refused."""
+    It has the mail of the north's sessions, and the old mailbox, its key and its way back are refused. The south is
+    listed, too, of which it heard nothing yet."""
     north, south = (Joined(place, space(name)) for name in ("north", "south"))
     for one, who in ((north, "ann"), (south, "ben")):
         one.box.register(Registration(session_id=who, roles=("dev",)), who)
@@ -64,6 +65,8 @@ def take_over(place: Path, space: Callable[[str], Space]) -> None:
 
     assert machine_trust.load_rights(south.directory) == {}
     assert noted_trouble(again.directory, TAKEN) == ""
+    (other,) = joining_space.read_standing(again.box.logs).machines
+    assert other == {"machine": "south", "behind": None, "heard": None}
     assert [one.machine for one in space_trust.unheard_lines(again.box.logs)] == ["south"]
     north.catch_up()
     assert "another mailbox has its name now" in noted_trouble(north.directory, TAKEN)

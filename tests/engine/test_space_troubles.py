@@ -73,7 +73,7 @@ def test_a_stream_that_is_gone_and_what_came_back_is_told(pair: Pair) -> None:
         pair.ok("north", "engine", "join")
         assert "no such space" not in str(pair.ok("south", "engine", "status")), "which the engine now has"
         with way_of(pair, "reader") as order:
-            until(lambda: sorted(order.joined_machines()) == ["north", "south"])
+            until(lambda: order.joined_machines() == ["north", "south"])
     assert is_told(pair, "north", "engine had lost records at")
 
 

@@ -93,7 +93,7 @@ def test_a_machine_first_tells_how_far_its_copy_is(pair: Pair) -> None:
         pair.ok(machine, "roster", "register", "--session-id", f"of-{machine}")
     with pair.serving("north"):
         with pair.serving("south"):
-            until(lambda: pair.ok("north", "engine", "status")["machines"])
+            until(lambda: pair.ok("north", "engine", "status")["machines"][0]["heard"])
         assert pair.program.run("doctor", "--dir", pair.program.scratch / "north").rc == 0, "its socket is no obstacle"
         (other,) = pair.ok("north", "engine", "status")["machines"]
     assert other["behind"] == 0

@@ -66,8 +66,8 @@ def restored_warning(count: int) -> str:
 def taken_warning(machine: str) -> str:
     """Return what the person is told of a machine that was given up, and whose name another mailbox took over."""
     return (
-        f"machine {machine} was given up, and another mailbox has its name now: nothing that this one decides counts"
-        " elsewhere; run `agent-mailbox engine leave`, and join with another --machine"
+        f"machine {machine} was given up, and another mailbox has its name now: the key of this one counts for"
+        " nothing elsewhere; run `agent-mailbox engine leave`, and join with another --machine"
     )
 
 

@@ -160,7 +160,7 @@ class SpaceOrder(TotalOrder, Protocol):
         """Take the machine's name for an owner unless it is taken; return whose it is."""
 
     def joined_machines(self) -> list[str]:
-        """Return the machines that joined, in that order."""
+        """Return the machines that joined, sorted."""
 
     def of_log(self, log: str) -> Iterator[Ordered]:
         """Yield all records of a log, in order, but for those that are damaged."""

@@ -89,8 +89,8 @@ class PostgresOrder:
         return str(self.query_rows("SELECT SPACE.named(%s, %s)", self.machine, owner)[0][0])
 
     def joined_machines(self) -> list[str]:
-        """Return the machines that joined, in that order."""
-        return [str(name) for (name,) in self.query_rows("SELECT name FROM SPACE.machine ORDER BY joined")]
+        """Return the machines that joined, sorted."""
+        return sorted(name for (name,) in self.query_rows("SELECT name FROM SPACE.machine") if is_machine(name))
 
     def of_log(self, log: str) -> Iterator[Ordered]:
         """Yield all records of a log, in order."""
