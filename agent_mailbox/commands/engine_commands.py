@@ -226,7 +226,8 @@ def leave(app: App, /) -> None:
 
     The engine may be out of reach. Mail that waits for it is listed, and goes out if the mailbox joins again.
     """
-    found, kept = joining_space.leave_space(app.mailbox.logs)
+    with engine_output.saying_whom(spaces.space_of(app.mailbox.logs)):
+        found, kept = joining_space.leave_space(app.mailbox.logs)
     replicator_service.remove_service(replicator_service.service_of(app.mailbox.directory, app.environ))
     rest = f"; {found.waiting} lines were never published: {neutral(found.trouble)}" if found.waiting else ""
     roster = app.mailbox.logs.read_roster()
@@ -244,7 +245,8 @@ def forget(app: App, /, machine: str) -> None:
     Nothing is removed, and `engine purge` no longer waits for it. A machine that comes back goes on, and its agents are
     alive again as they act. Until then a new or restored mailbox may join under its name.
     """
-    events = absence.give_up(app.mailbox, joining_space.forget_machine(app.mailbox, machine), USER)
+    with engine_output.saying_whom(spaces.space_of(app.mailbox.logs)):
+        events = absence.give_up(app.mailbox, joining_space.forget_machine(app.mailbox, machine), USER)
     found = [event.session_id for event in events]
     are = "is" if len(found) == 1 else "are"
     text = f"gave up {machine}: {mail_output.count_noun(len(found), 'agent')} {are} frozen\n"
@@ -269,7 +271,8 @@ def purge(app: App, /, credential: str | None, url: str | None, dry_run: bool) -
     Example: agent-mailbox engine purge --credential cluster/keeper
     """
     path = None if credential is None else os.path.abspath(credential)
-    found = joining_space.purge_archived(app.mailbox.logs, url, path, dry_run=dry_run)
+    with engine_output.saying_whom(spaces.space_of(app.mailbox.logs)):
+        found = joining_space.purge_archived(app.mailbox.logs, url, path, dry_run=dry_run)
     count = len(found.positions)
     value = {"removed": 0 if dry_run else count, "removable": count, "records": found.records, "floor": found.floor}
     lines = [f"{count} of {found.records} records {'may go' if dry_run else 'are removed'}\n"]

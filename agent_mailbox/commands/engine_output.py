@@ -14,6 +14,7 @@ import click
 from ..core import instant
 from ..core.text import neutral
 from ..store.files import system
+from ..store.locks.holder import holder_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,11 +32,17 @@ def print_logged(said: str) -> None:
 
 @contextmanager
 def saying_whom(place: Space | None) -> Iterator[None]:
-    """Say whom the command asks, if the block takes more than a second."""
+    """Say whom the command waits for, if the block takes more than a second: who has a lock, or the engine."""
     if place is None:
         yield
         return
-    clock = threading.Timer(SILENT, click.echo, (f"asking {neutral(place.url)} …",), {"err": True})
+    url = place.url
+
+    def say_whom() -> None:
+        held = next(filter(None, map(holder_of, [*system.waiting])), "")
+        click.echo(neutral(f"waiting: the mailbox is locked{held} …" if held else f"asking {url} …"), err=True)
+
+    clock = threading.Timer(SILENT, say_whom)
     clock.daemon = True
     clock.start()
     try:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
+import threading
 import time
 from typing import TYPE_CHECKING
 
 from agent_mailbox.commands import engine_output
 from agent_mailbox.space import joining_space
+from agent_mailbox.space.copy.machine_lock import TURN
+from agent_mailbox.store.files import system
+from agent_mailbox.store.locks.lock import FileLock
 from tests.console.conftest import Running
 from tests.helpers import until
 
@@ -19,6 +23,8 @@ from .test_commands import MACHINES, Pair
 from .test_commands import pair as pair
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pytest
 
 
@@ -84,6 +90,33 @@ def test_a_replicator_that_reaches_nobody_is_told_of_too(
         (warning,) = pair.program.run(*looks).warnings
         assert "is 3 minutes old: engine is out of reach; start its server" in warning
         assert "is 3 minutes old: engine is out of reach" in pair.program.run("doctor", *looks[3:]).stdout
+
+
+def test_a_command_that_waits_for_a_lock_says_who_has_it(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process of the machine has its turn: `forget`, `purge` and `leave` name it, and go on behind it."""
+    for machine in MACHINES:
+        pair.join(machine)
+    turn = FileLock(str(pair.record("south") / TURN))
+
+    class Clock(threading.Thread):
+        """The second is over once the command waits; the lock is free then."""
+
+        def __init__(self, _: float, say: Callable[[], None]) -> None:
+            super().__init__()
+            self.say = say
+
+        def run(self) -> None:
+            until(lambda: system.waiting)
+            self.say()
+            turn.release()
+
+        cancel = threading.Thread.join
+
+    monkeypatch.setattr(threading, "Timer", Clock)
+    for words in (("forget", "north"), ("purge", "--dry-run"), ("leave",)):
+        with turn:
+            said = pair.program.call("engine", *words, "--dir", pair.program.scratch / "south")
+        assert (said.rc, f"the mailbox is locked by pid {os.getpid()} (" in said.stderr) == (0, True), said
 
 
 def test_a_machine_first_tells_how_far_its_copy_is(pair: Pair) -> None:
