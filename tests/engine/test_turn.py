@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,13 +16,14 @@ import pytest
 from agent_mailbox import Draft
 from agent_mailbox.errors import Busy, Malformed, Unavailable
 from agent_mailbox.space.copy import machine_lock
-from agent_mailbox.space.copy.machine_lock import AskedOrder, MachineLock
+from agent_mailbox.space.copy.machine_lock import TURN, AskedOrder, MachineLock
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.copy.taken_meanwhile import take_in_beside
 from agent_mailbox.space.nats.connection import NatsConnection, Publication
 from agent_mailbox.space.order import hurry
 from agent_mailbox.space.order.hurry import Hurry
 from agent_mailbox.space.order.order import MESSAGES, Ordered
+from agent_mailbox.store.files.small_files import time_of
 from agent_mailbox.store.locks.lock import FileLock
 from tests.helpers import PATIENCE
 
@@ -247,6 +249,32 @@ def test_who_is_in_a_hurry_waits_for_nobody_whom_the_engine_lets_wait(
         other.start()
         first.ask(lambda: other.join(PATIENCE))
         assert found == ["left"]
+
+
+def test_who_is_in_a_hurry_waits_for_a_turn_that_has_just_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process took its turn, and was put aside before it said so. The one before it left long ago."""
+    monkeypatch.setattr(machine_lock, "KEPT", PATIENCE)
+    monkeypatch.setattr(machine_lock, "UNANSWERED", 0.02)
+    order = AskedOrder(MemoryOrder(MemorySpace(), "north"), lambda: None)
+    with MachineLock(str(tmp_path), PATIENCE, order):
+        pass
+    looks: list[str] = []
+    has_waited = threading.Event()
+
+    def look(path: str) -> int | None:
+        looks.append(path)
+        if len(looks) > 1:
+            has_waited.set()
+        return time_of(path)
+
+    monkeypatch.setattr(machine_lock, "time_of", look)
+    with ThreadPoolExecutor() as pool:
+        with FileLock(str(tmp_path / TURN)):
+            waiting = pool.submit(MachineLock(str(tmp_path), PATIENCE, order, hurried=True).take)
+            assert has_waited.wait(PATIENCE)
+        waiting.result().release()
 
 
 def test_a_server_that_is_no_nats_server_is_named() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ...errors import Busy
 from ...store.files import system
-from ...store.files.small_files import noted_age, set_time
+from ...store.files.small_files import set_time, time_of
 from ...store.locks.lock import FileLock, Patience, deadline
 from ..order.hurry import ANSWERED, Hurry
 
@@ -27,20 +27,26 @@ if TYPE_CHECKING:
 TURN, FILES = "lock", "files"
 """The files of the two locks, in the user's own record."""
 KEPT, UNANSWERED = 1.0, 0.3
-"""Seconds for which a process has its turn, and for which the engine lets it wait. A caller that can do without waits
-for it no longer."""
+"""Seconds for which those in a hurry wait for a process that has its turn, from each answer on. For the next answer to
+one that is in no hurry they wait the second."""
+LONG = 2.0
+"""Seconds for which they wait for the latter in all: it may read all records."""
+AHEAD = 1_000_000.0
+"""Seconds that nobody waits: whoever has the turn of a file that promises them has just taken it."""
 
 
 class AskedOrder:
     """An order that is asked while the local files are free; then ``looked_again`` looks what others did meanwhile.
 
-    ``files``: their lock, as long as this process has its turn. ``hurried``: it can do without an answer."""
+    ``files``: their lock, as long as this process has its turn. ``hurried``: it can do without an answer. ``promise``:
+    says for how many seconds others shall wait for it."""
 
     def __init__(self, engine: TotalOrder, looked_again: Callable[[], None]) -> None:
         self.engine = engine
         self.machine = engine.machine
         self.files: FileLock | None = None
         self.hurried = False
+        self.promise: Callable[[float], None] = lambda _: None
         self._looked_again = looked_again
 
     def ask(self, question: Callable[[], T]) -> T:
@@ -48,16 +54,15 @@ class AskedOrder:
         files = self.files
         if files is None:
             return question()
-        if not self.hurried:
-            _note_time(files)
+        patience = KEPT if self.hurried else UNANSWERED
+        self.promise(patience)
         files.release()
         try:
-            with Hurry(ANSWERED if self.hurried else None):
+            with Hurry(ANSWERED if self.hurried else None, lambda: self.promise(patience)):
                 return question()
         finally:
             files.take()
-            if not self.hurried:
-                _note_time(files, KEPT)
+            self.promise(KEPT)
             self._looked_again()
 
     def last_position(self) -> int:
@@ -94,9 +99,8 @@ class AskedOrder:
 class MachineLock:
     """The turn of a process of this machine, for a ``with`` block, with the lock of the files.
 
-    ``hurried``: wait for no process that has had its turn for ``KEPT`` seconds, and for no silent engine. Nor wait for
-    one that is in no hurry itself, and was not answered for ``UNANSWERED`` seconds. The times of the locks' files tell:
-    the turn began then, and such a question did. The second is yet to come where nobody asks one."""
+    ``hurried``: wait only as long as the turn moves from one process to the next, or answers come. The time of the
+    turn's file says until when: whoever has the turn promises that."""
 
     def __init__(self, directory: str, wait: float, order: AskedOrder, *, hurried: bool = False) -> None:
         self._turn = FileLock(system.join(directory, TURN), wait)
@@ -104,6 +108,7 @@ class MachineLock:
         self._order = order
         self._wait = wait
         self._hurried = hurried
+        self._last = 0
 
     def take(self) -> Self:
         """Get the lock, perhaps ahead of a ``with`` block that gives it back; raise ``Busy`` at the time-out."""
@@ -111,13 +116,14 @@ class MachineLock:
             return self
         self._take_turn()
         try:
+            self._last = _in_ns(LONG)
+            self._order.hurried, self._order.promise = self._hurried, self._promise
+            self._promise(KEPT)
             self._files.take()
         except BaseException:
-            self._turn.release()
+            self._give_turn()
             raise
-        self._order.files, self._order.hurried = self._files, self._hurried
-        _note_time(self._turn)
-        _note_time(self._files, KEPT)
+        self._order.files = self._files
         return self
 
     __enter__ = take
@@ -131,30 +137,35 @@ class MachineLock:
         """Give the lock back."""
         self._order.files = None
         self._files.release()
-        _note_time(self._turn)  # for the next one, until it notes that itself
+        self._give_turn()
+
+    def _give_turn(self) -> None:
+        set_time(self._turn.path, _in_ns(AHEAD))
         self._turn.release()
 
+    def _promise(self, seconds: float) -> None:
+        """Have others wait for so many seconds from now on."""
+        until = _in_ns(seconds)
+        set_time(self._turn.path, until if self._order.hurried else min(until, self._last))
+
     def _take_turn(self) -> None:
-        until = deadline(self._wait)
+        end = deadline(self._wait)
+        promised, moved = -1, 0.0
         while True:
-            left = until - system.monotonic()
+            now = system.monotonic()
+            if (said := time_of(self._turn.path) or 0) != promised:
+                promised, moved = said, now
+            left = end - now
+            if self._hurried:  # a promise may become shorter
+                left = min(left, moved + KEPT - now, UNANSWERED, (promised - system.time_ns()) / 1_000_000_000)
             try:
-                with Patience(min(left, self._worth_waiting()) if self._hurried else left):
+                with Patience(left):
                     self._turn.take()
                 return
             except Busy:
-                if system.monotonic() >= until or not self._hurried or self._worth_waiting() <= 0:
+                if not self._hurried or left <= 0:
                     raise
 
-    def _worth_waiting(self) -> float:
-        """Return the seconds for which one in a hurry still waits for the process that has the turn."""
-        return min(KEPT - _seconds_since(self._turn), UNANSWERED - _seconds_since(self._files))
 
-
-def _note_time(lock: FileLock, ahead: float = 0.0) -> None:
-    """Give the lock's file a time, so many seconds ahead."""
-    set_time(lock.path, system.time_ns() + int(ahead * 1_000_000_000))
-
-
-def _seconds_since(lock: FileLock) -> float:
-    return max(noted_age(lock.path, system.time_ns() // 1_000_000) or 0, 0) / 1000
+def _in_ns(seconds: float) -> int:
+    return system.time_ns() + int(seconds * 1_000_000_000)

@@ -117,6 +117,7 @@ class NatsConnection:
                     if answer.status == "503":
                         raise unavailable_error(self.urls, "nobody answers there; is JetStream enabled?")
                     found[int(number)] = answer
+        hurry.note_answer()
         return [found[number] for number in sorted(found)]
 
     def ask_for_several(self, one: Publication) -> list[tuple[bytes, bytes]]:
@@ -136,6 +137,7 @@ class NatsConnection:
                     self._handle_line(words, deadline)
                 else:
                     found.append(self._read_parts(words, deadline))
+        hurry.note_answer()
         return found[:-1]
 
     def gather_answers(self, one: Publication, most: int) -> list[ServerAnswer]:

@@ -1,7 +1,7 @@
 """Asking the engine in a hurry: how long somebody waits who can do without an answer.
 
-Belongs here: that bound, for all questions of a ``with`` block. An engine that works answers a word at once, though a
-question may take it longer. So a silent one is away, long before a question is given up.
+Belongs here: that bound, and who hears of answers, for all questions of a ``with`` block. An engine that works answers
+a word at once, though a question may take it longer. So a silent one is away, long before a question is given up.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from ...store.files import system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
 QUIET, WORD = 0.05, 0.2
@@ -26,29 +27,41 @@ ANSWERED = 2.0
 
 
 class _Bound(_local):
-    """The monotonic instant until which this thread waits; None: it is in no hurry."""
+    """The monotonic instant until which this thread waits; None: it is in no hurry. ``heard``: see ``Hurry``."""
 
     until: float | None = None
+    heard: Callable[[], None] | None = None
 
 
 _bound = _Bound()
 
 
 class Hurry:
-    """Bound the questions of a ``with`` block by so many seconds; None: as before."""
+    """Bound the questions of a ``with`` block by so many seconds; None: as before.
 
-    def __init__(self, seconds: float | None) -> None:
+    ``heard`` is called at each answer: a question may need several."""
+
+    def __init__(self, seconds: float | None, heard: Callable[[], None] | None = None) -> None:
         self._seconds = seconds
+        self._heard = heard
 
     def __enter__(self) -> None:
-        self._before = _bound.until
+        self._before = _bound.until, _bound.heard
         if self._seconds is not None:
             _bound.until = deadline(self._seconds)
+        if self._heard is not None:
+            _bound.heard = self._heard
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _bound.until = self._before
+        _bound.until, _bound.heard = self._before
+
+
+def note_answer() -> None:
+    """Have it heard that the engine has answered."""
+    if _bound.heard is not None:
+        _bound.heard()
 
 
 def deadline(seconds: float) -> float:

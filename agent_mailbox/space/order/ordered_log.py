@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     Waiting = tuple[list[bytes], list[Proof | None]]
     """Lines, and what is proven of the writer of each."""
 
-SOON = 2.0
-"""Seconds for which a send waits for other commands of this machine, before it is queued."""
+LONG = 10.0
+"""Seconds for which a send waits for other commands of this machine while they get on, before it is queued."""
 TURNS = 50
 """Times that a decision is taken again because another machine was first."""
 
@@ -114,7 +114,7 @@ class SharedLog:
 
         If the engine is out of reach, or another command keeps the machine's lock, ``decide`` raises that."""
         try:
-            with Patience(SOON), self._replica.machine_lock(hurried=True):
+            with Patience(LONG), self._replica.machine_lock(hurried=True):
                 self._replica.catch_up()
         except Busy as error:
             self._away = error
@@ -140,7 +140,7 @@ class SharedLog:
         It may be in the order already, and is there once."""
         try:
             self._hurried = True
-            with Patience(SOON):
+            with Patience(LONG):
                 return self.decide(act, *given, **named)
         except Busy as error:
             self._replica.queue.put_entry(*later(_say_why(error)))
@@ -162,7 +162,7 @@ class SharedLog:
 def _say_why(error: Busy) -> str:
     """Return why mail waits, with what a person does about it where waiting alone does not mend it."""
     if not isinstance(error, Unavailable):
-        return f"this machine's turn at the engine did not come: {error.what}"
+        return f"this machine's turn at the engine did not come yet: {error.what}; it goes out behind that"
     return error.what if isinstance(error, HeldUp) else f"{error.what}; {error.hint}"
 
 

@@ -141,6 +141,7 @@ class RelayedOrder:
             self.close()
             raise Unavailable("replicator ended meanwhile", _SERVE)
         _raise_error_in(answer[0])
+        hurry.note_answer()
         return answer
 
     def _await_answer(self, of: socket.socket, seconds: float) -> None:

@@ -225,8 +225,14 @@ def note_time(path: str, now: int) -> None:
 
 def noted_age(path: str, now: int) -> int | None:
     """Return how long ago (ms) ``note_time`` gave a file its time, less than 0 for a time to come; None: no file."""
+    time = time_of(path)
+    return None if time is None else now - time // 1_000_000
+
+
+def time_of(path: str) -> int | None:
+    """Return the time (ns) that ``set_time`` gave a file; None: no file."""
     try:
-        return now - system.stat(path).st_mtime_ns // 1_000_000
+        return system.stat(path).st_mtime_ns
     except OSError:
         return None
 
