@@ -15,6 +15,8 @@ from ..errors import Refused
 from . import cards, forwarding, presenters, request_context, topics
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from ..core.records import Message
     from ..core.roster import Roster
     from .desk import Looking
@@ -35,13 +37,14 @@ def view_message(now: Looking, survey: Survey, message_id: str) -> dict[str, Any
     return {
         "problem": None,
         "row": presenters.message_row(message, reads, roster, whole=True),
+        "queued": found.queued,
         "archived": found.archived,
         "receipts": [
-            *presenters.receipt_history(message, list(found.receipts), roster, clock),
+            *presenters.receipt_history(message, list(found.receipts), roster, clock, queued=found.queued),
             *presenters.unseen_rows(message, reads, roster),
         ],
         "is_shown": bool(found.receipts),
-        **_thread_rows(message, chain, reads, roster, clock),
+        **_thread_rows(message, chain, reads, roster, clock, {m.id for m in now.mailbox.queued()}),
         "answers": _answer_targets(message, roster),
         "readers": _releasing_readers(message, reads, roster) if not found.archived else [],
         "to_person": USER in message.recipients or message_reads.read_by(message, found.reads, lineage, roster),
@@ -56,15 +59,22 @@ def view_message(now: Looking, survey: Survey, message_id: str) -> dict[str, Any
 
 
 def _thread_rows(
-    message: Message, chain: list[Message], reads: message_reads.Reads, roster: Roster, clock: int
+    message: Message,
+    chain: list[Message],
+    reads: message_reads.Reads,
+    roster: Roster,
+    clock: int,
+    queued: Collection[str],
 ) -> dict[str, Any]:
-    """Return the messages of the thread before and after the opened one, as rows; ``hidden``: those further away."""
+    """Return the messages of the thread before and after the opened one, as rows; ``hidden``: those further away.
+
+    ``queued``: the ids of those that wait here for an engine."""
     ids = [m.id for m in chain]
     at = ids.index(message.id) if message.id in ids else 0
     before, after = chain[max(at - MOST_BEFORE, 0) : at], chain[at + 1 : at + 1 + MOST_AFTER]
 
     def rows_of(messages: list[Message]) -> list[presenters.Row]:
-        return [presenters.message_row(m, reads, roster, now=clock) for m in messages]
+        return [presenters.message_row(m, reads, roster, now=clock, queued=m.id in queued) for m in messages]
 
     return {
         "earlier": rows_of(before),

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ..core import instant, words
-from ..errors import Malformed
+from ..errors import MailboxError, Malformed
 from ..mailbox.mail_pages import Page, Position
 from ..mailbox.selection import Selection, chooses
 from . import presenters, search_query, topics, unread_mail
@@ -17,6 +17,7 @@ from . import presenters, search_query, topics, unread_mail
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from ..core.records import Message
     from .desk import Looking
 
     Params = Mapping[str, str]
@@ -83,13 +84,17 @@ def list_mail(now: Looking, path: str, params: Params) -> dict[str, Any]:
     if page.before is not None:
         rest = {key: value for key, value in params.items() if key not in ("before", "open")}
         older = presenters.page_link(path, **rest, before=f"{page.before.timestamp}.{page.before.id}")
-    said = unread_mail.describe_parents(now, page.messages)
+    listed = {m.id for m in page.messages}
+    waiting = [m for m in now.mailbox.queued() if m.id not in listed] if before is None else []
+    waiting = [m for m in waiting if belongs_to_page(now, m, path, chosen, topic)]
+    shown = [*page.messages, *waiting]
+    said = unread_mail.describe_parents(now, shown)
     sought = words.phrases(chosen.query)
     rows: list[presenters.Row] = []
-    for m in page.messages:
+    for m in shown:
         rows.append(
             presenters.message_row(m, page.reads, roster, page.replies.get(m.id, 0), home=chosen.address, said=said,
-                      after=rows[-1] if rows else None, sought=sought)
+                      after=rows[-1] if rows else None, sought=sought, queued=m in waiting)
         )  # fmt: skip
     newer = None
     if before is not None and rows and path != "/search":
@@ -112,6 +117,16 @@ def read_page(
     if path == "/channel":
         return now.queries.channel(chosen.address, before, most, topic)
     return now.queries.page(chosen, before, most)
+
+
+def belongs_to_page(now: Looking, message: Message, path: str, chosen: Selection, topic: str | None) -> bool:
+    """Return whether a message that has just come belongs to a page that lists mail."""
+    try:
+        if path == "/channel":
+            return now.queries.is_in(message, chosen.address, topic)
+        return chooses(chosen, now.roster)(message)
+    except MailboxError:  # the page's address matches no agent, or none any more
+        return False
 
 
 def dated_later(now: Looking) -> int:

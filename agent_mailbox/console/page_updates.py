@@ -13,8 +13,6 @@ from ..core.control import message_text
 from ..core.control.messages import Answer, Ask
 from ..core.message_reads import Reads
 from ..core.records import USER
-from ..errors import MailboxError
-from ..mailbox.selection import chooses
 from . import inbox_page, mail_lists, presenters, topics
 from .desk import Looking
 
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     import jinja2
 
     from ..core.records import Message
-    from ..core.roster import Roster
     from ..mailbox.selection import Selection
     from .live import Event
 
@@ -65,7 +62,7 @@ class PageUpdater:
                 roster = self._mailbox.logs.read_roster()
                 if event.message.sender != USER:
                     yield "mail", codec.dumps(sorted(presenters.rail_keys(event.message, roster)))
-                if chosen is not None and self._belongs_to_page(event.message, chosen, roster, path, params):
+                if chosen is not None and self._belongs_to_page(event.message, chosen, path, params):
                     yield (
                         "row",
                         self._render_row(
@@ -107,17 +104,10 @@ class PageUpdater:
         order = [entry.key for entry in stops.entries]
         yield "entries", codec.dumps({"order": order, "entry": line})
 
-    def _belongs_to_page(
-        self, message: Message, chosen: Selection, roster: Roster, path: str, params: Mapping[str, str]
-    ) -> bool:
-        if message.timestamp >= mail_lists.dated_later(self._looking):
-            return False
-        try:
-            if path == "/channel":
-                return self._queries.is_in(message, chosen.address, topics.topic_of_param(params.get("topic")))
-            return chooses(chosen, roster)(message)
-        except MailboxError:  # the page's address matches no agent, or none any more
-            return False
+    def _belongs_to_page(self, message: Message, chosen: Selection, path: str, params: Mapping[str, str]) -> bool:
+        topic = topics.topic_of_param(params.get("topic"))
+        is_late = message.timestamp >= mail_lists.dated_later(self._looking)
+        return not is_late and mail_lists.belongs_to_page(self._looking, message, path, chosen, topic)
 
     def _render_row(self, message: Message, home: str, topic: str, opens: Callable[[str], str]) -> str:
         found, reads = self._queries.known([message.id])

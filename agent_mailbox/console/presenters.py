@@ -269,12 +269,13 @@ def message_row(
     after: Row | None = None,
     now: int | None = None,
     sought: Sequence[str] = (),
+    queued: bool = False,
 ) -> Row:
     """Return a message as a row.
 
     ``whole``: do not fold its body. ``sought``: phrases (``words.phrases``) that a search found. ``home``: the page's
-    address, not repeated as the recipient. ``said``: parents in a few words, by id. ``after``: the row above. ``now``
-    (ms): the row is in no list with days, so its time names its day.
+    address, not repeated as the recipient. ``said``: parents in a few words, by id. ``after``: the row above.
+    ``queued``: it waits here for an engine. ``now`` (ms): the row is in no list with days, so its time names its day.
     """
     agent = roster.get(message.sender)
     is_control = message.type == "control"
@@ -305,7 +306,7 @@ def message_row(
         parent_said=said.get(message.thread or "", "an earlier message"),
         follows=after is not None and message.thread is not None and message.thread in (after.id, after.parent),
         replies=replies,
-        receipt=receipt_of(message, reads, roster),
+        receipt=receipt_words.QUEUED if queued else receipt_of(message, reads, roster),
         asks=message.ack and not is_control and not reads.acked(message, roster.lineage(USER)),
         beside=links_of(message),
         conflicts=conflict_lines(message),
@@ -333,14 +334,16 @@ def title_of(message: Message) -> str:
     return clipped(one_line(message.subject or message.content[:400]), 80)
 
 
-def receipt_history(message: Message, records: list[Read], roster: Roster, now: int) -> list[dict[str, Any]]:
-    """Return a message's receipts as table rows, sending first."""
+def receipt_history(
+    message: Message, records: list[Read], roster: Roster, now: int, *, queued: bool = False
+) -> list[dict[str, Any]]:
+    """Return a message's receipts as table rows, sending first; ``queued``: it waits here for an engine."""
     spelt = {"read": "read", "ack": "acknowledged", "release": "given back", "seen": "seen", "claim": "claimed"}
     found = [
         {
             "iso": iso_instant(message.timestamp),
             "clock": local_moment(message.timestamp, now),
-            "what": "sent",
+            "what": "queued" if queued else "sent",
             "who": sender_name(message, roster),
             "via": "",
             "cost": "",

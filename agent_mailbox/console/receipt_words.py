@@ -33,6 +33,10 @@ class Receipt(Record):
     is_quiet: bool
 
 
+QUEUED = Receipt(NONE, "queued: it waits here for the engine", False)
+"""The receipt of mail that no machine can see before an engine has taken it."""
+
+
 def describe_receipt(message: Message, reads: Reads, roster: Roster, called: Callable[[str], str]) -> Receipt:
     """Return who has not seen a message that it was for; ``called`` names a session or an address."""
     found = find_exceptions(message, reads, roster)

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox import Draft
+from agent_mailbox.console import details, mail_lists
+from agent_mailbox.console.desk import Looking
+from agent_mailbox.console.survey import Survey
 from agent_mailbox.errors import Busy, Malformed, Unavailable
 from agent_mailbox.space.copy import machine_lock
 from agent_mailbox.space.copy.machine_lock import TURN, AskedOrder, MachineLock
@@ -318,6 +321,32 @@ def test_mail_whose_acknowledgement_is_lost_is_there_once(two: Two) -> None:
     north.catch_up()
     assert [record.log for record in order.space.records].count(MESSAGES) == 1
     assert live(north) == ["one"]
+
+
+def test_the_console_marks_mail_that_waits_for_the_engine(two: Two) -> None:
+    """Its lists have it, and the message's own page says it, until the engine has taken it."""
+    north, _ = two.boxes
+    north.catch_up()
+    two.orders[0].reachable = False
+    sent = north.send(Draft(sender="ann", to=("ben",), content="one")).message.id
+    now = Looking(north.directory)
+    now.mailbox.share(second(two, 0))
+
+    def told() -> list[tuple[str, str, object]]:
+        pages = [
+            ("/archive", {}),
+            ("/channel", {"to": "ben"}),
+            ("/search", {"q": "one"}),
+            ("/channel", {"to": "role:x"}),
+        ]
+        rows = [row for page in pages for row in mail_lists.list_mail(now, *page)["rows"]]
+        opened = details.view_message(now, Survey(), sent)
+        return [(row.id, row.receipt.text, opened["receipts"][0]["what"]) for row in rows]
+
+    assert told() == [(sent, "queued: it waits here for the engine", "queued")] * 3
+    two.orders[0].reachable = True
+    north.catch_up()
+    assert told() == [(sent, "ben has not seen it", "sent")] * 3
 
 
 def test_what_others_did_meanwhile_is_looked_at_under_the_lock(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ export const atEnd = () => window.innerHeight + window.scrollY >= document.docum
 export const add = (text) => {
   const list = $("[data-live]");
   const row = $(".message", parsed(text));
-  if (!list || !row || document.getElementById(row.id)) return;
+  if (!list || !row) return;
+  if (document.getElementById(row.id)) return row.dataset.key; // it was queued
   const follow = atEnd();
   $("[data-nothing]", list)?.remove();
   const { parent } = row.dataset;

@@ -40,7 +40,8 @@ export const listen = () => {
     does(event);
   });
   on("row", (event) => {
-    add(event.data);
+    const known = add(event.data);
+    if (known) noteReads([known]);
     look();
   });
   on("stale", (event) => stale(event.data));
