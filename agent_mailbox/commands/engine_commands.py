@@ -243,7 +243,7 @@ def forget(app: App, /, machine: str) -> None:
     """Give up a machine that does not come back. Its agents count as frozen, and role mail that they held goes back.
 
     Nothing is removed, and `engine purge` no longer waits for it. A machine that comes back goes on, and its agents are
-    alive again as they act. Until then a new or restored mailbox may join under its name.
+    alive again as they act. Until then a new mailbox may join under its name.
     """
     with engine_output.saying_whom(spaces.space_of(app.mailbox.logs)):
         events = absence.give_up(app.mailbox, joining_space.forget_machine(app.mailbox, machine), USER)
