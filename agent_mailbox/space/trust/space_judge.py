@@ -75,9 +75,13 @@ class SpaceJudge:
     @property
     def key(self) -> MachineKey | None:
         """Return this machine's key; None if it has none, or nothing here can use it."""
+        self.load_key()
+        return self._key
+
+    def load_key(self) -> None:
+        """Load this machine's key, once: its library takes longer than all else under a lock."""
         if not self._asked:
             self._key, self._asked = machine_keys.load_key(self.directory), True
-        return self._key
 
     @property
     def rights(self) -> Mapping[str, Rights]:
