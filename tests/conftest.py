@@ -60,6 +60,20 @@ def pytest_configure(config: pytest.Config) -> None:
         vars(providers)["is_local_module_file"] = lambda _: False
 
 
+LONGEST = (
+    "test_a_server_s_sessions_have_their_mail_and_are_bound",
+    "test_axe_finds_nothing_on_any_page",
+    "test_a_leader_that_is_killed_loses_nothing",
+    "test_nothing_that_a_worker_does_frees_it",
+)
+"""Each takes a worker more than ten seconds."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have the longest tests begin first: the end of a run waits for the one that began last."""
+    items.sort(key=lambda item: not item.name.startswith(LONGEST))
+
+
 def pytest_collection_finish() -> None:
     """Have the collector look no more at what thousands of tests are: nothing of that is garbage."""
     gc.collect()
