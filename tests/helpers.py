@@ -15,6 +15,8 @@ import io
 import json
 import logging
 import os
+import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -514,6 +516,11 @@ def refused(result: Result, rc: int, *said: str) -> Result:
     return result
 
 
+def hinted_commands(hint: str) -> list[list[str]]:
+    """The words of each command of ours that a hint names."""
+    return [shlex.split(said) for said in re.findall("`agent-mailbox ([^`]*)`", hint)]
+
+
 def refused_both(run: Callable[..., Result], rc: int, *words: object, said: Sequence[str] = (), **how: Any) -> Result:
     """The command is refused alike in text and under ``--json``, where stdout is the error and nothing else."""
     plain = refused(run(*words, **how), rc, *said)
@@ -523,6 +530,7 @@ def refused_both(run: Callable[..., Result], rc: int, *words: object, said: Sequ
     error = told.json["error"]
     assert set(error) == {"code", "message", "hint"}
     assert all(isinstance(value, str) for value in error.values())
+    assert [*map(str, words)] not in hinted_commands(error["hint"]), "a hint leads on"
     lines = [line for line in told.stderr.splitlines() if not line.startswith("warning: ")]
     assert lines[0] == f"error: {error['message']}"
     assert (lines[1:] or ["hint: "])[0] == f"hint: {error['hint']}"
