@@ -152,15 +152,14 @@ def _answer_permit(
     call: client_input.ClientInput, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]
 ) -> None:
     """Answer whether the session may use the tool. If that is unknown, a session that was last seen bound may not."""
-    from ..clients.checks.ran_calls import keep_input  # where a lead or a policy may be, by the guard
-    from ..clients.permission import judging_mailboxes
+    from ..clients.permission import judging_mailboxes  # where a lead or a policy may be, by the guard
 
     told: list[str] = []
 
     def write_once(text: str) -> None:  # once: the client takes two documents for none, and goes on
         if not told:
             told.append(text)
-            keep_input(call, text, environ)
+            _keep_input(call, text, environ)
             write(text)
 
     try:
@@ -174,10 +173,18 @@ def _answer_permit(
             write=write_once,
         )
         if not told:
-            keep_input(call, "", environ)
+            _keep_input(call, "", environ)
     except Exception as error:
         _close_bound(call, error, environ, write_once)
         raise
+
+
+def _keep_input(call: client_input.ClientInput, answer: str, environ: Mapping[str, str]) -> None:
+    """Keep what a client may run by our answer, if it shows a hook behind the tool what ran."""
+    if call.only_denies:
+        from ..clients.checks import ran_calls
+
+        ran_calls.keep_input(call, answer, environ)
 
 
 def _answer_lease(

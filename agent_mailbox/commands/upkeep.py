@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..cli import mail_output, new_place, render, values
+from ..cli import mail_output, new_place, render, values, widening
 from ..cli.group import CommandGroup, cli
 from ..cli.options import App, CommandWithOptions, pass_app
 from ..cli.output import write_bytes
 from ..config import own_config
 from ..core import instant, proofs
+from ..core.attention import Notice
 from ..core.text import neutral, typed
 from ..errors import NoMailbox, NotFound, Refused, StorageFailed
 from ..known_clients.every_client import USUAL
@@ -108,7 +109,6 @@ def _confirm_and_trust(app: App, directory: str, *, adopt: bool, yes: bool, allo
     """Show what would count, and ask; then trust the logs as they are, and print which leads, modes and rules count.
 
     The rules that a log which was brought back would allow take a second word."""
-    from ..cli import widening
     from ..mailbox.mailbox import Mailbox
     from ..upkeep import adoption
     from . import confirming
@@ -139,7 +139,6 @@ def notify(app: App, /, test: bool) -> int:
 
     The console does the same at each change, and the steward with each run. Exit 1 if a way failed.
     """
-    from ..core.attention import Notice
     from ..upkeep import notify as notices
 
     if app.is_session:

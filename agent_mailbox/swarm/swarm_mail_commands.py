@@ -20,7 +20,7 @@ from ..core.compose import Draft
 from ..core.records import PRIORITIES
 from ..core.showing import message_frame
 from ..core.text import clipped, neutral
-from ..errors import Malformed
+from ..errors import Busy, Malformed
 from ..mailbox.mailbox_gateway import SERVING
 from .swarm_commands import swarm
 from .swarm_context import SwarmContext, swarm_json, with_door
@@ -152,7 +152,6 @@ def flush(door: SwarmContext) -> None:
 @with_door
 def status(door: SwarmContext) -> None:
     """Show this gateway: its identity, its swarms, its waiting mail."""
-    from ..errors import Busy
     from . import gateway_identity, gateway_process
     from .inbox_view import InboxView
     from .protocol import signing

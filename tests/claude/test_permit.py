@@ -99,6 +99,25 @@ def command(post: Post, *words: object) -> None:
     post.ok("control", *words, "--session", LEAD)
 
 
+SELDOM = "agent_mailbox.clients.checks.ran_calls agent_mailbox.clients.checks.hook_sources hashlib json shlex tomllib"
+"""What a call needs only if it was granted, if another's hook changed it, or in some clients."""
+
+
+def test_a_call_that_a_rule_decides_loads_nothing_that_seldom_serves(led: Post) -> None:
+    """A bound session asks at each call, so what the answer takes is paid all day."""
+    command(led, "policy", ME, "--deny", "Bash(rm:*)")
+    led.file("config.toml").unlink()
+    load = (
+        "import sys\nfrom agent_mailbox import launch\nlaunch.main(sys.argv[1:])\n"
+        f"sys.stderr.write(' '.join(name for name in {SELDOM!r}.split() if name in sys.modules))"
+    )
+    call = {"session_id": ME, "transcript_path": str(led.file(MESSAGES)), "tool_name": "Bash"}
+    for words, decides in (("rm x", True), ("touch x", False)):
+        asked = json.dumps({**call, "cwd": str(led.cwd), "tool_input": {"command": words}})
+        done = led.run("hook", "Permit", python=("-c", load), stdin=asked, env=ENV)
+        assert (done.stderr, decision(done.stdout) is not None) == ("", decides)
+
+
 def test_a_request_says_where_a_command_runs_that_went_elsewhere(led: Post) -> None:
     """``rm -rf build`` is another command there. In the project's own directory nothing is said."""
     reasons: list[str] = []

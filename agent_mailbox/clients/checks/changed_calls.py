@@ -25,7 +25,6 @@ from ...store.files.small_files import read_if_possible, write_if_possible
 from ...store.locks.lock import FileLock
 from .. import transcript
 from ..client_input import LOCK_WAIT
-from ..install.hook_entries import calls_us
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -144,7 +143,11 @@ def _found_in(lines: Iterator[bytes], start: int, length: int) -> tuple[int, set
 
 def _updated_input(said: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the input that another tool's hook gave before a tool; None for any other event."""
-    if said.get("hookEvent") != BEFORE_TOOL or calls_us(said):
+    if said.get("hookEvent") != BEFORE_TOOL:
+        return None
+    from ..install.hook_entries import calls_us  # where a hook answered
+
+    if calls_us(said):
         return None
     answer = codec.parse(str(said.get("stdout")).encode("utf-8", "surrogatepass"), transcript.MAX_LINE, ours=False)
     given = None if isinstance(answer, BadLine) else mapping(answer.get("hookSpecificOutput")).get("updatedInput")

@@ -16,13 +16,13 @@ from ...known_clients.known_client import BEFORE_TOOL, PERMISSION
 from ...store.files.small_files import read_if_possible
 from ..install import commented
 from ..install.hook_entries import calls_us, is_group
+from .asked_tools import MAX_SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-MAX_SETTINGS = 4 << 20
-"""Bytes read of a settings file: a person wrote it. The client's own state may have more."""
 MAX_STATE = 64 << 20
+"""Bytes read of the client's own state."""
 MOST = 100
 """Characters of another's command that are told."""
 _COMMANDS = ("command", "bash")
@@ -80,22 +80,6 @@ def find_sources(projects: Mapping[str, None], here: str, environ: Mapping[str, 
     return [*there.values(), *_plugin_sources(list(there.values()), projects, here, environ)]
 
 
-def is_asking(tool: str, project: str, environ: Mapping[str, str]) -> bool:
-    """Return whether a rule for the whole tool has the client ask about it, in the user's settings or the project's."""
-    wanted = (tool, "mcp__*") if tool.startswith("mcp__") else ("Bash",) if tool == "Monitor" else (tool,)
-    names = ("settings.json", "settings.local.json")
-    for path in (
-        os.path.join(USUAL.find_home(environ), names[0]),
-        *(os.path.join(project, USUAL.directory, name) for name in names),
-    ):
-        found = read_source(path, project)
-        permissions = (found.settings or {}).get("permissions") if found else None
-        rules = permissions.get("ask") if isinstance(permissions, dict) else None
-        if isinstance(rules, list) and any(rule in rules for rule in wanted):
-            return True
-    return False
-
-
 def managed_sources() -> list[HookSource]:
     """Return the administrator's settings."""
     return [found for path in MANAGED if (found := read_source(path, "/")) is not None]
@@ -108,7 +92,8 @@ def read_source(
     text = read_if_possible(path, through_links=True)
     if text is None:
         return None
-    plain = commented.blanked(text.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+    if comments:
+        plain = commented.blanked(text.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
     value = codec.parse(plain if comments else text, MAX_SETTINGS, ours=False)
     if isinstance(value, BadLine):
         return HookSource(path, text, None, project, value.reason, of_project, plugin, root)

@@ -9,7 +9,7 @@ nothing better is known, and the client's own rules hold without us (``install.t
 from __future__ import annotations
 
 import gc
-from hashlib import sha256
+from os.path import realpath
 from typing import TYPE_CHECKING, Any
 
 from ...control.requests import WaitAbort
@@ -27,7 +27,8 @@ from ...permissions.policy import ALLOW, ASK, DENY, NO_OPINION, Judgement
 from ...store.files import system
 from ...store.user_state import bindings
 from .. import texts, transcript
-from ..checks import changed_calls, hook_sources, ran_calls
+from ..checks import changed_calls
+from ..checks.asked_tools import is_asked_about
 from . import gemini_tools, tool_files
 from .cancelling import Cancelled, Cancelling
 
@@ -158,6 +159,8 @@ class Permit(Record):
 
     def compare_call(self) -> None:
         """Tell the lead if the call behind us ran with another input than was let pass."""
+        from ..checks import ran_calls  # where a client shows a hook what ran
+
         call = gemini_tools.named_as_ours(self.call)
         ran_calls.compare_input(call, self.box, self.replace(call=call).judge_input, self.environ)
 
@@ -197,14 +200,12 @@ class Permit(Record):
         free = [rules.parse_rule(text) for text in (*texts.allow_rules(self.program), *self._own_answers())]
         if rules.allowing_rule(free, self.call.tool, self.given, self._where_called()) is not None:
             return False
-        return hook_sources.is_asking(self.call.tool, self.call.cwd, self.environ)
+        return is_asked_about(self.call.tool, self.call.cwd, self.environ)
 
     def _where_called(self) -> Where:
-        from os import path  # where a policy is
-
         def resolve_name(name: str) -> str:
             try:
-                return path.realpath(name)
+                return realpath(name)
             except ValueError:  # no file can have this name
                 return name
 
@@ -344,6 +345,8 @@ class Permit(Record):
         return bindings.take(self.box.logs.trail, self._call_id(self.given, kind), self.box.now())
 
     def _call_id(self, given: Mapping[str, Any], kind: str) -> str:
+        from hashlib import sha256  # where calls were granted, or one is
+
         named = dict(given)
         if self.call.only_denies:
             named.pop("description", None)  # only its question has that
