@@ -223,6 +223,34 @@ def test_a_newcomer_who_believes_the_others_has_the_retold_dead(
     assert roster_lines(east.box) == roster_lines(north.box)
 
 
+def test_an_end_that_is_lost_and_written_while_a_machine_asks_hides_nothing(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """South's last record is lost, and one that only north had. North brings both back between south's two questions:
+    what is there, and where the order ends. That is where it ended for south, which writes behind it."""
+    north, south = two.boxes
+    north.send(Draft(sender="user", to=("ben",), content="both had it"))
+    settled(two, doubt=False)
+    space, there = two.orders[1].space, len(two.orders[1].space.records)
+    north.send(Draft(sender="user", to=("ben",), content="north alone had it"))
+    space.lose(there - 1)
+
+    def ask_later() -> int:
+        monkeypatch.undo()
+        assert north.replica is not None
+        north.replica.check_order_again()
+        north.catch_up()
+        assert space.end() == there
+        return space.end()
+
+    monkeypatch.setattr(two.orders[1], "last_position", ask_later)
+    assert south.replica is not None
+    south.replica.check_order_again()
+    south.send(Draft(sender="ben", to=("ann",), content="behind them"))
+    settled(two)
+    assert shown(south, "ben") == ["both had it", "north alone had it"]
+
+
 def test_a_newcomer_believes_what_a_machine_s_own_people_did(tmp_path: Path) -> None:
     """The engine lost the end of a session's life, and the claim of another one. The other machine brings them back
     first: a newcomer ignores that in its name, and heeds it once their own machine does so, too."""

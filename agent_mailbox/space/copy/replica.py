@@ -186,10 +186,13 @@ class Replica(KnownCopy):
     def _is_rewound(self, found: Sequence[Ordered], applied: int, tip: str) -> bool:
         """Return whether the engine lost the end of the order since, and perhaps gave the positions to others.
 
-        ``found``: what it has from ``applied`` on."""
-        if found and found[0].position == applied:
-            return digest(unsealed(found[0].line)).hex() != tip
-        return self.order.last_position() < applied
+        ``found``: what it has from ``applied`` on. Without that record a steward removed it, or the order ended before
+        it. In between, another machine may have written there."""
+        if not _begins_at(applied, found):
+            if self.order.last_position() < applied:
+                return True
+            found = self.order.read_after(applied - 1, 1)
+        return _begins_at(applied, found) and digest(unsealed(found[0].line)).hex() != tip
 
     def restore_lost(self) -> int:
         """Bring back what the order lost, under the lock, after ``catch_up``; return how many bundles that were."""
@@ -350,3 +353,7 @@ class Replica(KnownCopy):
             or any(True for _ in publishing.lines_to_publish(self))
             or bool(self.queue.read_entries())
         )
+
+
+def _begins_at(position: int, found: Sequence[Ordered]) -> bool:
+    return bool(found) and found[0].position == position
