@@ -102,7 +102,7 @@ class Requests:
             agent = roster.get(who)
             return who == USER or (agent is not None and agent.client is not None)
 
-        found = [one for one in self.pending(USER, everyones=True) if one.flow != transitions.TASK]
+        found = self.pending(USER, everyones=True)
         return [one for one in found if not any(map(can_answer, one.list_deciders(roster)))]
 
     def answer(self, me: str, asked: ControlRequest | str, approved: bool, **said: Any) -> ControlRequest:

@@ -57,7 +57,7 @@ def find_exceptions(message: Message, reads: Reads, roster: Roster) -> ReaderExc
     dead = {who for who in waits if roster.state(who) == DEAD}
     seen = [who for who, stage in stages.items() if stage in _HAS_SEEN]
     known = {old for who in seen for old in roster.lineage(who)}
-    others = [who for who in message_reads.readers(message, reads) if who not in known and who not in stages]
+    others = (who for who in message_reads.readers(message, reads) if who not in known)
     seen += [who for who in others if _stage_of(who, message, reads, roster) in _HAS_SEEN]
     return ReaderExceptions(
         unseen=tuple(who for who in waits if who not in dead),

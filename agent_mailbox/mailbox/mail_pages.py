@@ -63,9 +63,8 @@ class MailPages(MailQueries):
             return super().everything(since)
         logs = self._mailbox.logs
         found = parse_messages(_last_lines(logs.messages), logs.messages.view())
-        ordered = sorted(found.values(), key=lambda m: m.timestamp)
         return InboxState(
-            messages={m.id: m for m in ordered if since is None or m.timestamp >= since},
+            messages={m.id: m for m in sorted(found.values(), key=lambda m: m.timestamp)},
             reads=message_reads.Reads(self._records()),
             roster=logs.read_roster(),
             ttls=self._mailbox.config.ttls,

@@ -360,7 +360,7 @@ def watched(places: Iterable[str]) -> int:
     import ctypes
 
     try:
-        libc = ctypes.CDLL(None, use_errno=True)
+        libc = ctypes.CDLL(None)
         fd: int = libc.inotify_init1(posix.O_NONBLOCK | posix.O_CLOEXEC)
         if fd >= 0 and any(libc.inotify_add_watch(fd, encoded(place), _CHANGES) < 0 for place in places):
             close(fd)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from ...core import instant
 from ...core.findings import Problem
 from ...core.roster import ALIVE
-from ...errors import BadData
 from ...store.archive import rotation
 from ...store.files import paths
 from ...store.files.line_numbers import newlines
@@ -29,12 +28,8 @@ OVERDUE = 24 * instant.HOUR
 
 def check_agents(mailbox: Mailbox) -> Iterator[Problem]:
     """Yield notes of agents silent beyond the steward's limit, and of an overdue steward."""
-    try:
-        config = mailbox.config
-    except BadData:
-        return
     now, seen = mailbox.now(), mailbox.logs.last_seen()
-    limit = int(config.freeze_after_hours * instant.HOUR)
+    limit = int(mailbox.config.freeze_after_hours * instant.HOUR)
     waiting = False
     for agent in LogsOnly(mailbox.logs).read_roster().agents.values():
         last = max(seen.get(agent.session_id, 0), agent.registered, agent.changed)
@@ -52,7 +47,7 @@ def check_agents(mailbox: Mailbox) -> Iterator[Problem]:
         )
         yield Problem(mailbox.logs.cache(clock_signs.DOUBT), None, what, note=True)
     ran = rotation.last_run(mailbox.logs)
-    if (waiting or live > config.max_live) and (ran is None or now - ran > OVERDUE):
+    if (waiting or live > mailbox.config.max_live) and (ran is None or now - ran > OVERDUE):
         last_time = "has no recorded run" if ran is None else f"last ran {instant.text(ran)}"
         what = f"the steward {last_time}; `agent-mailbox steward crontab --install` lets cron run it hourly"
         yield Problem(mailbox.directory, None, what, note=True)

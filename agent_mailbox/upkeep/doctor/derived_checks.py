@@ -19,7 +19,7 @@ from ...core.findings import REMOVE_DERIVED, Problem
 from ...core.records import IDLE, NOW
 from ...core.roster import DEAD, Roster
 from ...core.roster_cache import RosterCache
-from ...errors import BadData, MailboxError, StorageFailed
+from ...errors import MailboxError, StorageFailed
 from ...mailbox.open_mailbox import OpenMailbox
 from ...store.files import small_files, system
 from ...store.files.lines import lines_of
@@ -104,10 +104,6 @@ class UnreadToCheck:
 
 def check_derived(mailbox: Mailbox) -> Iterator[Problem]:
     """Yield the derived files that disagree with the logs."""
-    try:
-        mailbox.config  # noqa: B018 - unread mail depends on it
-    except BadData:
-        return  # place_checks reports it
     for part in (
         _check_ends,
         _check_roster_cache,
