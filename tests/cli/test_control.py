@@ -566,6 +566,8 @@ def test_plans_tasks_and_reports_say_their_parts(team: Team) -> None:
 
     task = team.control("request", "task", "Wu", "--title", "T", "--context", "see #4", me=LEAD)["request"]
     assert task["payload"]["task"]["context"] == "see #4"
+    for verb in ("approve", "deny"):
+        refused(team.call("control", verb, task["id"], "--session", LEAD), 1, f"{task['id']} is a task, not a request")
     ends = ("--artifact", "dist/a.tgz", "--error", "one test skips", "--session", WORKER)
     refused(team.call("control", "report", task["id"], "--phase", "verifying", *ends), 2, "with verifying")
     team.ok("control", "report", task["id"], "--phase", "done", "--body", "built", *ends)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 
@@ -174,3 +175,22 @@ def test_without_a_gateway_no_hint_leads_to_a_command_that_needs_one(post: Post)
     assert "init" in post.call("swarm", "--help").stdout
     post.register("ann", "--tags", "swarm:demo")
     assert post.send("ann", "swarm:demo/bob", "x"), "who is there is unknown"
+
+
+def test_mail_that_no_gateway_could_carry_is_refused(post: Post) -> None:
+    """A gateway tells which agents are elsewhere in each of this mailbox's swarms; what it does not tell may be."""
+    (home := post.scratch / "gateway").mkdir()
+    post.append("agent-swarm.jsonl", {"home": str(home)})
+    post.register("ann", "--tags", "swarm:demo,swarm:other,swarm:odd")
+    assert post.send("ann", "swarm:demo/bob"), "it told nothing yet"
+    peers = {"demo": {"mailbox": str(post.box), "agents": ["bob"]}, "other": {"mailbox": "/other", "agents": ["bob"]}}
+    (home / "peers.json").write_text(json.dumps({**peers, "odd": {"mailbox": ""}, "x": 1}))
+    for to in ("swarm:demo/bob", "swarm:demo"):
+        assert post.send("ann", to)
+    for to, said, hint in (
+        ("swarm:demo/bo", "swarm:demo has no other agent 'bo'", "it reaches swarm:demo/bob; "),
+        ("swarm:other/bob", "this mailbox's gateway is not in it", "swarm status"),
+        ("swarm:odd", "no swarm 'odd'", "it reaches swarm:demo; "),
+    ):
+        told = refused(post.call("send", "--from", "ann", "--to", to, "--body", "x", "--json"), 1, said, hint)
+        assert told.json["error"]["code"] == "unknown_recipient"

@@ -558,6 +558,8 @@ def test_a_reply_to_one_s_own_message_goes_to_those_it_was_for(pair: Post) -> No
     first = pair.send("alice", "bob", "one more thing")
     told = pair.ok("reply", first, "--from", "alice", "--body", "namely this")
     assert told["message"]["recipient"] == "bob"
+    aside = pair.ok("reply", first, "--to", "role:tester", "--from", "alice", "--body", "look at this")
+    assert aside["message"]["recipient"] == "role:tester"
     note = pair.send("alice", "alice", "remember")
     alone = refused(pair.call("reply", note, "--from", "alice", "--body", "yes"), 1, "nobody is left", "yours alone")
     assert "--to" not in alone.stderr  # which `reply` does not have

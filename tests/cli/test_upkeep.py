@@ -213,6 +213,10 @@ def test_a_doubted_clock_that_ran_steadily_for_a_day_is_believed() -> None:
     for look in (later(24, up=1), later(-5), later(24, up=48), later(24, newest=old + HOUR)):
         assert look is not None
         assert look.steady == 0, "set since, or others live by another clock"
+    for before, after in ((first, first.replace(up=-1)), (first.replace(up=-1), first)):  # the system tells no start
+        look = clocks.doubted(after.replace(now=now + 5 * HOUR), [old], before)
+        assert look is not None
+        assert look.steady == 5 * HOUR
     restarted = later(100, boot="another")
     assert restarted is not None
     assert restarted.steady == clocks.MOST_UNSEEN

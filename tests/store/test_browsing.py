@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -101,6 +102,11 @@ def test_a_stretch_and_what_is_known_are_the_same_with_the_index_and_without(
         records = {(r.message_id, r.session_id) for r in stretch.records}
         answers.append((stretch.messages, records, stretch.whole, known, stages, within, hours))
         assert (len(known), len(within), sum(hours.values())) == (5, 35, 35)
+        lines = [*post.file(MESSAGES).read_bytes().splitlines(), *mailbox.archive.lines()]
+        assert library.stored_line(ids[0]) == lines[0]
+        assert library.stored_line(json.loads(lines[-1])["id"]) == lines[-1]
+        with pytest.raises(NotFound, match="no message 'none'"):
+            library.stored_line("none")
         end = library.end_after(Selection(), NOW - 1, 20)
         assert end is not None
         assert len(library.within(NOW, end)) in (14, 21)  # several are of one instant

@@ -9,16 +9,15 @@ import re
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+import tempfile
+from pathlib import Path
 
 import pytest
 
+from agent_mailbox.store.files import paths
 from agent_mailbox.store.user_state import project_paths
 from tests.door import switches
-from tests.helpers import MESSAGES, ROOT, Program, refused, refused_both
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.helpers import MESSAGES, ROOT, Program, each, refused, refused_both
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
@@ -154,6 +153,24 @@ def test_a_bare_repository_of_any_name_is_the_project_of_its_work_trees(tmp_path
         (inside / "commondir").write_text("../..\n")
         (inside / "gitdir").write_text(f"{tree}/.git\n")
         assert project_paths.of("file", str(tree)).project == str(place / project)
+
+
+@each("back", [None, b"", b"gone/.git", b"../../../other/.git", b"a\0b", b"\xff/.git"])
+def test_a_worktree_that_its_repository_does_not_name_is_none_of_it(tmp_path: Path, back: bytes | None) -> None:
+    """The repository tells nothing, nothing readable, or another place."""
+    place = Path(tempfile.mkdtemp(dir=tmp_path))
+    tree, inside = place / "tree", place / "main/.git/worktrees/w"
+    for directory in (tree, inside, place / "main/other"):
+        directory.mkdir(parents=True)
+    for name in ("tree", "main/other"):
+        (place / name / ".git").write_text(f"gitdir: {inside}\n")
+    (inside / "commondir").write_text("../..\n")
+    (inside / "gitdir").write_text(f"{tree}/.git\n")
+    assert paths.common_directory(str(tree)) == str(place / "main/.git")
+    (inside / "gitdir").unlink()
+    if back is not None:
+        (inside / "gitdir").write_bytes(back)
+    assert paths.common_directory(str(tree)) is None
 
 
 def test_init_is_idempotent_and_private(program: Program) -> None:

@@ -143,8 +143,9 @@ def test_a_wait_ends_with_an_error_when_a_log_is_cut_meanwhile(post: Post, monke
     post.register("ann")
     post.send("ann", "bob", "x")
     monkeypatch.setattr(queries, "Delivery", Cutting)
-    with pytest.raises(BadData, match="its last lines are missing"):
+    with pytest.raises(BadData, match="its last lines are missing") as told:
         MailQueries(Mailbox(str(post.box))).wait("eve", None)
+    assert told.value.code == "broken"
 
 
 def test_a_removed_messages_log_is_no_mailbox_that_never_was(quiet: Client) -> None:

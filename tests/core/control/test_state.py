@@ -361,6 +361,8 @@ def test_who_registers_again_is_not_shut_down_any_more() -> None:
     again = Roster([*PEOPLE, event("retire", WORKER, 3), register(WORKER, hours=4, lead=LEAD)])
     plane = ControlState(again, end)
     assert not plane.is_shut_down(WORKER)
+    at_once = Roster([*PEOPLE, event("retire", WORKER, 1), register(WORKER, hours=2, lead=LEAD)])
+    assert ControlState(at_once, end).is_shut_down(WORKER), "nothing tells that it came after that"
     later = (ask.replace(request_id="s-2"), agreed.replace(request_id="s-2"))
     for step in (says(LEAD, later[0], WORKER, 5), says(WORKER, later[1], LEAD, 6)):
         plane.apply(step)
