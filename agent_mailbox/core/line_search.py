@@ -108,17 +108,12 @@ def add_messages(start: int, chunk: bytes, wanted: WantedMail, found: dict[bytes
     if not _is_ours(pieces, chunk):
         _add_decoded(start, chunk, wanted, found)
         return
-    starts, begun = wanted.starts, slice(36 - _NEXT, 36 - _NEXT + len(_SENDER))  # no other key before the recipient
     hits = []
-    for k in [k for k, piece in enumerate(pieces) if piece.startswith(starts)]:
+    for k in [k for k, piece in enumerate(pieces) if piece.startswith(wanted.starts)]:
         piece = pieces[k]
         key = piece[: piece.find(b",") + 1]
         cutoff = wanted.cutoffs.get(key)
-        if (
-            cutoff is None
-            or not _expired(piece, len(key), cutoff)
-            or not (pieces[k - 1][begun] == _SENDER or _begins_line(pieces[k - 1]))
-        ):
+        if cutoff is None or not _expired(piece, len(key), cutoff) or not _begins_line(pieces[k - 1]):
             hits.append((k, wanted.roles.get(key)))
     if not hits:
         return

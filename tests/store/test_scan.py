@@ -170,6 +170,8 @@ def _claim(event: str = "read", when: str = instant.text(NOW)) -> bytes:
 
 _ENDS_LATER = f'an-id-of-20-letters-","expires_at":"{instant.text(NOW + 1)}","sender":"of-12-letter'.encode()
 """As long as the id and the sender of other lines."""
+_ENDS_IN_ITS_ID = b'x","expires_at":"2099-01-01T00:00:00'
+"""As long as an id."""
 NOT_DEALT_WITH = {
     "given back": (_told("role:dev"), _claim() + _claim("release")),
     "given back by a program that leaves blanks": (
@@ -184,6 +186,10 @@ NOT_DEALT_WITH = {
     ),
     "and its end told where other lines have their sender": (
         _told("other") + _told("me", 60).replace(f'{UUIDS[0]}","sender":"{UUIDS[5]}'.encode(), _ENDS_LATER),
+        b"",
+    ),
+    "and its end told where other lines have their id": (
+        _told("other") + _told("me", 60).replace(UUIDS[0].encode(), _ENDS_IN_ITS_ID),
         b"",
     ),
     "behind what is left of a line with its id": (_told("me")[:-20] + b"\n" + _told("me"), b""),
