@@ -196,6 +196,10 @@ def test_nothing_unproven_closes_a_task(team: Post) -> None:
     (found,) = team.ok("task", "list")["tasks"]
     assert (found["state"], found["holder"]) == ("claimed", "ann")
     team.env["AGENT_MAILBOX_TEST_CALLER"] = "program"
+    for who, *step in (("ann", "drop", "task-a", "--reason", "r"), ("lee", "cancel", "task-a")):
+        assert "unverified: nothing proves who wrote it; " in refused(team, who, *step)
+    again = ("add", "--to", "role:worker", "--title", "Another", "--task-id", "task-a")
+    assert "this task is there already; leave the id out" in refused(team, "ci", *again)
     assert added(team, "task-ci", by="ci")["proof"] is None
 
 

@@ -6,10 +6,13 @@ import os
 import socket
 import threading
 from contextlib import contextmanager
+from itertools import chain, repeat
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_mailbox.space.nats import first_server
 from agent_mailbox.space.nats.first_server import connect_first
 from agent_mailbox.space.relay.relayed_order import AWAY_FILE
 from agent_mailbox.store.locks.lock import FileLock
@@ -133,16 +136,26 @@ def is_of(path: Path, machine: str) -> bool:
     return f'"machine":"{machine}"' in (path.parent / "space").read_text().replace(" ", "")
 
 
+def speak(server: socket.socket) -> None:
+    """Greet the next client, as a server does."""
+    client, _ = server.accept()
+    client.sendall(b"INFO {}")
+    client.close()
+
+
+def test_a_server_that_was_long_in_reach_has_its_time_to_speak(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection is a sign of life, from which on it is waited for as long again."""
+    moments = chain((0, 0), repeat(PATIENCE))  # this begins, asks for a connection, has one
+    monkeypatch.setattr(first_server, "time", SimpleNamespace(monotonic=lambda: next(moments)))
+    with silent() as there:
+        threading.Thread(target=speak, args=(there,), daemon=True).start()
+        connect_first([there.getsockname()], PATIENCE)[1].close()
+
+
 def test_of_several_servers_the_first_that_speaks_is_taken() -> None:
     """A dark one and one that refuses cost no time-out; all dark is an error, and so is one that hangs up.
 
     The error of a host that has no address names that."""
-
-    def speak(server: socket.socket) -> None:
-        client, _ = server.accept()
-        client.sendall(b"INFO {}")
-        client.close()
-
     gone = silent()
     refusing = gone.getsockname()
     gone.close()

@@ -76,6 +76,21 @@ def test_an_answer_that_breaks_off_is_none() -> None:
             receive_frame(ours)
 
 
+def test_who_gives_up_a_silent_replicator_leaves_it_at_once(tmp_path: Path) -> None:
+    """It has few places. The next one does not wait for it."""
+    with socket.socket(socket.AF_UNIX) as stopped:
+        stopped.bind(str(tmp_path / SOCKET))
+        stopped.listen()
+        with pytest.raises(TimeoutError) as kept:
+            connect_to_replicator(str(tmp_path), 0.01)
+        left, _ = stopped.accept()
+    with left:
+        left.setblocking(False)
+        assert is_over(left), f"while {kept.value} is looked at"
+    with pytest.raises(OSError, match="said no word a moment ago"):
+        connect_to_replicator(str(tmp_path), 0.01)
+
+
 class Relayed:
     """A machine's relay over an order in memory, and a command's way over it."""
 

@@ -124,15 +124,21 @@ def test_a_reply_whose_ack_the_disk_has_no_room_for_says_under_which_id_it_was_s
     assert f"repeat it with --id {sent.message.id}" in caught.value.hint
 
 
-def test_a_death_that_is_recorded_is_no_failure_though_nothing_can_be_given_back_yet(holder: Mailbox) -> None:
-    """The steward gives back what the dead still owed."""
+@pytest.mark.parametrize("again", [False, True], ids=["steward", "retired again"])
+def test_a_death_that_is_recorded_is_no_failure_though_nothing_can_be_given_back_yet(
+    holder: Mailbox, again: bool
+) -> None:
+    """The steward gives back what the dead still owed, and so does who retires it once more."""
     asked = holder.send(Draft(sender="ann", to=("role:ops",), content="?", ack=True)).message
     holder.register(Registration(session_id="cat", roles=("ops",)), "user")
     holder.deliver("bob", lambda items: items)
     with holder.logs.reads.held():
         assert holder.end("bob", "retire", "user").state == "dead"
     assert holder.peek("cat") == []
-    stewards.run_upkeep(Mailbox(holder.directory, prove=lambda _: proofs.STEWARD))
+    if again:
+        holder.end("bob", "retire", "user")
+    else:
+        stewards.run_upkeep(Mailbox(holder.directory, prove=lambda _: proofs.STEWARD))
     assert [item.message.id for item in holder.peek("cat")] == [asked.id]
 
 
