@@ -15,13 +15,15 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from tests.simulation import kinds, runs, shorten
+from tests.simulation.world import PEACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT = Path(__file__).absolute().parents[2]
-LINES = 40
-"""How much of a story is told: its end, behind what the judge compared and the last events that name that."""
+LINES, LAST = 60, 10
+"""How much of a story is told, behind what the judge compared and the last events that name that: lines before nothing
+goes wrong any more, and of the last look."""
 
 
 class Sums:
@@ -81,7 +83,8 @@ def report(result: runs.Result, *, shortly: bool = False) -> None:
         for line in touching:
             print(f"    {line[:300]}")
         print("  the end:")
-    for line in told[-LINES:]:
+    peace = told.index(PEACE) if PEACE in told else len(told)
+    for line in [*told[:peace][-LINES:], *told[peace:][:1], *told[peace:][1:][-LAST:]]:
         print(f"    {line[:300]}")
     sys.stdout.flush()
 

@@ -156,9 +156,8 @@ class Driver:
     def _settle(self) -> None:
         """Nothing goes wrong any more: all machines catch up, and everyone looks, until there is nothing new."""
         world = self.world
-        world.kill_all()
+        world.make_peace()
         self._reap()
-        world.quiet = True
         for machine in world.machines:
             machine.away_until, machine.is_unheard, machine.disk.full = 0, False, False
         world.now += 2 * LAPSES

@@ -245,10 +245,9 @@ def _begins(it: Driver, place: int, name: str, number: int) -> bool:
 def _settle(it: Driver) -> None:
     """Nothing goes wrong any more: everyone alive looks, until there is nothing new."""
     world = it.world
-    world.kill_all()
+    world.make_peace()
     _reap(it)
     world.disk.spoiled.clear()
-    world.quiet = True
     world.disk.full = False
     if it.judge.founded is None:
         _start(it, 999, "found", lambda process: upkeep.found(it.stage, process))

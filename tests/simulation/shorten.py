@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from tests.simulation import kinds, plans, runs
+from tests.simulation.world import ENGINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -105,18 +106,24 @@ def touching(result: Result, told: list[str]) -> list[str]:
 
 
 def words(result: Result) -> Iterator[str]:
-    """The run, a line for each stretch of one process's calls, and for each thing that befell one."""
-    who, first, last, count = "", "", "", 0
+    """The run, a line for each stretch of one process's calls, for each question to the engine, and for each thing that
+    befell one."""
+    who, calls = "", list[str]()
     for line in [*result.story, ""]:
         name, colon, call = line.partition(": ")
         if colon and not line.startswith(" ") and name == who:
-            last, count = call, count + 1
+            calls.append(call)
             continue
-        if count:
-            yield f"{who} makes {count} calls: {first}" + (f" … {last}" if count > 1 else "")
-        who, first, last, count = "", "", "", 0
+        yield from _stretch(who, calls)
+        who, calls = "", []
         if line.startswith(" ") or not colon:
             if line:
                 yield line.strip()
         else:
-            who, first, last, count = name, call, call, 1
+            who, calls = name, [call]
+
+
+def _stretch(who: str, calls: list[str]) -> Iterator[str]:
+    if calls:
+        yield f"{who} makes {len(calls)} calls: {calls[0]}" + (f" … {calls[-1]}" if len(calls) > 1 else "")
+        yield from (f"{who}: {call}" for call in calls[1:-1] if call.partition("(")[0] in ENGINE)

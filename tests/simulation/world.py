@@ -28,9 +28,10 @@ from tests.simulation.process import Killed, Process
 from tests.simulation.sites import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from tests.simulation.disk import Inode
+    from tests.simulation.open_files import OpenFile
     from tests.simulation.profile import Profile
     from tests.simulation.sites import Sites
 
@@ -45,6 +46,12 @@ _BOUNDS = lock._bound, hurry._bound
 def _set_bounds(until: Sequence[float | None]) -> None:
     for bound, one in zip(_BOUNDS, until, strict=True):
         bound.until = one
+
+
+ENGINE = ("ask", "publish")
+"""The calls that a machine makes of the engine of its space."""
+PEACE = "nothing goes wrong any more"
+"""What a story tells ahead of the last look at everything."""
 
 
 class World:
@@ -291,6 +298,13 @@ class World:
             process.dead = True
             self._unwind(process)
 
+    def make_peace(self) -> None:
+        """End every process; from now on nothing goes wrong."""
+        self.kill_all()
+        self.quiet = True
+        if self.story is not None:
+            self.story.append(f"  {PEACE}")
+
     def lose_power(self, process: Process) -> None:
         """Have the power fail at a call of the process."""
         self.is_off = True
@@ -338,15 +352,16 @@ class World:
 
     def _tell(self, process: Process, name: str, words: tuple[Any, ...], done: Any) -> None:
         assert self.story is not None
-        said = ", ".join(_short(word, process) for word in words)
-        self.story.append(f"{process.name}: {name}({said}) = {_short(done, process)}")
+        files = {} if name in ENGINE else process.files
+        said = ", ".join(_short(word, files) for word in words)
+        self.story.append(f"{process.name}: {name}({said}) = {_short(done, files)}")
 
 
-def _short(word: Any, process: Process) -> str:
+def _short(word: Any, files: Mapping[int, OpenFile]) -> str:
     if isinstance(word, bytes):
         return f"{word[:60]!r}{f'… {len(word)} bytes' if len(word) > 60 else ''}"
-    if isinstance(word, int) and word in process.files and word > 2:
-        return f"{word}:{process.files[word].path}"
+    if isinstance(word, int) and word in files and word > 2:
+        return f"{word}:{files[word].path}"
     text = repr(word)
     return text if len(text) < 120 else f"{text[:120]}…"
 
