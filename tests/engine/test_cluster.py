@@ -330,5 +330,8 @@ def test_the_doctor_names_a_server_that_is_old_full_behind_or_away() -> None:
     kept_once, behind, away = server_checks.of_copies(info)
     assert "kept by one server" in kept_once
     assert (behind, away) == ("server is behind: b by 7 records", "server is away: c")
+    assert [*server_checks.of_copies({"cluster": {"replicas": [{"name": "b"}]}})] == [
+        "server is behind: b by 0 records"
+    ]
     del info["cluster"]["leader"]
     assert [said.partition(",")[0] for said in server_checks.of_copies(info)][1] == "no server leads the space"

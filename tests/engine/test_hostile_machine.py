@@ -267,6 +267,11 @@ def test_lines_that_a_machine_claims_to_restore_are_its_own_words(prey: Prey) ->
         for record in bundles.records_of(kind, lines):
             prey.north.put("archive", record)
     assert prey.told() == before
+    for record in bundles.records_of(ROSTER, [codec.spell_event(RosterEvent("register", "x9", 5)).rstrip()]):
+        prey.north.put("archive", record)
+    agent = prey.south.catch_up().box.logs.read_roster().get("x9")
+    assert agent is not None
+    assert agent.home is None, "it may be a third machine's"
 
 
 def test_an_answer_in_another_s_name_settles_nothing(prey: Prey) -> None:

@@ -129,7 +129,9 @@ def test_a_record_that_another_process_took_in_is_not_lost(two: Two, monkeypatch
     assert south.logs.read_roster().state("zoe") == "alive"
 
 
-def test_a_damaged_record_stops_nobody_and_comes_back(two: Two, tmp_path: Path) -> None:
+def test_a_damaged_record_stops_nobody_and_comes_back(
+    two: Two, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A record is not what was published: a new machine goes on, and who has the line brings it back."""
     with_history(two)
     space = two.orders[0].space
@@ -144,6 +146,10 @@ def test_a_damaged_record_stops_nobody_and_comes_back(two: Two, tmp_path: Path) 
     assert "broken" not in {content for box in two.boxes for content in live(box)}
     settled(two, doubt=False)
     assert sum(b'"damaged"' in r.line for r in space.records) == 1
+    two.orders[0].append_lines(PASSED, [follow_progress.followed_line(7)])
+    for box in two.boxes:
+        monkeypatch.setattr(box.replica, "restore_lost", lambda: pytest.fail("all records are read again"))
+    settled(two, doubt=False)
 
 
 def test_an_engine_whose_new_end_says_the_same(two: Two) -> None:
