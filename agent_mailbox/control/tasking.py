@@ -97,8 +97,6 @@ class Tasking:
         found = self.views.task(task.id, me)
         if found.holder != holder:
             raise _held(found, self)
-        if holder != me:
-            self.box.logs.trail.try_to_disturb(holder)
         return found.replace(already=found.task.claim == before.task.claim and before.holder == holder)
 
     def claim_next_task(self, me: str, to: str = "") -> TaskView:

@@ -113,10 +113,6 @@ class Mailbox(OpenMailbox):
         """Freeze, thaw or retire an agent; see ``Registry``."""
         return self.part(Registry).end(session_id, event, actor, reason)
 
-    def change_roster(self, decide: Callable[[Roster], Decision], actor: str | None = None) -> Decision:
-        """Carry out a decision about the roster; see ``Registry``."""
-        return self.part(Registry).change_roster(decide, actor)
-
     def reply(self, message_id: str, draft: Draft, *, strict: bool = False, everyone: bool = False) -> Sent:
         """Answer a message in its thread: ``draft.to``, else its sender, or ``everyone`` it was for and its sender.
 

@@ -164,7 +164,7 @@ def _sweep_roster(mailbox: Mailbox) -> tuple[RosterEvent, ...]:
         )
 
     gone = absence.note(mailbox, mailbox.logs.read_roster().agents, STEWARD)
-    decision = mailbox.change_roster(decide_sweep, STEWARD)
+    decision = mailbox.part(Registry).change_roster(decide_sweep, STEWARD)
     state = mailbox.state()
     offered = {r.session_id for i in state.messages for r in state.reads.unseen(i) if absence.is_by_role(r)}
     if offered:

@@ -116,10 +116,13 @@ def test_a_steward_freezes_the_silent_and_retires_the_long_frozen(post: Post) ->
         os.utime(post.file("agent-heartbeats", session), (old, old))
     post.file(ROSTER).write_bytes(b"\n".join(post.lines(ROSTER)[1:]) + b"\n")
     assert post.call("doctor", "--trust", "--yes").rc == 0
+    post.register("eve")
+    post.ok("watch", "silent", "--dead", "--session", "eve")
     answer = post.ok("steward", "run")
     assert (answer["frozen"], answer["retired"]) == (1, 1)
+    assert [one["sender"] for one in post.ok("check", "--session", "eve")["messages"]] == ["steward"]
     states = {a["session_id"]: a["state"] for a in post.ok("roster", "list")["agents"]}
-    assert states == {"silent": "frozen", "gone": "dead"}
+    assert states == {"silent": "frozen", "gone": "dead", "eve": "alive"}
     assert post.ok("steward", "run")["frozen"] == 0
     post.ok("roster", "retire", "silent")
     post.register("next", "--role", "builder")
