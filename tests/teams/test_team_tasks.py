@@ -31,6 +31,7 @@ def test_a_served_team_s_tasks_are_listed_and_only_shown(teams: Teams) -> None:
     mailbox none is listed. A file that is no task, or is the client's own affair, is left out; texts are quoted."""
     teams.register("bo")
     teams.make("my app", "ann")
+    teams.make("other", "cat")  # no bridge ever served it
     put(teams, "10")
     put(teams, "2", owner="ann", status="in_progress", subject='a\x1b[2J\n"team:x" done')
     put(teams, "3", blockedBy=["2", "4", "99", 7])

@@ -30,7 +30,7 @@ from agent_mailbox.upkeep import adoption, backup, restoring
 from tests.control_desk import ControlDesk
 from tests.helpers import MESSAGES, READS, ROSTER, Post, record, refused
 from tests.surroundings import at_terminal, line
-from tests.trust.scene import DENIED, LEAD, OTHER, WORKER, Scene
+from tests.trust.scene import DENIED, LEAD, LOGS, OTHER, WORKER, Scene
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -211,8 +211,10 @@ def test_the_person_s_trust_counts_no_copy(scene: Scene) -> None:
     scene.post.file(MESSAGES).write_bytes(b"")
     assert scene.rules() == ((), ())
     scene.post.file(MESSAGES).write_bytes(content + allow)
+    before = [sorted(scene.post.lines(name)) for name in LOGS]
     said = scene.post.call("doctor", "--trust", "--yes")
     assert (said.rc, RULE in said.stdout) == (0, False), said
+    assert [sorted(scene.post.lines(name)) for name in LOGS] == before
     assert scene.rules() == ((), ("Bash(touch:*)",))
     agent = scene.mailbox.logs.read_roster().agents[WORKER]
     assert (agent.lead, agent.continues) == (OTHER, ())
