@@ -6,7 +6,7 @@ import os
 import random
 import sqlite3
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,11 +22,15 @@ from tests.trust.scene import DENIED, LEAD, OTHER, WORKER, Scene
 from tests.trust.test_custody import ATTACKS, RULE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+
+    from agent_mailbox.core.control.state import ControlState
+    from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 
 HEIR = "9c1e6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed"
 SENDERS = (WORKER, HEIR, LEAD, OTHER, USER)
 IDS = [f"id-{n}" for n in range(40)]
+LATE = 4_000_000_000_000
 REQUESTS = [f"perm-{n:04}" for n in range(12)]
 
 
@@ -46,6 +50,11 @@ def payload(chance: random.Random) -> m.Payload:
         lambda: m.PolicyUpdate(deny=(f"Bash({chance.choice('abc')}:*)",), adds=yes),
         lambda: m.TaskAssignment(request_id=about, title="t", plan_required=yes),
         lambda: m.TaskCompleted(request_id=about),
+        lambda: m.TaskClaim(request_id=about, holder=chance.choice(["", WORKER])),
+        lambda: m.LeasePaths(request_id=f"lease-{about}", project="/p", paths=("a",), expires=LATE),
+        lambda: m.LeaseRelease(request_id=f"lease-{about}"),
+        lambda: m.WatchAgent(request_id=f"watch-{about}", agent=WORKER, until=("dead",), expires=LATE),
+        lambda: m.WatchEnd(request_id=f"watch-{about}"),
         lambda: m.PlanRequest(request_id=about, content="plan"),
         lambda: m.PlanResponse(request_id=about, approved=yes, mode=mode),
         lambda: m.PermissionRequest(request_id=about, tool="Bash"),
@@ -72,6 +81,14 @@ def said(scene: Scene, chance: random.Random, at: int) -> None:
     scene.mailbox.logs.messages.append([codec.spell_message(about)], None, [proof])
 
 
+PARTS: list[tuple[Callable[[OpenMailbox], ControlState], Callable[[ControlState, int], Iterable[Any]]]] = [
+    (control_log.of_open, lambda fold, _: fold.open_requests()),
+    (control_log.of_tasks, lambda fold, _: [task for task in fold.tasks.values() if not task.is_over]),
+    (control_log.of_leases, lambda fold, now: fold.leases.live(now)),
+    (control_log.of_watches, lambda fold, now: fold.watches.live(now)),
+]
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_a_part_answers_as_the_whole_does(scene: Scene, seed: int) -> None:
     """The control table answers as the whole control log does, for every agent, message and request. It does so
@@ -90,9 +107,12 @@ def test_a_part_answers_as_the_whole_does(scene: Scene, seed: int) -> None:
     for request in (*whole.requests.values(), *whole.tasks.values()):
         found = desk.find(request.id) if request.flow != "task" or request.id not in whole.requests else request
         assert found.replace(place=0) == request.replace(place=0)
-    waiting = [request.replace(place=0) for request in whole.open_requests()]
+    now = desk.box.now() + 100
     for _ in range(2):  # the second time the decided are noted
-        assert [request.replace(place=0) for request in control_log.of_open(desk.box).open_requests()] == waiting
+        for part, ask in PARTS:
+            there, found = ([one.replace(place=0) for one in ask(fold, now)] for fold in (whole, part(desk.box)))
+            assert found == there
+            assert there, part
     assert standing.of(whole, WORKER) != standing.of(whole, "nobody")
     assert table(scene).exists()
 
