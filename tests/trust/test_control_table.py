@@ -195,6 +195,18 @@ def test_what_an_answer_brings_is_found_by_its_asker(scene: Scene) -> None:
     assert scene.control.standing(WORKER).mode == "acceptEdits"
 
 
+@pytest.mark.parametrize("giver", [USER, WORKER])
+def test_a_task_binds_whoever_claims_it(scene: Scene, giver: str) -> None:
+    """A task for a role requires a plan of its holder, which claims it or is given it."""
+    scene.mailbox.register(Registration(session_id=WORKER, event="update", add_tags=("role:dev",)), WORKER)
+    task = scene.control.add_task(USER, ("role:dev",), m.TaskAssignment(title="t", plan_required=True)).task
+    filled(scene)
+    assert not scene.control.standing(WORKER).waits_for_plan
+    scene.control.claim_task(giver, task.id, WORKER)
+    filled(scene)
+    assert scene.control.standing(WORKER).waits_for_plan
+
+
 def test_what_is_decided_is_read_no_more_to_tell_what_waits(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first question finds the decided ones out; whatever waits, or is asked again, is read each time."""
     asked = [scene.control.request(WORKER, m.PermissionRequest(tool="Bash", input=DENIED)) for _ in range(9)]
