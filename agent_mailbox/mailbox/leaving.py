@@ -99,7 +99,7 @@ def attached(message: Message, directory: str) -> list[dict[str, Any]]:
             raise Refused(f"the attachment is not as it was sent: {file.name}", "send it again with --attach")
         told = {"name": file.name, "mime_type": file.mime_type, "sha256": file.sha256}
         found.append({"type": "inline", **told, "content": b64encode(data).decode()})
-    if sum(len(codec.dumps(entry)) for entry in found) > MOST_INLINE:
+    if any(file.size > MOST_INLINE for file in files(message)) or sum(map(len, map(codec.dumps, found))) > MOST_INLINE:
         raise Refused(
             f"the attachments are too large for another machine: over {size_of(MOST_INLINE * 3 // 4)}",
             "put them where their reader can fetch them, and send --ref url:URL",
@@ -109,6 +109,7 @@ def attached(message: Message, directory: str) -> list[dict[str, Any]]:
 
 
 def _files(message: Message, directory: str) -> Iterator[tuple[AttachmentFile, bytes | None]]:
+    """Yield the files with their bytes; without those of one that is too large to leave."""
     for file in files(message):
         yield file, attachment_files.read(directory, file) if file.size <= MOST_INLINE else b""
 

@@ -15,6 +15,7 @@ from agent_mailbox import Draft, Mailbox
 from agent_mailbox.cli import mail_output
 from agent_mailbox.cli.folding import fold_lines
 from agent_mailbox.clients.permission.own_commands_hook import CommandPlace
+from agent_mailbox.core import codec
 from agent_mailbox.core.attachments import DIRECTORY, files, is_stored, lines, stored
 from agent_mailbox.core.instant import DAY
 from agent_mailbox.core.records import Message
@@ -315,7 +316,7 @@ def test_a_backup_has_them_and_the_doctor_misses_them(pair: Post) -> None:
     ]
 
 
-def test_to_another_machine_goes_what_is_small_and_no_secret(pair: Post) -> None:
+def test_to_another_machine_goes_what_is_small_and_no_secret(pair: Post, monkeypatch: pytest.MonkeyPatch) -> None:
     """A peer gets the bytes within the message. Larger files are refused, and those that hold a secret."""
     attach(pair, "plan.png")
     box = Mailbox(str(pair.box))
@@ -323,7 +324,11 @@ def test_to_another_machine_goes_what_is_small_and_no_secret(pair: Post) -> None
     (inline,) = leaving.attached(message, box.directory)
     assert (inline["type"], base64.b64decode(inline["content"])) == ("inline", PICTURE)
     key = "-----BEGIN OPENSSH PRIVATE KEY-----"
-    for name, data, said in (("notes", key.encode(), "a secret: private key"), ("large", bytes(80_000), "too large")):
+    large = [bytes(size) for size in (80_000, leaving.MOST_INLINE, leaving.MOST_INLINE + 1, 900_000)]
+    for name, data, said in (
+        ("notes", key.encode(), "a secret: private key"),
+        *(("large", one, "too large") for one in large),
+    ):
         draft = Draft(
             "user", ("swarm:x",), "see", attachments=[attachment_files.put(box.directory, name, [data]).entry()]
         )
@@ -332,6 +337,11 @@ def test_to_another_machine_goes_what_is_small_and_no_secret(pair: Post) -> None
     gone = message.replace(attachments=[{**message.attachments[0], "size": 1}])
     with pytest.raises(Refused, match="not as it was sent"):
         leaving.attached(gone, box.directory)
+    monkeypatch.setattr(leaving, "MOST_INLINE", len(codec.dumps(inline)))
+    assert leaving.attached(message, box.directory) == [inline]
+    monkeypatch.setattr(leaving, "MOST_INLINE", len(codec.dumps(inline)) - 1)
+    with pytest.raises(Refused, match="too large for another machine"):
+        leaving.attached(message, box.directory)
 
 
 def test_the_path_of_an_attachment_stays_whole_on_a_narrow_terminal() -> None:
