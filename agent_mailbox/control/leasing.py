@@ -75,7 +75,7 @@ class Leasing:
         read_own(self.box, me, sent)
         made = control_log.of_leases(self.box).leases.get(payload.request_id)
         if made is None:
-            refuse_unapplied(self.box, sent)
+            refuse_unapplied(self.box, sent, "release one of yours: `agent-mailbox lease list` has them")
             raise Refused(f"{payload.request_id}: it vanished", "lease the paths again")
         try:
             self._refuse_held(me, project, patterns, before=made.place)

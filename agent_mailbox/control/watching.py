@@ -58,7 +58,7 @@ class Watching:
         Watched(self.box.logs.trail).note(agent.session_id, me)
         sent = post_message(self.box, me, payload, (me,))
         read_own(self.box, me, sent)
-        refuse_unapplied(self.box, sent)
+        refuse_unapplied(self.box, sent, "cancel one of yours: `agent-mailbox watch list` has them")
         watch_reports.settle(self.box)  # whoever settled before this watch was in the log removed its note
         self.box.logs.trail.try_to_disturb(agent.session_id)  # its next stamp lets the hook at its turn's end through
         made = control_log.of_watches(self.box).watches.get(payload.request_id)

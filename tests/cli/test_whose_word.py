@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.core.control import message_fields, summary
+from agent_mailbox.core.control.leases import Leases
+from agent_mailbox.core.control.watches import Watches
 from tests.helpers import MESSAGES, record, refused
 from tests.surroundings import Client, at_terminal, line
 
@@ -108,14 +110,30 @@ def test_a_decision_that_is_taken_again_says_so(post: Post) -> None:
 
 @pytest.mark.usefixtures("worker")
 def test_the_end_of_a_lease_or_a_watch_that_is_over_says_so(post: Post) -> None:
-    """A second release of a lease, or cancelling of a watch, says that it was over already."""
+    """A second release of a lease, or cancelling of a watch, says that it was over already. A program ends neither."""
     made = post.ok("lease", "src/x", "--session", "sam")["leases"][0]["id"]
     watch = post.ok("watch", "lee", "--idle", "--session", "sam")["watches"][0]["id"]
     for words, ended in ((("lease", "release", made), "released"), (("watch", "cancel", watch), "cancelled")):
+        programs = post.call(*words, "--session", "sam", env={"AGENT_MAILBOX_TEST_CALLER": ""})
+        refused(programs, 1, f"the {words[0]} is sam's", "a program may not")
         first, again = (post.call(*words, "--session", "sam") for _ in range(2))
         assert (first.rc, first.stdout.split()[0]) == (0, ended)
         assert (again.rc, again.stdout.startswith("was over already: ")) == (0, True)
         assert post.ok(*words, "--session", "sam")["already"] is True
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize(
+    ("notices", "words"), [(Leases, ("lease", "src/x")), (Watches, ("watch", "lee", "--idle"))], ids=["lease", "watch"]
+)
+def test_who_has_too_many_leases_or_watches_is_told_so(
+    post: Post, monkeypatch: pytest.MonkeyPatch, notices: type[Leases | Watches], words: tuple[str, ...]
+) -> None:
+    """It is told where it finds one to end, too."""
+    monkeypatch.setattr(notices, "MOST_HELD", 1)
+    post.ok(*words, "--session", "sam")
+    told = refused(post.call(*words, "--session", "sam"), 1, f"too many {words[0]}", "1 at an instant")
+    assert f"one of yours: `agent-mailbox {words[0]} list" in told.stderr
 
 
 @pytest.mark.usefixtures("worker")
