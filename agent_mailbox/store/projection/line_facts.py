@@ -114,9 +114,7 @@ def kind_of(read: Read) -> int:
         return kind | DOUBTS | MARKED
     if read.title:
         return kind | DOUBTS
-    if read.event in ("read", "ack"):
-        return kind | TAKES
-    return kind if read.event in ("seen", "claim") else kind | DOUBTS
+    return kind | TAKES if read.event in ("read", "ack") else kind
 
 
 def fields_of(line: bytes) -> Fields | None:

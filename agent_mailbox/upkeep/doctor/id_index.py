@@ -92,7 +92,7 @@ def find_duplicates(census: IdIndex, moving: Callable[[], bool]) -> Iterator[Pro
                 met[message.id] = (source, message)  # a second archived one is a duplicate
                 continue
             yield Problem(source.path, number, _describe_duplicate(message, earlier))
-    if both and not moving():
+    if not moving():
         for path, (number, message_id) in first.items():
             what = f"{both[path]} archived and still live (the first is {message_id}): an archive run was interrupted"
             yield Problem(path, number, f"{what}; `agent-mailbox steward run` completes it")
