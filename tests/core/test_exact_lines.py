@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent_mailbox.core import codec
+from agent_mailbox.core import codec, exact_lines, instant
 from agent_mailbox.core.exact_lines import ExactLines, plain_record
 from agent_mailbox.core.records import Message
 from agent_mailbox.core.words import folded, quick_folding
@@ -87,6 +88,17 @@ def test_our_writers_lines_are_the_usual_ones() -> None:
         assert fields[6] == message.thread
     assert ExactLines().fields(line[:-1] + b',"seal":"1 27 0 180 user@terminal f0cf5caa"}') is not None
     assert ExactLines().fields(line[:-1] + b',"more":1}') is None
+
+
+def test_the_days_that_a_reader_remembers_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any program may write lines of all days that there are."""
+    monkeypatch.setattr(exact_lines, "_MOST_DAYS", 4)
+    reader = ExactLines()
+    for day in [*range(9), 8, 0]:
+        line = codec.spell_message(PLAIN.replace(timestamp=day * instant.DAY)).removesuffix(b"\n")
+        fields = reader.fields(line)
+        assert fields is not None
+        assert (fields[3], len(reader._days) <= 4) == (day * instant.DAY, True)
 
 
 def test_our_writers_reads_are_told_without_being_decoded() -> None:

@@ -329,9 +329,17 @@ def test_a_long_roster_of_the_dead_is_shortened_on_every_machine(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A long roster of the dead is retold in fewer events on every machine; who joins after a purge has the same."""
+    """A long roster of the dead is retold in fewer events on every machine; who joins after a purge has the same.
+
+    A steward looks once more for others only if it retold some."""
     north, south = two.boxes
+    looks, real = list[int](), retention.retold_dead
+    monkeypatch.setattr(retention, "retold_dead", lambda *words: (looks.append(1), real(*words))[1])
     with_dead(north, monkeypatch)
+    with monkeypatch.context() as narrow:
+        narrow.setattr(shared_steward, "WIDEST", 0)  # no engine takes what would be told
+        steward(north)
+    assert len(looks) == 1
     before = [(a.session_id, a.name, a.state) for a in north.logs.read_roster().agents.values()]
     steward(north)
     for _ in range(2):
@@ -343,6 +351,10 @@ def test_a_long_roster_of_the_dead_is_shortened_on_every_machine(
     rosters = [[unsealed(line) for _, line in box.logs.roster.lines()] for box in (north, south, east)]
     assert rosters[0] == rosters[1] == rosters[2]
     assert len(rosters[0]) == 8  # two that live, and two lives of three events
+    assert len(looks) == 2, "shorter than that is short"
+    monkeypatch.setattr(shared_steward, "COMPACT_ABOVE", 7)
+    steward(north)
+    assert len(looks) == 3, "nobody is told in fewer events"
     for box in (north, south, east):
         assert sorted((a.session_id, a.name, a.state) for a in box.logs.read_roster().agents.values()) == sorted(before)
 

@@ -84,10 +84,10 @@ def test_a_replicator_tells_once_what_it_brought_back(pair: Pair, monkeypatch: p
     space = spaces.space_of(logs)
     assert space is not None
     copy, said, left = spaces.open_replica(logs, space), list[str](), iter(range(3))
-    copy.restored = 2
+    copy.restored = 1
     files = ExchangedFiles(logs, engines.files_of(spaces.order_in(copy)), copy.directory, said.append)
     replicator.run_replicator(copy, files, lambda: next(left, None) is None, said.append, time.sleep, said.append)
-    assert [one for one in said if one] == [replicator.lost_warning(2)]
+    assert [one for one in said if one] == [replicator.lost_warning(1)]
 
 
 def test_a_name_that_another_mailbox_took_is_told(pair: Pair) -> None:
@@ -156,6 +156,7 @@ def test_a_stream_that_would_lose_records_is_told_by_its_settings() -> None:
     """Each setting that differs, and each limit, is a line of the doctor; -1 and 0 are no limits."""
     kept = {"storage": "file", "retention": "limits", "discard": "new", "allow_atomic": True, "max_age": 0}
     assert [*space_checks._of_stream({"config": {**kept, "max_msgs": -1}})] == []
+    assert "stream's storage is None, not 'file'" in [*space_checks._of_stream({})], "which tells no settings"
     loose = {**kept, "storage": "memory", "discard": "old", "max_age": 5}
     assert [*space_checks._of_stream({"config": loose})] == [
         "stream's storage is 'memory', not 'file'",

@@ -46,6 +46,11 @@ class Scene:
         """Its control plane."""
         return ControlDesk(OpenMailbox(str(self.post.box)))
 
+    @property
+    def unproven(self) -> ControlDesk:
+        """Its control plane, as a program uses it that can prove nothing."""
+        return ControlDesk(OpenMailbox(str(self.post.box), prove=lambda _: None))
+
     def policy(self, *, allow: tuple[str, ...] = (), deny: tuple[str, ...] = (), who: str = USER) -> None:
         """Put the worker under rules, in the place of earlier ones."""
         self.control.set_policy(who, [WORKER], allow=allow, deny=deny)
