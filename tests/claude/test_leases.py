@@ -385,6 +385,8 @@ def test_a_lease_costs_no_other_agent_a_word(desk: Desk) -> None:
 def test_a_lease_s_path_in_the_place_of_its_id_is_answered_with_the_id(desk: Desk) -> None:
     """The command that is named works as it is; a word that is no path of a lease is sent to the list."""
     held = desk.lease("src")["id"]
+    told = refused(desk.post.call("lease", "release", held, "--session", ME, "--json"), 1, f"{held} is Ada's lease")
+    assert told.json["error"]["code"] == "not_yours"
     hint = f"`agent-mailbox lease release {held} --session {ADA}`"
     for word in ("src", "src/"):
         done = refused(desk.post.call("lease", "release", word, "--session", ADA), 1, f"no lease '{word}'")

@@ -427,7 +427,8 @@ def test_a_request_outlives_its_killed_waiter(team: Team) -> None:
         assert ended(again)[1]["state"] == "approved"
     over = team.asks("make", WORKER, "--timeout", "0")
     assert team.control("pending", me=LEAD)["requests"] == []
-    refused_both(team.call, 1, "control", "approve", over, "--session", LEAD, said=("has timed out",))
+    told = refused_both(team.call, 1, "control", "approve", over, "--session", LEAD, said=("has timed out",))
+    assert told.json["error"]["code"] == "too_late"
 
 
 # -- forged -----------------------------------------------------------------------------------------------------------

@@ -621,7 +621,8 @@ def test_ack_and_release_are_for_readers_alone(pair: Post) -> None:
     """A repetition is no error; only a reader may; a release makes it unread and frees the role."""
     pair.register("second", "--role", "architect")
     sent = pair.send("bob-0123456789", "architect", "x", "--ack")
-    refused(pair.call("ack", sent, "--session", "alice"), 1, "has not read")
+    told = refused_both(pair.call, 1, "ack", sent, "--session", "alice", said=["has not read"])
+    assert told.json["error"]["code"] == "not_reader"
     assert pair.check("alice") == [sent]
     assert pair.check("second") == []
     assert refused(pair.call("release", sent, "--session", "second", "--json"), 1, "alice").json["error"]["code"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.helpers import MESSAGES
+from tests.helpers import MESSAGES, refused
 
 if TYPE_CHECKING:
     from tests.helpers import Post
@@ -62,8 +62,8 @@ def test_a_note_is_replaced_by_anyone_and_dropped_by_its_own(team: Post) -> None
     late = ("note", "add", "--title", "Use keydb", "--replaces", first["id"], "--session", "ann")
     assert f"{second['id']} had replaced {first['id']} before" in team.call(*late).stderr
     assert len(listed(team)) == 2
-    refused = team.call("note", "drop", second["id"], "--session", "ann")
-    assert (refused.rc, "ben's note" in refused.stderr) == (1, True)
+    told = refused(team.call("note", "drop", second["id"], "--session", "ann", "--json"), 1, "ben's note")
+    assert told.json["error"]["code"] == "not_yours"
     for kind in ({}, {"dropped": True}):
         line = {"id": f"forged-{len(kind)}", "sender": "ben", "recipient": "project:app", "content": "gone"}
         line |= {"timestamp": "2026-11-27T00:00:00Z", "type": "note", "replaces": second["message_id"], **kind}

@@ -109,17 +109,18 @@ def test_nothing_is_overwritten(full: Post) -> None:
     """A file without ``--force``; a mailbox; a directory with anything in it. An empty directory is nothing."""
     file = full.scratch / "backup.tar"
     file.write_text("precious")
-    refused_both(full.call, 1, "backup", file, said=["--force"])
+    told = [refused_both(full.call, 1, "backup", file, said=["--force"])]
     assert file.read_text() == "precious"
     full.ok("backup", "--force", file)
     before = full.snapshot()
-    refused_both(full.call, 1, "restore", file, full.box, said=["is a mailbox already"])
+    told += [refused_both(full.call, 1, "restore", file, full.box, said=["is a mailbox already"])]
     refused_both(full.call, 1, "restore", file, said=["is a mailbox already"])
     assert full.snapshot() == before
     place = full.scratch / "place"
     place.mkdir()
     (place / "mine").touch()
-    refused_both(full.call, 1, "restore", file, place, said=["not empty"])
+    told += [refused_both(full.call, 1, "restore", file, place, said=["not empty"])]
+    assert [one.json["error"]["code"] for one in told] == ["exists"] * 3
     (place / "mine").unlink()
     (full.scratch / "link").symlink_to(place)
     full.ok("restore", file, full.scratch / "link")

@@ -36,7 +36,8 @@ def test_a_lost_key_is_noticed_by_everything_that_needs_it_and_never_replaced_un
     a.ok("swarm", "create", "demo")
     (a.swarm_home / "key.pem").unlink()
     for words in (("create", "x"), ("invite", "demo"), ("serve",), ("flush",), init(a)[1:]):
-        refused(a.call("swarm", *words), 1, "gateway key missing")
+        told = refused(a.call("swarm", *words, "--json"), 1, "gateway key missing")
+        assert told.json["error"]["code"] == "key_lost"
     for words in (("doctor",), ("swarm", "doctor")):
         told = a.call(*words)
         assert told.rc == 3

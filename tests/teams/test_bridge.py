@@ -22,7 +22,7 @@ from agent_mailbox.teams import outward
 from agent_mailbox.teams.mirror import Mirror
 from agent_mailbox.teams.outward import Outward
 from agent_mailbox.teams.writing import FileBeside, Undeliverable, join_array
-from tests.helpers import MESSAGES, PATIENCE, READS, start_at_once, until
+from tests.helpers import MESSAGES, PATIENCE, READS, refused, start_at_once, until
 from tests.teams.samples import native
 from tests.teams.test_import import told_to_send
 
@@ -324,9 +324,8 @@ def test_one_bridge_a_team_and_it_ends_with_it(teams: Teams) -> None:
     sent = teams.send("bob", "builder", "WORK", "--ack")
     with teams.start("teams", "bridge", "t", "--interval", "0.01") as worker:
         until(lambda: teams.box_of("t", "ann").exists() and len(teams.holds("t", "ann")) == 1)
-        second = teams.call("teams", "bridge", "t")
-        assert second.rc == 1
-        assert "has a bridge" in second.stderr
+        second = refused(teams.call("teams", "bridge", "t", "--json"), 1, "has a bridge")
+        assert second.json["error"]["code"] == "bridged"
         shutil.rmtree(teams.root / "t")
         out, err = worker.communicate()
     assert worker.returncode == 0, err

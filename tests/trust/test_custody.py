@@ -617,6 +617,8 @@ def test_a_mailbox_that_nobody_s_init_made_proves_nothing(scene: Scene, tmp_path
     assert b'"seal"' not in (place / MESSAGES).read_bytes().splitlines()[-1]
     assert sent.rc == 0
     assert (place / READS).exists() == scene.post.file(READS).exists()
+    told = refused(scene.post.call("--dir", place, "doctor", "--trust", "--json"), 1, f"init --adopt {place}")
+    assert told.json["error"]["code"] == "not_yours"
 
 
 @pytest.mark.parametrize(

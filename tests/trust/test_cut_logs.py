@@ -154,8 +154,9 @@ def test_a_removed_messages_log_is_no_mailbox_that_never_was(quiet: Client) -> N
     project = post.box.parent
     post.file(MESSAGES).unlink()
     for words, at in ((("check", "--session", ME), env), (("check", "--session", ME), {}), (("doctor",), {})):
-        result = refused(post.call(*words, env=at, cwd=project), 5, str(post.file(MESSAGES)), "is gone")
+        result = refused(post.call(*words, "--json", env=at, cwd=project), 5, str(post.file(MESSAGES)), "is gone")
         assert "restore" in result.stderr
+        assert result.json["error"]["code"] == "log_gone"
     for event in ("SessionStart", "UserPromptSubmit", "Stop"):
         assert MESSAGES in quiet.hook(event).json["systemMessage"]
     assert post.call("init", post.box).rc == 0
