@@ -60,13 +60,7 @@ def console(app: App, port: int, host: str, origin: str | None, phone: bool, ope
     The printed link works once, within five minutes; press Enter for another. Ctrl+C stops the console and disturbs no
     agent.
     """
-    missing = extras.find_missing((*NEEDED, "segno") if phone else NEEDED)
-    if missing:
-        raise Refused(
-            f"packages of the console are missing: {', '.join(missing)}",
-            extras.command_to_add("console"),
-            code="not_installed",
-        )
+    extras.refuse_missing("console", "the console", (*NEEDED, "segno") if phone else NEEDED)
     if not opens and _is_kept():
         raise Refused(
             "the sign-in link must not be kept in a file, and the output is one",

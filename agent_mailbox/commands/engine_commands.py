@@ -16,7 +16,7 @@ from ..cli.group import CommandGroup, cli
 from ..cli.options import App, CommandWithOptions, pass_app
 from ..core.records import USER
 from ..core.text import neutral
-from ..errors import MailboxError, Malformed, Refused
+from ..errors import MailboxError, Malformed
 from ..mailbox import absence
 from ..space import engines, joining_space, replicator, space_checks, space_words
 from ..space import space as spaces
@@ -26,7 +26,7 @@ from ..space.postgres import database_roles
 from ..space.relay.relay import Relay
 from ..space.servers.cluster_record import ClusterChange
 from ..space.space import Space
-from ..space.trust import machine_keys, space_trust
+from ..space.trust import space_trust
 from ..upkeep import extras, replicator_service
 from . import engine_output
 
@@ -89,11 +89,9 @@ def join(
     logs = app.mailbox.logs
     place = _space_from_options(logs, url, space, machine, credential, authority)
     if place.is_postgres:
-        _need_psycopg()
-    if changes and not machine_keys.is_available():
-        raise Refused(
-            "package for signatures is missing: cryptography", extras.command_to_add("engine"), code="no_extra"
-        )
+        extras.refuse_missing("postgresql", "PostgreSQL", ["psycopg"])
+    if changes:
+        extras.refuse_missing("engine", "signatures", ["cryptography"])
     with engine_output.saying_whom(place):
         found = joining_space.join_space(logs, place, changes)
     text = f"joined {found.space} as {found.machine}: {mail_output.count_noun(found.applied, 'record')}\n"
@@ -180,10 +178,7 @@ def config(
         text = gone + "".join(f"{command}\n" for command in joins)
         app.print_answer(text, {"directory": os.path.abspath(into), "join": joins, "removed": list(remove)})
         return
-    if missing := extras.find_missing(["cryptography"]):
-        raise Refused(
-            f"package for certificates is missing: {missing[0]}", extras.command_to_add("engine"), code="no_extra"
-        )
+    extras.refuse_missing("engine", "certificates", ["cryptography"])
     from ..space.servers import cluster  # it needs the extra, which a machine that joins does not
 
     many = None if nodes is None else int(nodes)
@@ -202,7 +197,7 @@ def joining_database(
     authority: str | None,
 ) -> list[str]:
     """Make the space in a database; return the commands with which the machines join."""
-    _need_psycopg()
+    extras.refuse_missing("postgresql", "PostgreSQL", ["psycopg"])
     made = database_roles.write_roles(into, url, space, machines, removed, credential, authority)
     last = "" if authority is None else f" --authority {shlex.quote(authority)}"
     return [
@@ -210,13 +205,6 @@ def joining_database(
         f"--credential {shlex.quote(path)}{last}"
         for machine, at, path in made
     ]
-
-
-def _need_psycopg() -> None:
-    if missing := extras.find_missing(["psycopg"]):
-        raise Refused(
-            f"package for PostgreSQL is missing: {missing[0]}", extras.command_to_add("postgresql"), code="no_extra"
-        )
 
 
 @engine.command(cls=CommandWithOptions)

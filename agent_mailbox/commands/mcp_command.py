@@ -7,7 +7,7 @@ import sys
 from .. import __version__
 from ..cli.group import cli
 from ..cli.options import App, CommandWithOptions, pass_app
-from ..errors import Malformed, Refused
+from ..errors import Malformed
 from ..mcp.tool_commands import answer_call
 from ..upkeep import extras
 
@@ -23,12 +23,7 @@ def mcp(app: App, /) -> None:
     It is for clients without hooks: where `install` works, mail comes by itself and costs less. The server acts as its
     client's session, else as AGENT_MAILBOX_SESSION, and never as the person.
     """
-    if missing := extras.find_missing(NEEDED):
-        raise Refused(
-            f"packages of the MCP server are missing: {', '.join(missing)}",
-            extras.command_to_add("mcp"),
-            code="no_extra",
-        )
+    extras.refuse_missing("mcp", "the MCP server", NEEDED)
     if sys.stdin is not None and sys.stdin.isatty():
         raise Malformed("standard input is a terminal: no MCP client", "name this command in a client's configuration")
     from ..mcp.tool_server import ToolServer

@@ -5,7 +5,6 @@ Belongs here: the libraries that the gateway needs.
 
 from __future__ import annotations
 
-from ..errors import Refused
 from ..upkeep import extras
 
 _NEEDED = ("starlette", "hypercorn", "pydantic", "cryptography", "jwt", "httpx", "h2", "rfc8785", "prometheus_client")
@@ -18,6 +17,4 @@ def missing_libraries() -> list[str]:
 
 def require_extra() -> None:
     """Raise ``Refused`` if a library of the extra is missing, saying how to get it."""
-    absent = missing_libraries()
-    if absent:
-        raise Refused(f"swarm libraries missing: {', '.join(absent)}", extras.command_to_add("swarm"), code="no_extra")
+    extras.refuse_missing("swarm", "the swarm", _NEEDED)

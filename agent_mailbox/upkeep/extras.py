@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from ..core.text import shell_quoted
+from ..errors import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,6 +31,13 @@ ROOT = Path(__file__).absolute().parents[2]
 def find_missing(libraries: Iterable[str]) -> list[str]:
     """Return the libraries that are not installed."""
     return [name for name in libraries if find_spec(name) is None]
+
+
+def refuse_missing(extra: str, purpose: str, libraries: Iterable[str]) -> None:
+    """Raise ``Refused`` if a library of an extra is not installed, with the command that adds it."""
+    if missing := find_missing(libraries):
+        what = f"packages for {purpose} are missing: {', '.join(missing)}"
+        raise Refused(what, command_to_add(extra), code="no_extra")
 
 
 def command_to_add(extra: str) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from typing import Any
 
 import pytest
 
 from agent_mailbox.upkeep import extras
-from tests.helpers import ROOT
+from tests.helpers import ROOT, Post, refused
 
 COMMIT = "5" * 40
 ORIGINS: list[tuple[dict[str, Any] | None, str | None, list[str]]] = [
@@ -46,6 +47,28 @@ def test_the_hint_is_a_command_for_this_environment() -> None:
     words = shlex.split(extras.command_to_add("console"))
     assert words[1:4] == ["-m", "pip", "install"]
     assert words[-1] == f"{ROOT}[console]"
+
+
+@pytest.mark.parametrize(
+    ("words", "library", "extra"),
+    [
+        (("console", "--port", "0"), "nh3", "console"),
+        (("console", "--phone"), "segno", "console"),
+        (("swarm", "status"), "h2", "swarm"),
+        (("engine", "join", "postgresql://127.0.0.1:1/x", "--space", "s"), "psycopg", "postgresql"),
+        (("engine", "join", "nats://127.0.0.1:1", "--space", "s", "--speaks", "b=all"), "cryptography", "engine"),
+        (("engine", "config", "--machine", "a", "--into", "here"), "cryptography", "engine"),
+        (("engine", "config", "--machine", "a", "--into", "here", "--postgresql", "x"), "psycopg", "postgresql"),
+    ],
+)
+def test_a_command_whose_packages_are_missing_names_them(
+    post: Post, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], library: str, extra: str
+) -> None:
+    """A command refuses ahead of all that it would do, and tells how to add the extra."""
+    monkeypatch.setitem(sys.modules, library, None)
+    told = refused(post.call(*words, "--json", cwd=post.scratch), 1, f"are missing: {library}", f"[{extra}]")
+    assert told.json["error"]["code"] == "no_extra"
+    assert not (post.scratch / "here").exists()
 
 
 @pytest.mark.parametrize(

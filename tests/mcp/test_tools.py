@@ -243,7 +243,7 @@ def test_a_missing_extra_is_said_with_the_command_that_adds_it(post: Post, monke
     monkeypatch.setattr("agent_mailbox.commands.mcp_command.NEEDED", ("mcp_that_is_not_there",))
     result = post.call("mcp")
     assert result.rc == 1
-    assert "packages of the MCP server are missing: mcp_that_is_not_there" in result.stderr
+    assert "packages for the MCP server are missing: mcp_that_is_not_there" in result.stderr
     assert "pip install" in result.stderr
     assert "[mcp]" in result.stderr
 
