@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent_mailbox.store.files import system
-from agent_mailbox.store.log.stamps import STARTED, VOUCHED
+from agent_mailbox.store.log.stamps import AT_TURN, STARTED, VOUCHED
 from tests.simulation.places import LIVE
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 PERMITS = ("Permit", "permit", "PermissionRequest", "permission-request")
 STOPS = ("Stop", "stop")
+PROMPTS = ("UserPromptSubmit", "user-prompt-submit")
 STARTS = ("SessionStart", "session-start", "SessionEnd", "session-end")
 LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 
@@ -51,7 +52,7 @@ def says_nothing(ask: Ask) -> bool:
             return False
     if not box or not _is(quiet, system.S_IFREG):
         return False
-    led = ask.event in STOPS and _line(quiet)[0] != ""
+    led = (ask.event in STOPS and _line(quiet)[0] != "") or (ask.event in PROMPTS and _line(quiet)[0] == AT_TURN)
     for name in VOUCHED:
         file, note = f"{box}/{name}", f"{box}/.cache/ends/{name.removesuffix('.jsonl')}"
         if _is(file):
@@ -126,11 +127,12 @@ def _line(path: str) -> tuple[str, bool]:
 
 
 class Watch:
-    """What a session had to be told when its guard began: if the guard says nothing, it hid that."""
+    """What a session had to be told of when its guard began at an event: if the guard says nothing, it hid that."""
 
-    def __init__(self, judge: Judge, session: Session, grain: int) -> None:
+    def __init__(self, judge: Judge, session: Session, event: str, grain: int) -> None:
         self.judge = judge
         self.session = session
+        self.event = event
         self.grain = grain
         self.was_led = session.led
         self.pending = {letter.id for letter in judge.letters.values() if self._is_due(letter)}
@@ -139,6 +141,8 @@ class Watch:
     def _is_due(self, letter: Letter) -> bool:
         session, judge = self.session, self.judge
         if session.registered is None or session.may_be_dead:
+            return False
+        if letter.is_for_turn and self.event not in (*PROMPTS, *STOPS):
             return False
         if letter.foreign:
             before, written = letter.times  # one in the tick of the write before it escapes the guard, as the docs say

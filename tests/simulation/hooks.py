@@ -45,7 +45,7 @@ def shim(stage: Stage, process: Process, me: Session) -> None:
     """A client's hook as the client starts it: the shell guard, and Python only if that does not say "nothing"."""
     event = str(pick(process, EVENTS))
     grain = SECOND if process.chance.random() < 0.2 else 1
-    watch = guard.Watch(stage.judge, me, grain)
+    watch = guard.Watch(stage.judge, me, event, grain)
     nothing = False
     try:
         nothing = guard.says_nothing(guard.Ask(event, me.id, BOX, STATE, grain))
@@ -67,7 +67,7 @@ def settle(stage: Stage, process: Process, me: Session) -> None:
 
 def permit(stage: Stage, process: Process, me: Session) -> None:
     """A client asks whether its session may use a tool: the shell guard, and Python where nothing binds it."""
-    watch = guard.Watch(stage.judge, me, 1)
+    watch = guard.Watch(stage.judge, me, "Permit", 1)
     nothing = False
     try:
         nothing = guard.says_nothing(guard.Ask("Permit", me.id, BOX, STATE))

@@ -97,7 +97,7 @@ class State:
             _put(state / place / name, chance.choice(lines) if place in self.odd else lines[0])
         for log in VOUCHED:
             self._vouched(box / log, box / ".cache/ends" / log.removesuffix(".jsonl"), chance)
-        stamp = chance.choice(("led\n", "led", "\n", None)) if "quiet" in self.odd else ""
+        stamp = chance.choice(("led\n", "turn\n", "led", "\n", None)) if "quiet" in self.odd else ""
         _put(box / ".cache/quiet" / name, stamp, 4 * BEGIN if "times" in self.odd else BEGIN)
         self._heart(box / "agent-heartbeats", name, chance.choice(HEARTS) if "heart" in self.odd else "")
         if "start" not in self.odd or chance.random() < 0.8:
