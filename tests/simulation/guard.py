@@ -45,8 +45,9 @@ def says_nothing(ask: Ask) -> bool:
     box = ask.box or _line(f"{ask.state}/sessions/{session}")[0]
     quiet = f"{box}/.cache/quiet/{session}"
     if ask.event in PERMITS:
-        if not box:
-            return True
+        if not box:  # an empty note is one whose writer was interrupted
+            note = f"{ask.state}/sessions/{session}"
+            return _size(note) > 0 if _is(note, system.S_IFREG) else not (_is(note) or _is_link(note))
         quiet = f"{ask.state}/unbound/{session}"
         if _line(quiet) != (box, True):
             return False

@@ -29,6 +29,7 @@ SHELLS = {"dash": ("dash",), "bash": ("bash",), "posix bash": ("bash", "--posix"
 BEGIN = 1_700_000_000 * SECOND
 EVENTS = (
     "UserPromptSubmit",
+    "UserPromptSubmit",
     "PostToolUse",
     "Stop",
     "stop",
@@ -38,7 +39,7 @@ EVENTS = (
     "PreCompact",
 )
 NAMES = ("s-1", "S.2@x_+", "-s", "s 1", "ü", "")
-ODD = ("session", "sessions", "unbound", *VOUCHED, "quiet", "heart", "heart", "times", "start", "start")
+ODD = ("session", "sessions", "unbound", *VOUCHED, "quiet", "quiet", "heart", "heart", "times", "start", "start")
 HEARTS = ("none", "full", "link", "dangling", "directory", "linked", "locked")
 SHIFTS = (1, -1, 1_000_000, -20_000_000, SECOND // 2, -SECOND, 3600 * SECOND)
 STARTS = (*(BEGIN + shift for shift in SHIFTS), 3 * BEGIN)
@@ -97,7 +98,7 @@ class State:
             _put(state / place / name, chance.choice(lines) if place in self.odd else lines[0])
         for log in VOUCHED:
             self._vouched(box / log, box / ".cache/ends" / log.removesuffix(".jsonl"), chance)
-        stamp = chance.choice(("led\n", "turn\n", "led", "\n", None)) if "quiet" in self.odd else ""
+        stamp = chance.choice(("led\n", "turn\n", "turn\n", "led", "\n", None)) if "quiet" in self.odd else ""
         _put(box / ".cache/quiet" / name, stamp, 4 * BEGIN if "times" in self.odd else BEGIN)
         self._heart(box / "agent-heartbeats", name, chance.choice(HEARTS) if "heart" in self.odd else "")
         if "start" not in self.odd or chance.random() < 0.8:

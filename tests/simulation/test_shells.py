@@ -24,6 +24,11 @@ TAKEN_AWAY = {
     "a heart that cannot beat ends no shell": ('true 2>/dev/null >"$heart" &&', ': 2>/dev/null >"$heart" &&'),
     "a link in the heart's place is not written to": ('! [ -L "$heart" ] && ', ""),
     "a full file in the heart's place is not emptied": ('! [ -s "$heart" ] && ', ""),
+    "a word of the stamp lets a prompt through": ('[ "$led" = turn ] || led=\n', "led=\n"),
+    "a word of the stamp lets a turn's end through": (
+        'IFS= read -r led 2>/dev/null <"$quiet"\n                [ -n',
+        "[ -n",
+    ),
     "a stamp that nothing binds a session is of this mailbox": ('&& [ "$of" = "$box" ] || quiet=', "|| quiet="),
 }
 """Parts of the guard's text, and what the drawn states must notice to be gone."""
@@ -31,6 +36,7 @@ TAKEN_AWAY = {
 
 CONCERNS = {
     "configuration": {"config.toml"}, "note": {*VOUCHED}, "heart": {"heart"}, "future": {"times"}, "start": {"start"},
+    "word": {"quiet"},
 }  # fmt: skip
 """Words of those, and the parts of a mailbox that such states have otherwise."""
 Drawn = tuple["Path", list[shells.State]]
@@ -40,7 +46,7 @@ Drawn = tuple["Path", list[shells.State]]
 def drawn() -> Iterator[Drawn]:
     """States, made on a disk, and where."""
     with shells.memory() as scratch:
-        yield scratch, shells.states(7, STATES, scratch)
+        yield scratch, shells.states(3, STATES, scratch)
 
 
 @pytest.mark.parametrize("shell", shells.SHELLS)
