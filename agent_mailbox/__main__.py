@@ -14,7 +14,10 @@ if __name__ == "__main__":
         sys.path[:] = [room.rpartition("/")[0] or "."]
         from agent_mailbox.launch import start
 
-        sys.path[:0] = path
+        # A checkout is not among the environment's packages, which a shared mailbox needs; without site nobody else
+        # names them.
+        version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+        sys.path[:] = [*path, *sys.path, f"{sys.executable.rpartition('/bin/')[0]}/lib/{version}/site-packages"]
     else:
         from agent_mailbox.launch import start
 

@@ -6,6 +6,8 @@ import json
 import marshal
 import os
 import shutil
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -297,6 +299,18 @@ def test_the_file_itself_may_be_started_bare(post: Post, words: tuple[str, ...])
     post.register("me")
     result = post.run(*words, python=("-I", "-S", str(main)), cwd=post.scratch)
     assert (result.rc, result.stderr) == (0, ""), result
+
+
+def test_a_checkout_that_starts_bare_finds_the_environment_s_packages() -> None:
+    """A send in a shared mailbox signs and asks the engine with them, and no site names them."""
+    find = (
+        "import importlib.util, runpy, sys, types\n"
+        "started = sys.modules['agent_mailbox.launch'] = types.ModuleType('agent_mailbox.launch')\n"
+        "started.start = lambda: print(importlib.util.find_spec('click') is not None)\n"
+        "runpy.run_path(sys.argv[1], run_name='__main__')"
+    )
+    words = [sys.executable, "-I", "-S", "-c", find, ROOT / "agent_mailbox/__main__.py"]
+    assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == "True\n"
 
 
 def test_only_a_hot_verb_goes_without_the_collector(checkout: Checkout) -> None:
