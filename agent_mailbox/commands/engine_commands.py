@@ -264,7 +264,14 @@ def purge(app: App, /, credential: str | None, url: str | None, dry_run: bool) -
     count = len(found.positions)
     value = {"removed": 0 if dry_run else count, "removable": count, "records": found.records, "floor": found.floor}
     lines = [f"{count} of {found.records} records {'may go' if dry_run else 'are removed'}\n"]
-    lines += [f"{machine:<10} has followed up to {at}\n" for machine, at in sorted(found.machines.items())]
+    lines += [
+        f"{machine:<10} has archived what is decided up to {at}\n" for machine, at in sorted(found.machines.items())
+    ]
+    behind = [one for one, at in sorted(found.machines.items()) if at < max(found.machines.values())]
+    if behind:
+        lines.append(
+            f"the rest waits for {', '.join(behind)}: `agent-mailbox engine forget NAME` gives up a lost one\n"
+        )
     app.print_answer("".join(lines), {**value, "machines": found.machines})
 
 

@@ -147,7 +147,7 @@ def test_a_machine_speaks_for_itself_alone(postgres: PostgresServer, opened: Pos
             attack()
     assert [(one.position, one.line, one.machine) for one in opened.read_after(0, 9)] == [(position, b"mine", "north")]
     assert opened.joined_machines() == ["north"]
-    with pytest.raises(Refused, match="may not speak as machine a"):  # not even the owner, unless it is named
+    with pytest.raises(Refused, match=r"may not speak as machine a$"):  # not even the owner, unless it is named
         opened.append_lines(ROSTER, [b"x"])
     stranger = open_order(url, "another", "north", word)
     with pytest.raises(Refused, match="cannot be made"):

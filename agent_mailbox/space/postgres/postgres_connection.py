@@ -177,14 +177,16 @@ class PostgresConnection:
         return options
 
     def _complaint_error(self, error: Exception) -> MailboxError:
-        """Return the error in our words; the server's own may be translated."""
-        state, said = getattr(error, "sqlstate", None) or "", " ".join(str(error).split())[:300]
+        """Return the error in our words; the server's own may be translated. It leaves out the place in a function."""
+        first = getattr(getattr(error, "diag", None), "message_primary", None)
+        state, said = getattr(error, "sqlstate", None) or "", " ".join((first or str(error)).split())[:300]
         if state in ("3F000", "42P01", "42883"):
             return NoSpace("engine has no such space")
         if state == "55P03":
             return HeldUp("engine was held up by another transaction, which is over", "try again")
         if state == "42501" or (not state and any(word in said for word in _CREDENTIAL)):
-            return Refused(f"engine refuses the credential: {said}", "`--credential FILE` of `engine join` names one")
+            hint = "`--credential FILE` of `engine join` names one; the database's owner makes it by `engine config`"
+            return Refused(f"engine refuses the credential: {said}", hint)
         if not state and "database" in said and "exist" in said:
             return Refused(f"engine has no such database: {said}", "name another in the URL, or make it")
         if state in ("53100", "53200", "54000"):
