@@ -11,12 +11,14 @@ from agent_mailbox.core import proofs
 from agent_mailbox.store.attachments import attachment_files
 from agent_mailbox.store.files import paths, system
 from agent_mailbox.store.files.edits import RECENT, Edit, Edits
+from agent_mailbox.store.files.watched import Watched
 from agent_mailbox.store.log import custody, custody_setup
+from agent_mailbox.store.log.logs import Logs
 from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import steward
 from tests.simulation import upkeep
 from tests.simulation.judge import Judge
-from tests.simulation.places import BOX, LIVE
+from tests.simulation.places import BOX, LIVE, STATE
 from tests.simulation.profile import Profile
 from tests.simulation.stage import Stage
 from tests.simulation.world import World
@@ -145,6 +147,22 @@ def assert_durable(world: World, make: Callable[[], object]) -> None:
     alone(world, look)
     assert ids[0] is not None
     assert ids[0] == ids[1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_note_of_a_watch_outlives_a_power_failure(seed: int) -> None:
+    """Without it the guard would let no hook through at the end of a turn, and who watches would hear much later."""
+    world, stage = machine(seed, ordered=False)
+    found: list[bool] = []
+
+    def notes() -> Watched:
+        return Watched(Logs(BOX, state=STATE).trail)
+
+    with world:
+        alone(world, lambda: upkeep.found(stage, None), lambda: notes().note("bo", "ann"))  # type: ignore[arg-type]
+        world.power_off()
+        alone(world, lambda: found.append(notes().is_watched("bo")))
+    assert found == [True]
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -33,8 +33,15 @@ class Watched:
         return [name for name in self._names() if watcher in self._watchers(name)]
 
     def note(self, agent: str, watcher: str) -> None:
-        """Note that an agent is about to be watched; the writer of the watch does so before."""
+        """Note that an agent is about to be watched; the writer of the watch does so before. No power failure takes a
+        new note away: the watch will count."""
+        is_new = not self.is_watched(agent)
         self._write(agent, [*self._watchers(agent), watcher])
+        if is_new and self._directory is not None:
+            try:
+                system.sync_way(self._directory)
+            except OSError:
+                pass
 
     def settle(self, watchers: Mapping[str, Collection[str]]) -> None:
         """Note that these agents are watched by those, and no others; the caller holds the messages' lock since it
