@@ -93,7 +93,7 @@ def test_a_replicator_goes_on_where_the_space_is_made_again(dark: tuple[Pair, in
     with pair.serving("south") as replicator:
         assert replicator.stderr is not None
         pair.remove_stream()
-        assert b"engine has no such space" in replicator.stderr.readline()
+        until(lambda: b"engine has no such space" in replicator.stderr.readline())
         assert "no such space" in pair.ok("north", *SEND, "meanwhile")["why"]
         until(lambda: "`agent-mailbox engine join" in pair.ok("south", *SEND, "by the relay")["why"])
         pair.ok("north", "engine", "join")
