@@ -48,6 +48,17 @@ def is_kept(message: Message) -> bool:
     return message.type == "control" or (message.ack and message.sender == USER)
 
 
+def with_archived(live: Iterable[Read], archived: Iterable[Read]) -> list[Read]:
+    """Return archived records and live ones, in that order, each once.
+
+    The live ones are taken first: a steward moves records into the archive, never back. As long as it does, or once it
+    was killed, some are in both. Behind a release, the copy of a read would take that back.
+    """
+    now, before = [*live], [*archived]
+    known = {*before}
+    return [*before, *(record for record in now if record not in known)]
+
+
 class Reads:
     """The standing reads of every message: a release takes the reader's read back, a later read sets it again.
 

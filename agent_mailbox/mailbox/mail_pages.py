@@ -70,11 +70,11 @@ class MailPages(MailQueries):
             ttls=self._mailbox.config.ttls,
         )
 
-    def _records(self) -> Iterator[Read]:
+    def _records(self) -> Iterable[Read]:
         logs = self._mailbox.logs
         if self.newest_alone:
             return parse_reads(_last_lines(logs.reads), logs.reads.view())
-        return chain(self._mailbox.archive.reads(), logs.read_records())
+        return message_reads.with_archived(logs.read_records(), self._mailbox.archive.reads())
 
     def covered(self) -> tuple[int, int]:
         """Return the bytes of mail that a look-up covers, and all there are."""

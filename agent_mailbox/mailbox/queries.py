@@ -93,7 +93,7 @@ class MailQueries:
     ) -> InboxState:
         messages = {i: m for i, m in archived.items() if i not in live.messages} | dict(live.messages)
         ordered = sorted(messages.values(), key=lambda m: m.timestamp)
-        reads = message_reads.Reads([*self._mailbox.archive.reads(since), *live_reads])
+        reads = message_reads.Reads(message_reads.with_archived(live_reads, self._mailbox.archive.reads(since)))
         return live.replace(messages={m.id: m for m in ordered}, reads=reads)
 
     def status(self, session_id: str) -> Status:
@@ -152,7 +152,8 @@ class MailQueries:
 
         messages = self.everything().messages
         lineage = None if session_id is None else self._mailbox.logs.read_roster().lineage(session_id)
-        records = dict.fromkeys([*self._mailbox.archive.reads(), *self._mailbox.logs.read_records()])
+        box = self._mailbox
+        records = dict.fromkeys(message_reads.with_archived(box.logs.read_records(), box.archive.reads()))
         return costs((r for r in records if lineage is None or r.session_id in lineage), messages)
 
     def wakes(self, session_id: str) -> tuple[int, int]:

@@ -12,12 +12,12 @@ import threading
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from itertools import islice
 from sys import intern
 
 from ..core import codec, instant
 from ..core.line_forms import may_have
-from ..core.message_reads import Reads
+from ..core.message_reads import Reads, with_archived
 from ..core.records import Message
 from ..errors import NotFound
 from ..mailbox.mailbox import Mailbox
@@ -121,7 +121,7 @@ class Statuses:
             touched = dict.fromkeys(fresh)
         self._sort_in(fresh)
         archived = self.mailbox.archive.reads() if began else ()
-        for read in chain(archived, parse_reads(records, self.mailbox.logs.reads.view())):
+        for read in with_archived(parse_reads(records, self.mailbox.logs.reads.view()), archived):
             if read.message_id in self._known and read.event not in ("claim", "seen"):
                 self._reads.apply(read)
                 touched[read.message_id] = None

@@ -146,6 +146,14 @@ def test_a_released_claim_is_offered_to_every_holder_again():
         assert unread_by(session, [mail], log) == []
 
 
+def test_what_is_in_the_archive_and_live_counts_once():
+    """A steward copies records before it removes them. The copy of an unproven read is behind its proven release."""
+    given = [read("m1", "bob-1").replace(proof=None), release("m1", "bob-1")]
+    again = read("m1", "bob-1", hours=1)
+    assert Reads(message_reads.with_archived(given, given)).of("m1") == []
+    assert message_reads.with_archived([*given, again], given) == [*given, again]
+
+
 def test_a_release_by_another_does_not_free_a_claim():
     """Only the holder gives back what it holds."""
     mail = message(to="role:x")
