@@ -94,7 +94,7 @@ def list_mail(now: Looking, path: str, params: Params) -> dict[str, Any]:
     for m in shown:
         rows.append(
             presenters.message_row(m, page.reads, roster, page.replies.get(m.id, 0), home=chosen.address, said=said,
-                      after=rows[-1] if rows else None, sought=sought, queued=m in waiting)
+                      after=rows[-1] if rows else None, sought=sought, queued=m.id not in listed)
         )  # fmt: skip
     newer = None
     if before is not None and rows and path != "/search":

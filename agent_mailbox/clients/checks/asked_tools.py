@@ -8,10 +8,8 @@ from __future__ import annotations
 from os.path import join
 from typing import TYPE_CHECKING, Any
 
-from ...core import codec
-from ...core.records import BadLine
 from ...known_clients.every_client import USUAL
-from ...store.files.small_files import read_if_possible
+from ..client_files import read_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,9 +30,7 @@ def _asking_rules(project: str, environ: Mapping[str, str]) -> Iterator[list[Any
         join(USUAL.find_home(environ), names[0]),
         *(join(project, USUAL.directory, name) for name in names),
     ):
-        text = read_if_possible(path, through_links=True)
-        found = codec.parse(text, MAX_SETTINGS, ours=False) if text else BadLine("none")
-        permissions = None if isinstance(found, BadLine) else found.get("permissions")
+        permissions = read_object(path, MAX_SETTINGS).get("permissions")
         rules = permissions.get("ask") if isinstance(permissions, dict) else None
         if isinstance(rules, list):
             yield rules

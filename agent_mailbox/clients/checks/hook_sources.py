@@ -14,6 +14,7 @@ from ...core.text import clipped, neutral
 from ...known_clients.every_client import USUAL
 from ...known_clients.known_client import BEFORE_TOOL, PERMISSION
 from ...store.files.small_files import read_if_possible
+from ..client_files import read_object
 from ..install import commented
 from ..install.hook_entries import calls_us, is_group
 from .asked_tools import MAX_SETTINGS
@@ -92,9 +93,10 @@ def read_source(
     text = read_if_possible(path, through_links=True)
     if text is None:
         return None
+    plain = text
     if comments:
         plain = commented.blanked(text.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
-    value = codec.parse(plain if comments else text, MAX_SETTINGS, ours=False)
+    value = codec.parse(plain, MAX_SETTINGS, ours=False)
     if isinstance(value, BadLine):
         return HookSource(path, text, None, project, value.reason, of_project, plugin, root)
     return HookSource(path, text, value, project, "", of_project, plugin, root)
@@ -107,7 +109,8 @@ def _plugin_sources(
     for one in given:  # later files overrule earlier ones
         table = (one.settings or {}).get("enabledPlugins")
         enabled |= {name: on is True for name, on in table.items()} if isinstance(table, dict) else {}
-    installed = _read_object(os.path.join(USUAL.find_home(environ), "plugins", "installed_plugins.json")).get("plugins")
+    list_of_plugins = os.path.join(USUAL.find_home(environ), "plugins", "installed_plugins.json")
+    installed = read_object(list_of_plugins, MAX_STATE).get("plugins")
     for name, entries in installed.items() if isinstance(installed, dict) else ():
         for entry in entries if isinstance(entries, list) and enabled.get(name) else ():
             root = entry.get("installPath") if isinstance(entry, dict) else None
@@ -120,16 +123,10 @@ def _plugin_sources(
                 yield found
 
 
-def _read_object(path: str) -> dict[str, Any]:
-    text = read_if_possible(path, through_links=True)
-    value = codec.parse(text, MAX_STATE, ours=False) if text else BadLine("none")
-    return {} if isinstance(value, BadLine) else value
-
-
 def is_trusted(project: str, environ: Mapping[str, str]) -> bool | None:
     """Return whether the person told the client to trust the project, or a directory above it; None if never asked."""
     base = environ.get(USUAL.home_variable) or environ.get("HOME") or "/"
-    projects = _read_object(os.path.join(base, USUAL.state_file)).get("projects")
+    projects = read_object(os.path.join(base, USUAL.state_file), MAX_STATE).get("projects")
     if not isinstance(projects, dict):
         return None
     directory = os.path.realpath(project)

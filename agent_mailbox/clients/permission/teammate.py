@@ -6,14 +6,13 @@ lead. The hook before each has the teammate's id, and a file beside its transcri
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ...core import codec, naming
-from ...core.records import BadLine
+from ...core import naming
 from ...known_clients.every_client import USUAL
 from ...store.files import system
-from ...store.files.small_files import read_if_possible
 from ...store.user_state import processes
+from ..client_files import read_object
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -28,7 +27,7 @@ def calling_member(transcript: str, agent_id: str) -> str | None:
     of the subagent or teammate (empty: the session itself)."""
     if not agent_id or not transcript.endswith(".jsonl") or "/" in agent_id:
         return None
-    about = next(filter(None, map(_read_object, _teammate_paths(transcript, agent_id))), {})
+    about = next(filter(None, (read_object(path, MAX_FILE) for path in _teammate_paths(transcript, agent_id))), {})
     name, team = about.get("name"), about.get("teamName")
     both = isinstance(name, str) and isinstance(team, str) and name and team
     return naming.session_id(str(team), str(name)) if both else None
@@ -53,13 +52,8 @@ def lead_of(word: str, sessions: Collection[str], client: int) -> str | None:
     environ = processes.variables(client) if client else None
     if not (name and at and team and environ) or "/" in team or team.startswith("."):
         return None
-    config = _read_object(system.join(USUAL.find_home(environ), "teams", team, "config.json"))
+    config = read_object(system.join(USUAL.find_home(environ), "teams", team, "config.json"), MAX_FILE)
     lead, members = config.get("leadSessionId"), config.get("members")
     names = [one.get("name") for one in members if isinstance(one, dict)] if isinstance(members, list) else []
     is_member = any(isinstance(one, str) and naming.session_id(team, one) == word for one in names)
     return lead if lead in sessions and (is_member or config.get("leadAgentId") == word) else None
-
-
-def _read_object(path: str) -> dict[str, Any]:
-    found = codec.parse(read_if_possible(path, MAX_FILE, through_links=True) or b"", MAX_FILE, ours=False)
-    return {} if isinstance(found, BadLine) else found

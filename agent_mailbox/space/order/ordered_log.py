@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Waiting = tuple[list[bytes], list[Proof | None]]
     """Lines, and what is proven of the writer of each."""
 
-LONG = 10.0
+IN_TURN = 10.0
 """Seconds for which a send waits for other commands of this machine while they get on, before it is queued."""
 TURNS = 50
 """Times that a decision is taken again because another machine was first."""
@@ -114,7 +114,7 @@ class SharedLog:
 
         If the engine is out of reach, or another command keeps the machine's lock, ``decide`` raises that."""
         try:
-            with Patience(LONG), self._replica.machine_lock(hurried=True):
+            with Patience(IN_TURN), self._replica.machine_lock(hurried=True):
                 self._replica.catch_up()
         except Busy as error:
             self._away = error
@@ -143,7 +143,7 @@ class SharedLog:
         It may be in the order already, and is there once."""
         try:
             self._hurried = True
-            with Patience(LONG):
+            with Patience(IN_TURN):
                 return self.decide(act, *given, **named)
         except Busy as error:
             self._replica.queue.put_entry(*later(_say_why(error)))

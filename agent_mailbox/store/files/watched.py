@@ -41,7 +41,7 @@ class Watched:
             try:
                 system.sync_way(self._directory)
             except OSError:
-                pass
+                pass  # as in ``_write``: it costs a watcher time
 
     def settle(self, watchers: Mapping[str, Collection[str]]) -> None:
         """Note that these agents are watched by those, and no others; the caller holds the messages' lock since it
