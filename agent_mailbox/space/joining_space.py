@@ -16,6 +16,7 @@ from . import space as spaces
 from .copy import comparison, following, publishing
 from .copy.space_troubles import GONE, note_trouble
 from .order import elsewhere, follow_progress
+from .order.follow_progress import FollowProgress
 from .order.order import PASSED, ROSTER, START, NoServer
 from .trust import machine_keys, machine_trust, space_judge, space_trust
 
@@ -45,6 +46,7 @@ class SpaceStanding(Record):
     are not in the order. ``queued``: sends that wait. ``unsent``: messages whose ids are other messages'. ``trouble``:
     why the engine does not answer; empty if it does. ``machines``: the others by their last word: ``machine``,
     ``behind`` (records that it lacked as it said so), ``heard`` (an instant). Either is None as long as it did not say.
+    ``given_up``: a person gave it up, and it said nothing since. ``key``: with which its name was taken over; or None.
     ``fingerprint``: that of this machine's key; empty if it has none.
     ``trusted``: the machines of which the person said for whom they may speak (``machine``, ``fingerprint``,
     ``speaks``). ``unheard``: whose lines wait for such a word (``machine``, ``fingerprint``, ``lines``). ``refused``:
@@ -193,8 +195,10 @@ def read_standing(logs: Logs) -> SpaceStanding:
     copy = spaces.open_replica(logs, space, patience=LOOKING)
     copy.look_locally()
     records, joined, trouble = copy.state.applied, list[str](), ""
+    known = FollowProgress(copy.state.gone, copy.state.keys)
     try:
         records, joined = copy.order.last_position(), spaces.order_in(copy).joined_machines()
+        known = machine_names.look_ahead(copy, spaces.order_in(copy))
         note_trouble(copy.directory, GONE, "")  # this machine's replicator hears it within seconds
     except (Unavailable, Refused) as error:
         trouble = f"{error.what}; {error.hint}" if error.code == "no_space" else error.what
@@ -207,6 +211,8 @@ def read_standing(logs: Logs) -> SpaceStanding:
     }
     for one in elsewhere.load_peers(copy.directory):
         others[one.machine] = {"machine": one.machine, "behind": one.behind, "heard": instant.text(one.heard)}
+    for machine, told in others.items():
+        told |= {"given_up": machine in known.gone, "key": known.keys.get(machine)}
     key = None if copy.judge is None else copy.judge.key
     return SpaceStanding(
         *where,

@@ -13,11 +13,13 @@ The record of a take-over has the new key. An earlier one counts for nothing on 
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from ..errors import Refused
 from . import space as spaces
-from .order import follow_progress
+from .copy.space_troubles import note_displaced
+from .order.follow_progress import FollowProgress, took_over
 from .order.order import PASSED
 from .trust import machine_keys
 from .trust.machine_keys import make_key
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from .copy.replica import Replica
     from .order.order import SpaceOrder
 
+MOST = 1000
+"""Records that a look reads ahead: each is a question."""
+
 
 def take_name(copy: Replica, order: SpaceOrder) -> None:
     """Take the machine's name for the mailbox of a copy, perhaps from a machine that was given up; idempotent.
@@ -33,7 +38,7 @@ def take_name(copy: Replica, order: SpaceOrder) -> None:
     Raises ``Refused`` if another mailbox has it."""
     mine, machine = spaces.owner_of(copy.logs), order.machine
     first = order.take_name(mine)
-    standing, last = follow_progress.FollowProgress(), 0
+    standing, last = FollowProgress(), 0
     for record in order.of_log(PASSED):
         standing.take_record(record)
         last = record.position
@@ -50,6 +55,19 @@ def take_name(copy: Replica, order: SpaceOrder) -> None:
         spaces.keep_owner(copy.logs, first)
 
 
+def look_ahead(copy: Replica, order: SpaceOrder) -> FollowProgress:
+    """Return who was given up and whose name was taken over, also by what the copy has yet to follow.
+
+    If this machine's name was, that is noted."""
+    standing = FollowProgress({*copy.state.gone}, {**copy.state.keys})
+    for record in itertools.islice(order.of_log(PASSED, copy.state.applied), MOST):
+        standing.take_record(record)
+    key = standing.keys.get(order.machine)
+    if key is not None and copy.judge is not None and not copy.judge.is_own_key(key):
+        note_displaced(copy.directory, order.machine)
+    return standing
+
+
 def _take_over(copy: Replica, order: SpaceOrder, last: int) -> None:
     """Make a new key, and tell it; ``last``: the position of the last record by which that was decided."""
     if not machine_keys.is_available():
@@ -59,7 +77,7 @@ def _take_over(copy: Replica, order: SpaceOrder, last: int) -> None:
         machine_keys.remove_key(copy.directory)
         make_key(copy.directory)
         spaces.keep_last_name(copy.logs, order.machine)
-    order.append_lines(PASSED, [follow_progress.took_over(_own_fingerprint(copy))], expect=last)
+    order.append_lines(PASSED, [took_over(_own_fingerprint(copy))], expect=last)
 
 
 def _own_fingerprint(copy: Replica) -> str:

@@ -121,12 +121,22 @@ def is_serving(logs: Logs) -> bool:
     return is_held(record_of(logs).path(PLACE, SERVING))
 
 
+def is_displaced(logs: Logs) -> bool:
+    """Return whether another mailbox has this machine's name, as far as it heard."""
+    return bool(space_troubles.noted_trouble(record_of(logs).path(PLACE), space_troubles.TAKEN))
+
+
 def why_late(logs: Logs) -> str:
-    """Return how old the copy is, and why mail of other machines may not be here; empty if it is kept up."""
+    """Return how old the copy is, and why mail of other machines may not be here; empty if it is kept up.
+
+    Ahead of that: that another mailbox has this machine's name."""
     if (space := space_of(logs)) is None:
         return ""
-    age, serves = copy_state.copy_age(record_of(logs).path(PLACE)), is_serving(logs)
-    noted = (space_troubles.noted_trouble(record_of(logs).path(PLACE), kind) for kind in space_troubles.UNREACHED)
+    place = record_of(logs).path(PLACE)
+    if displaced := space_troubles.noted_trouble(place, space_troubles.TAKEN):
+        return displaced
+    age, serves = copy_state.copy_age(place), is_serving(logs)
+    noted = (space_troubles.noted_trouble(place, kind) for kind in space_troubles.UNREACHED)
     away = next(filter(None, noted), "") if serves else ""
     if serves and not away and (age is None or age < LATE):
         return ""

@@ -47,6 +47,9 @@ def space_problems(logs: Logs, found: SpaceStanding, system: str | None = None) 
         return
     copy, mine = spaces.open_replica(logs, space), spaces.owner_of(logs)
     yield from space_troubles.standing_troubles(copy.directory, logs.messages)
+    if displaced := space_troubles.noted_trouble(copy.directory, space_troubles.TAKEN):
+        yield displaced  # nothing of what follows concerns a machine that has no name
+        return
     try:
         order = spaces.order_in(copy)
         yield from _of_engine(order, space, system)

@@ -53,6 +53,11 @@ def describe_trust(found: SpaceStanding, command: Callable[[str], str], keyed: s
     yield f"key        {found.fingerprint or none}"
     for one in found.trusted:
         yield f"{one['machine']:<10} speaks for {_list_speakers(one['speaks'])}; key {one['fingerprint']}"
+    trusted = {one["machine"]: one["fingerprint"] for one in found.trusted}
+    for one in found.machines:
+        if one["key"] not in (None, trusted.get(one["machine"])):
+            said = "has another mailbox now: say again for whom it speaks, if its own `engine status` has this key"
+            yield f"{one['machine']:<10} {said}: {_confirming(one['machine'], one['key'], command)}"
     yield from (f"refused    {text}" for text in describe_wrong_seals(found))
     yield from (f"waits      {text}" for text in describe_unheard(found, command))
 
@@ -61,7 +66,7 @@ def describe_wrong_seals(found: SpaceStanding) -> Iterator[str]:
     """Yield the troubles with other machines' seals: another key than the person confirmed, and what was refused."""
     keys = {one["machine"]: one["fingerprint"] for one in found.trusted}
     for one in found.unheard:
-        if keys.get(one["machine"], one["fingerprint"]) != one["fingerprint"]:
+        if keys.get(one["machine"], one["fingerprint"]) != one["fingerprint"] and not _is_outdated(found, one):
             yield f"{_count_lines(one)} by another key than you confirmed: {one['fingerprint']}"
     for machine, count in found.refused.items():
         yield f"{_count_lines({'machine': machine, 'lines': count})} whose seal is wrong, was used before, or came late"
@@ -71,14 +76,27 @@ def describe_unheard(found: SpaceStanding, command: Callable[[str], str]) -> Ite
     """Yield what waits for the person's word on its machine, or on its writers, with the command that says it."""
     keys = {one["machine"]: one["fingerprint"] for one in found.trusted}
     for one in found.unheard:
-        if one["machine"] not in keys:
-            key = f"{neutral(str(one['machine']))}={one['fingerprint']}"
-            confirm = command(f"engine join --key {key} --speaks {neutral(str(one['machine']))}=user,all")
+        if _is_outdated(found, one):
+            yield f"{_count_lines(one)} by its key before another mailbox took its name over: they count for nothing"
+        elif one["machine"] not in keys:
+            confirm = _confirming(one["machine"], one["fingerprint"], command)
             until = "until you say for whom it speaks"
             yield f"{_count_lines(one)} {until}; if its own `engine status` has this key: {confirm}"
         elif keys[one["machine"]] == one["fingerprint"]:
             more = command(f"engine join --speaks {neutral(str(one['machine']))}=WHO,…")
             yield f"{_count_lines(one)} by writers for whom it may not speak yet: {more}"
+
+
+def _is_outdated(found: SpaceStanding, lines: Mapping[str, object]) -> bool:
+    """Return whether the lines are by a key that a machine had before another mailbox took its name over."""
+    keys = {one["machine"]: one["key"] for one in found.machines}
+    return keys.get(lines["machine"]) not in (None, lines["fingerprint"])
+
+
+def _confirming(machine: object, fingerprint: object, command: Callable[[str], str]) -> str:
+    """Return the command that confirms a machine's key, and lets it speak for its person and its sessions."""
+    name = neutral(str(machine))
+    return command(f"engine join --key {name}={fingerprint} --speaks {name}=user,all")
 
 
 def _count_records(found: SpaceStanding) -> str:
@@ -89,11 +107,12 @@ def _count_records(found: SpaceStanding) -> str:
 
 
 def _say_heard(one: Mapping[str, Any]) -> str:
+    gone = "given up; " if one["given_up"] else ""
     if one["heard"] is None:
-        return "not heard of yet"
+        return f"{gone}not heard of yet"
     behind = one["behind"]
     lacked = "nothing" if behind == 0 else behind and count_noun(behind, "record")
-    return f"last heard of at {one['heard']}" + (f"; it lacked {lacked} then" if lacked else "")
+    return f"{gone}last heard of at {one['heard']}" + (f"; it lacked {lacked} then" if lacked else "")
 
 
 def _list_speakers(speaks: Any) -> str:

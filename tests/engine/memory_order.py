@@ -118,10 +118,11 @@ class MemoryOrder:
         self._reach()
         return [*self.space.joined]
 
-    def of_log(self, log: str) -> Iterator[Ordered]:
-        """Yield all records of a log, in order."""
+    def of_log(self, log: str, after: int = 0) -> Iterator[Ordered]:
+        """Yield all records of a log behind a position, in order."""
         self._reach()
-        yield from [record for record in self.space.records if record.log == log and not record.damaged]
+        there = (record for record in self.space.records if record.position > after)
+        yield from [record for record in there if record.log == log and not record.damaged]
 
     def remove_records(self, positions: Sequence[int]) -> None:
         """Remove records for ever."""

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox import Draft, Mailbox, Refused, Registration
-from agent_mailbox.space import joining_space, machine_names
+from agent_mailbox.space import joining_space, machine_names, space_checks, space_words
+from agent_mailbox.space import space as spaces
 from agent_mailbox.space.copy.space_troubles import TAKEN, noted_trouble
-from agent_mailbox.space.order.order import Moved
+from agent_mailbox.space.order.order import Displaced, Moved
 from agent_mailbox.space.space import Space
 from agent_mailbox.space.trust import machine_keys, machine_trust, space_trust
 from agent_mailbox.store.user_state import creation
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _spaces = itertools.count()
+IS_GONE = "this machine was given up, and another mailbox has its name now: north"
 IS_ANOTHER_S = "machine's name is another mailbox's: north"
 
 
@@ -52,6 +54,7 @@ def take_over(place: Path, space: Callable[[str], Space]) -> None:
 
     south.box.send(Draft(sender="ben", to=("ann",), content="to the lost one"))
     joining_space.forget_machine(south.box, "north")
+    assert [one["given_up"] for one in joining_space.read_standing(south.box.logs).machines] == [True]
     south.trust(north, "all", user=True)  # as a machine does on which nobody gave it up
     again = Joined(place / "again", north.space)
     again.join()  # once more: it is its own
@@ -66,15 +69,42 @@ def take_over(place: Path, space: Callable[[str], Space]) -> None:
     assert machine_trust.load_rights(south.directory) == {}
     assert noted_trouble(again.directory, TAKEN) == ""
     (other,) = joining_space.read_standing(again.box.logs).machines
-    assert other == {"machine": "south", "behind": None, "heard": None}
+    assert other == {"machine": "south", "behind": None, "heard": None, "given_up": False, "key": None}
     assert [one.machine for one in space_trust.unheard_lines(again.box.logs)] == ["south"]
-    north.catch_up()
-    assert "another mailbox has its name now" in noted_trouble(north.directory, TAKEN)
-    joining_space.leave_space(north.box.logs)
-    with pytest.raises(Refused, match=IS_ANOTHER_S):
-        north.join()
+    key = machine_keys.key_fingerprint(again.key.public)
+    (other,) = joining_space.read_standing(south.box.logs).machines
+    assert (other["given_up"], other["key"]) == (False, key)
+    told = space_words.describe_standing(joining_space.read_standing(south.box.logs), str)
+    assert f"engine join --key north={key} --speaks north=user,all" in told
+    assert "by its key before another mailbox took its name over: they count for nothing" in told
+    wakes(north, south, space("east"))
     for one in (north, south, again):
         one.close()
+
+
+def wakes(north: Joined, south: Joined, other: Space) -> None:
+    """The old mailbox hears at the first look that it has no name, and keeps what its sessions send.
+
+    Under another name it brings that mail to the others."""
+    logs = north.box.logs
+    assert IS_GONE in joining_space.read_standing(logs).troubles[0]
+    assert noted_trouble(north.directory, TAKEN) == spaces.why_late(logs)
+    end = south.order.last_position()
+    for _ in range(2):  # the first look takes the order in
+        sent = north.box.send(Draft(sender="ann", to=("ben",), content="of the old disk"))
+        assert sent.queued is not None
+        assert IS_GONE in sent.queued
+    with pytest.raises(Displaced):
+        joining_space.purge_archived(logs, None, None)
+    assert [*space_checks.space_problems(logs, joining_space.read_standing(logs))] == [spaces.why_late(logs)]
+    assert south.order.last_position() == end
+    joining_space.leave_space(logs)
+    assert spaces.why_late(logs) == ""
+    with pytest.raises(Refused, match=IS_ANOTHER_S):
+        north.join()
+    north.space = other
+    north.join()
+    assert shown(south.catch_up(), "ben") == ["of the old disk"] * 2
 
 
 def shown(machine: Joined, who: str) -> list[str]:

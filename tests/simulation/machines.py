@@ -338,10 +338,10 @@ class LossyOrder(MemoryOrder):
         found: list[str] = self._ask("machines", super().joined_machines)
         return found
 
-    def of_log(self, log: str) -> Iterator[Ordered]:
+    def of_log(self, log: str, after: int = 0) -> Iterator[Ordered]:
         """Ask for a log."""
         of_log = super().of_log
-        yield from self._ask(f"all of {log}", lambda: [*of_log(log)])
+        yield from self._ask(f"all of {log}", lambda: [*of_log(log, after)])
 
     def tell_machines(self, word: bytes) -> None:
         """Tell the others something; nobody keeps it."""

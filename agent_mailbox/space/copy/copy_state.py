@@ -45,6 +45,12 @@ class CopyState:
         """The digest of the record at ``applied``."""
         self.holes: int | None = told.get("holes")
         """The number of positions without a record, at the last look."""
+        self.gone = {*told.get("gone", ())}
+        """The machines that a person gave up, and that said nothing since."""
+        self.keys: dict[str, str] = told.get("keys", {})
+        """By machine, the fingerprint of the key with which its name was taken over last."""
+        self.displaced = told.get("displaced") is True
+        """Another mailbox has this machine's name: nothing is published from here."""
         self.numbers: Mapping[str, int] = told.get("numbers", {})
         self.refused: Mapping[str, int] = told.get("refused", {})
         """These two are the judge's (``SpaceJudge.begin_from``)."""
@@ -89,7 +95,7 @@ def copy_age(directory: str) -> float | None:
 
 def save_state(directory: str, state: CopyState) -> bytes:
     """Save the state, and return the file's content; raise ``StorageFailed`` if it cannot be written."""
-    body = codec.dumps({**vars(state), "damaged": sorted(state.damaged)}).encode()
+    body = codec.dumps({**vars(state), "damaged": sorted(state.damaged), "gone": sorted(state.gone)}).encode()
     text = b"%08x " % small_files.checksum(body) + body
     replace_file(system.join(directory, STATE), text, durable=False)
     return text

@@ -91,6 +91,7 @@ class KnownCopy:
         """Compare all of the local logs with all of the order."""
         self.state.applied, self.state.last, self.heard = 0, {}, dict.fromkeys(KINDS, 0)
         self.state.tip, self.state.damaged = "", set()
+        self.state.gone, self.state.keys = set(), {}
         self.parts = {kind: Unordered(self._local_log(kind)) for kind in KINDS}
         for part in self.parts.values():
             part.look()

@@ -33,7 +33,7 @@ from ..trust.space_judge import Judged
 from . import copy_state, publishing, taken_records
 from .known_copy import KnownCopy
 from .send_queue import SendQueue
-from .space_troubles import RESTORED, TAKEN, note_trouble, restored_warning, taken_warning
+from .space_troubles import RESTORED, displaced_from, note_displaced, note_trouble, restored_warning
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Replica(KnownCopy):
     def catch_up(self) -> None:
         """Write what is new in the order, publish what is new here, until neither has anything; under the lock.
 
-        Raises ``Unavailable`` with everything as a kill would leave it."""
+        Raises ``Unavailable`` with everything as a kill would leave it, and ``Displaced`` ahead of publishing."""
         is_sure, self._is_sure = self._is_sure, False
         self._load_state()
         self._look_at_parts()
@@ -84,6 +84,8 @@ class Replica(KnownCopy):
                 self._begin_again()
                 self.take_in()
             self._moved_at = None
+            if self.state.displaced:
+                raise displaced_from(self.order.machine)
             try:
                 if publishing.publish_waiting(self):
                     continue
@@ -288,10 +290,13 @@ class Replica(KnownCopy):
         self.state.purged = self.state.purged or follow_progress.is_purge(record.line)
         if follow_progress.given_up(record.line) == self.order.machine:
             self.state.owes = True  # whoever lives says more, and nobody may have its name
+        follow_progress.FollowProgress(self.state.gone, self.state.keys).take_record(record)
         if self.judge is not None and (key := follow_progress.new_key(record.line)) is not None:
-            is_taken = self.judge.hear_new_key(record.machine, key)
             if record.machine == self.order.machine:
-                note_trouble(self.directory, TAKEN, taken_warning(record.machine) if is_taken else "")
+                self.state.displaced = not self.judge.is_own_key(key)
+                note_displaced(self.directory, record.machine if self.state.displaced else None)
+            else:
+                self.judge.hear_new_key(record.machine, key)
         if (damaged := follow_progress.damaged_position(record.line)) is not None:
             self.state.doubts = True
             self.state.damaged.discard(damaged)

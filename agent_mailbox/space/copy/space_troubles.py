@@ -12,6 +12,7 @@ from ...core.text import count_noun
 from ...store.files import system
 from ...store.files.lines import lines_of
 from ...store.files.small_files import noted_age, read_file, remove_file, set_time, write_if_possible
+from ..order.order import Displaced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,17 +64,23 @@ def restored_warning(count: int) -> str:
     )
 
 
-def taken_warning(machine: str) -> str:
-    """Return what the person is told of a machine that was given up, and whose name another mailbox took over."""
-    return (
-        f"machine {machine} was given up, and another mailbox has its name now: the key of this one counts for"
-        " nothing elsewhere; run `agent-mailbox engine leave`, and join with another --machine"
+def displaced_from(machine: str) -> Displaced:
+    """Return why nothing of a machine goes out that was given up, and whose name another mailbox took over."""
+    return Displaced(
+        f"this machine was given up, and another mailbox has its name now: {machine}",
+        "run `agent-mailbox engine leave`, and join with another --machine: what waits here goes out then",
     )
 
 
+def note_displaced(directory: str, machine: str | None) -> None:
+    """Note that another mailbox has this machine's name; None: it has it itself."""
+    why = None if machine is None else displaced_from(machine)
+    note_trouble(directory, TAKEN, "" if why is None else f"{why.what}; {why.hint}")
+
+
 def standing_troubles(directory: str, messages: Log) -> Iterator[str]:
-    """Yield the troubles that hold, but for an engine that is out of reach: ``space.why_late`` tells of that."""
-    yield from filter(None, (noted_trouble(directory, kind) for kind in (RESTORED, NAME, TAKEN, TWIN)))
+    """Yield the troubles that hold, but for those that keep mail here: ``space.why_late`` tells of these."""
+    yield from filter(None, (noted_trouble(directory, kind) for kind in (RESTORED, NAME, TWIN)))
     yield from _slow_clock(messages)
 
 

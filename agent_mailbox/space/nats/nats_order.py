@@ -140,9 +140,9 @@ class NatsOrder:
         subjects = self.call_api(f"STREAM.INFO.{self.stream}", asked)["state"].get("subjects") or {}
         return sorted(filter(is_machine, (subject.split(".")[2] for subject in subjects)))
 
-    def of_log(self, log: str) -> Iterator[Ordered]:
-        """Yield all records of a log, in order: one question for each."""
-        place = 0
+    def of_log(self, log: str, after: int = 0) -> Iterator[Ordered]:
+        """Yield all records of a log behind a position, in order: one question for each."""
+        place = after
         subjects = self._subjects_of(log)
         while not _is_missing(answer := self._ask_for_message({"seq": place + 1, "next_by_subj": subjects})):
             record = self._record_from(answer)

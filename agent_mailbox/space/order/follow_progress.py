@@ -86,10 +86,11 @@ def _text_of(said: dict[str, Any], what: str) -> str | None:
 class FollowProgress:
     """The machines, and how far each has followed, by the records of the log in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, gone: set[str] | None = None, keys: dict[str, str] | None = None) -> None:
         self.applied: dict[str, int] = {}
-        self.gone: set[str] = set()
-        self.keys: dict[str, str] = {}
+        self.gone = set[str]() if gone is None else gone
+        """Those that were given up, and said nothing since. These two may be known from earlier records."""
+        self.keys = dict[str, str]() if keys is None else keys
         """The fingerprint of the key with which each name was taken over last."""
         self.latest: dict[str, int] = {}
         """The position of the last record of each kind: earlier ones tell nothing more."""

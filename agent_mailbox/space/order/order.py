@@ -93,6 +93,12 @@ class HeldUp(Unavailable):
     code = "held"
 
 
+class Displaced(Unavailable):
+    """This machine was given up, and another mailbox has its name. Its mail waits until it joins under another."""
+
+    code = "displaced"
+
+
 class Taken(Refused):
     """A record with that id is in the order, at ``position``. Nothing was appended."""
 
@@ -162,8 +168,8 @@ class SpaceOrder(TotalOrder, Protocol):
     def joined_machines(self) -> list[str]:
         """Return the machines that joined, sorted."""
 
-    def of_log(self, log: str) -> Iterator[Ordered]:
-        """Yield all records of a log, in order, but for those that are damaged."""
+    def of_log(self, log: str, after: int = 0) -> Iterator[Ordered]:
+        """Yield all records of a log behind a position, in order, but for those that are damaged."""
 
     def tell_machines(self, word: bytes) -> None:
         """Tell the other machines something of this one; only the last word of each counts, and it may be lost."""

@@ -92,9 +92,9 @@ class PostgresOrder:
         """Return the machines that joined, sorted."""
         return sorted(name for (name,) in self.query_rows("SELECT name FROM SPACE.machine") if is_machine(name))
 
-    def of_log(self, log: str) -> Iterator[Ordered]:
-        """Yield all records of a log, in order."""
-        place = 0
+    def of_log(self, log: str, after: int = 0) -> Iterator[Ordered]:
+        """Yield all records of a log behind a position, in order."""
+        place = after
         where = "SELECT pos, log, line, machine, sum FROM SPACE.log WHERE log = %s AND pos > %s ORDER BY pos LIMIT 1000"
         while rows := self.query_rows(where, log, place):
             yield from (one for row in rows if not (one := _record_from(*row)).damaged and one.log == log)

@@ -56,6 +56,11 @@ def is_available() -> bool:
     return True
 
 
+def is_kept(directory: str) -> bool:
+    """Return whether a key is in the directory, though perhaps nothing here can use it."""
+    return system.size(system.join(directory, FILE)) > 0
+
+
 def load_key(directory: str) -> MachineKey | None:
     """Return the key in a directory; None if there is none, or nothing here can use it.
 
@@ -75,9 +80,8 @@ def load_key(directory: str) -> MachineKey | None:
 
 def make_key(directory: str) -> None:
     """Make the key if there is none; the caller holds the machine's lock."""
-    path = system.join(directory, FILE)
-    if not system.size(path):
-        replace_file(path, _FORM + system.urandom(32).hex().encode() + b"\n")
+    if not is_kept(directory):
+        replace_file(system.join(directory, FILE), _FORM + system.urandom(32).hex().encode() + b"\n")
 
 
 def remove_key(directory: str) -> None:

@@ -247,18 +247,20 @@ class SpaceJudge:
         rights = self.rights.get(machine)
         return rights is not None and machine_keys.key_fingerprint(seal.key) == rights.fingerprint
 
-    def hear_new_key(self, machine: str, fingerprint: str) -> bool:
-        """Take in that another mailbox took a machine's name over, with that key; return whether an earlier key of that
-        machine is known here. That one's word counts for nothing from then on."""
-        if machine == self.machine:
-            return self.key is not None and machine_keys.key_fingerprint(self.key.public) != fingerprint
+    def is_own_key(self, fingerprint: str) -> bool:
+        """Return whether the fingerprint is that of this machine's key. One that nothing here can read counts as it."""
+        if self.key is None:
+            return machine_keys.is_kept(self.directory)
+        return machine_keys.key_fingerprint(self.key.public) == fingerprint
+
+    def hear_new_key(self, machine: str, fingerprint: str) -> None:
+        """Take in that another mailbox took a machine's name over, with that key: an earlier key of it counts for
+        nothing from then on."""
         rights = dict(self.rights)
-        if machine not in rights or rights[machine].fingerprint == fingerprint:
-            return False
-        del rights[machine]
-        machine_trust.save_rights(self.directory, rights, applied=machine_trust.is_applied(self.directory))
-        self._rights = rights
-        return True
+        if machine in rights and rights[machine].fingerprint != fingerprint:
+            del rights[machine]
+            machine_trust.save_rights(self.directory, rights, applied=machine_trust.is_applied(self.directory))
+            self._rights = rights
 
     def is_confirmed(self, seal: SpaceSeal, log: str) -> bool:
         """Return whether a confirmed key of its machine made the seal, for this space and that log of the order."""

@@ -176,7 +176,7 @@ def _check_replicator(mailbox: Mailbox) -> Iterator[Problem]:
         return
     serving = logs.custody.path(spaces.PLACE, spaces.SERVING)
     command = f"agent-mailbox engine serve --install --dir {typed(mailbox.directory)}"
-    if not is_held(serving):
+    if not is_held(serving) and not spaces.is_displaced(logs):
         what = "its replicator does not run: mail of other machines does not come here, and ours may not leave"
         yield Problem(mailbox.directory, None, f"{what}; run `{command}`")
     elif (told := _stopped_holder(serving)) is not None:
