@@ -71,6 +71,11 @@ def _whole_object(message: Message, read_by: tuple[str, ...], box: str) -> dict[
     return {**message_object(message, read_by, whole=True), "proof": proofs.told(message)}
 
 
+def unsent_json(unsent: str | None) -> dict[str, bool]:
+    """Return for JSON in which way mail is here alone, if it is (``OpenMailbox.unsent``)."""
+    return {unsent.replace(" ", "_"): True} if unsent else {}
+
+
 def item_json(item: Item, box: str) -> dict[str, Any]:
     """Return an unread message as ``check --json`` prints it; ``box`` as above."""
     expires = None if item.expires_at is None else instant.text(item.expires_at)

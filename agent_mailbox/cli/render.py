@@ -68,14 +68,14 @@ def messages_text(
     roster: Roster,
     style: Style,
     columns: int | None = None,
-    queued: Collection[str] = (),
+    unsent: Mapping[str, str] | None = None,
 ) -> str:
-    """Return messages, one line each; titles take the rest of ``columns`` characters. ``queued``: the ids of those that
-    wait here for an engine."""
+    """Return messages, one line each; titles take the rest of ``columns`` characters. ``unsent``: see
+    ``OpenMailbox.unsent``."""
     rows: list[tuple[str, ...]] = []
     for m in messages:
-        furthest = _furthest_text(dict.fromkeys(m.read_by, READ) | reads.stages(m.id), roster)
-        read = "queued" if m.id in queued else furthest
+        stages = dict.fromkeys(m.read_by, READ) | reads.stages(m.id)
+        read = _furthest_text(stages, roster) or (unsent or {}).get(m.id, "unread")
         way = f"{frame.named(m, roster)} → {frame.target_of(m, roster)}"
         rows.append((frame.short(m.id), frame.when(m.timestamp), clipped(way, 44), _title_of(m), read))
     room = TITLE
@@ -98,13 +98,15 @@ def message_line(message: Message, roster: Roster, style: Style, columns: int | 
 
 
 def _furthest_text(stages: Mapping[str, str], roster: Roster) -> str:
-    """Return how far a message came, and with whom: what is true of all who were shown its text, else of the others."""
+    """Return how far a message came, and with whom; empty if nobody was shown it.
+
+    That is what is true of all who were shown its text, else of the others."""
     for group in ((READ, SEEN, ACKED), (TITLE_SEEN,), (OFFERED,)):
         least = min((stage for stage in stages.values() if stage in group), key=group.index, default=None)
         if least is not None:
             names = [frame.name_of(who, roster) for who, stage in stages.items() if stage in group]
             return f"{_words_between(least)} {frame.some(names, 3)}"
-    return "unread"
+    return ""
 
 
 def _words_between(stage: str) -> str:
@@ -223,10 +225,12 @@ def receipts_json(records: Sequence[Read]) -> list[dict[str, Any]]:
     ]
 
 
-def receipts_text(message: Message, reach: Reach, records: Sequence[Read], roster: Roster) -> list[str]:
-    """Return the lines of a message's way: sent, the agents it reaches or waits for, its receipts."""
+def receipts_text(
+    message: Message, reach: Reach, records: Sequence[Read], roster: Roster, unsent: str = ""
+) -> list[str]:
+    """Return the lines of a message's way: sent or ``unsent``, the agents it reaches or waits for, its receipts."""
     titles = by_title(records)
-    rows = [(frame.when(message.timestamp), "sent", frame.named(message, roster), "")]
+    rows = [(frame.when(message.timestamp), unsent or "sent", frame.named(message, roster), "")]
     rows += [("", *row, "") for row in list_reach(reach, lambda a: frame.party(a, roster))]
     rows += [
         (
@@ -240,9 +244,10 @@ def receipts_text(message: Message, reach: Reach, records: Sequence[Read], roste
     return table_lines(rows)
 
 
-def stages_text(stages: Mapping[str, str], roster: Roster) -> list[str]:
-    """Return a line with each reader's latest receipt, if there is any."""
-    said = [f"{_words_between(stage)} {frame.name_of(who, roster)}" for who, stage in stages.items()]
+def stages_text(stages: Mapping[str, str], roster: Roster, unsent: str | None) -> list[str]:
+    """Return a line with each reader's latest receipt, or that it is ``unsent``, if it is or there is any."""
+    said = [unsent] if unsent else []
+    said += [f"{_words_between(stage)} {frame.name_of(who, roster)}" for who, stage in stages.items()]
     return [f"Receipts: {frame.some(said)}"] if said else []
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ..core import frame, message_reads
 from ..core.address import is_remote
 from ..errors import MailboxError
+from ..mailbox.open_mailbox import UNSENT
 from . import mail_output, render
 
 TYPE_CHECKING = False
@@ -32,14 +33,13 @@ def search_messages(app: Context, mailbox: Mailbox, query: str, limit: int) -> N
 
     words.check(query)
     messages, reads = MailQueries(mailbox).search(query, limit)
+    box, unsent = mailbox.directory, mailbox.unsent()
     if app.json:
-        box = mailbox.directory
-        app.write_answer(
-            mail_output.json_document({"messages": [mail_output.message_json(m, reads, box) for m in messages]})
-        )
+        found = [mail_output.message_json(m, reads, box) | mail_output.unsent_json(unsent.get(m.id)) for m in messages]
+        app.write_answer(mail_output.json_document({"messages": found}))
     elif messages:
-        roster, queued = mailbox.logs.read_roster(), {m.id for m in mailbox.queued()}
-        app.write_answer(render.messages_text(messages, reads, roster, app.style_text, app.columns, queued))
+        roster = mailbox.logs.read_roster()
+        app.write_answer(render.messages_text(messages, reads, roster, app.style_text, app.columns, unsent))
     else:
         app.write_answer("no message contains all these words\n")
 
@@ -52,10 +52,12 @@ def show_message(app: Context, mailbox: Mailbox, message_id: str, start: int = 0
     roster, shown = mailbox.logs.read_roster(), mailbox.here(found.message)
     resolved = arrivals.judge_reach(mailbox, found.message, roster)
     lines, is_all = _message_lines(app, mailbox, shown, start)
-    lines += ["", *render.receipts_text(found.message, resolved, found.receipts, roster)]
-    if found.queued:
-        why = app.complete_command("engine status")
-        lines.append(f"queued: it waits here for the engine since {frame.when(found.message.timestamp)} ({why})")
+    unsent = mailbox.unsent().get(found.message.id, "")
+    lines += ["", *render.receipts_text(found.message, resolved, found.receipts, roster, unsent)]
+    if unsent:
+        more = f" since {frame.when(found.message.timestamp)}" if found.queued else ""
+        then = app.complete_command("engine status" if found.queued else "engine join")
+        lines.append(f"{unsent}: {UNSENT[unsent]}{more} ({then})")
     elif not any(r.event != "claim" for r in found.receipts):
         is_away = any(map(is_remote, found.message.recipients))
         where = f" here; delivered or not: {app.complete_command('swarm outbox')}" if is_away else ""
@@ -66,7 +68,7 @@ def show_message(app: Context, mailbox: Mailbox, message_id: str, start: int = 0
         "message": mail_output.message_json(shown, found.reads, mailbox.directory),
         "delivery": mail_output.reach_json(resolved),
         "receipts": render.receipts_json(found.receipts),
-        **({"queued": True} if found.queued else {}),
+        **mail_output.unsent_json(unsent),
         **({"owed_by": render.owing_json(owed)} if found.message.ack else {}),
     }
     print_and_note(app, mailbox, "\n".join(lines) + "\n", value, [found.message] if is_all else [], found.reads)

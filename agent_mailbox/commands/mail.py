@@ -78,15 +78,19 @@ def thread(app: App, /, message_id: str, full: bool) -> None:
 
     A terminal shows the beginning of a long text, and the first and the last messages of a long thread.
     """
-    found, reads = app.queries.thread(message_id)
-    messages = [app.mailbox.here(message) for message in found]
+    chain, reads = app.queries.thread(message_id)
+    messages = [app.mailbox.here(message) for message in chain]
     roster, box = app.mailbox.logs.read_roster(), app.mailbox.directory
-    stages = {m.id: reads.stages(m.id) for m in messages}
+    stages, unsent = {m.id: reads.stages(m.id) for m in messages}, app.mailbox.unsent()
     blocks = [
-        [*render.message_text(m, roster, app.style_text, box), *render.stages_text(stages[m.id], roster)]
+        [
+            *render.message_text(m, roster, app.style_text, box),
+            *render.stages_text(stages[m.id], roster, unsent.get(m.id)),
+        ]
         for m in messages
     ]
-    value = {"messages": [mail_output.message_json(m, reads, box) for m in messages], "receipts": stages}
+    found = [mail_output.message_json(m, reads, box) | mail_output.unsent_json(unsent.get(m.id)) for m in messages]
+    value = {"messages": found, "receipts": stages}
     if app.columns is not None and not full:
         words = [frame.short_typed(m.id) for m in messages]
         app.print_answer(thread_folding.fold_thread(app, blocks, words), value)
@@ -99,10 +103,10 @@ def _list_messages(app: App, /, messages: Sequence[Message], reads: Reads, nothi
         app.write_answer(f"{nothing}\n")
         return
     roster, box = app.mailbox.logs.read_roster(), app.mailbox.directory
-    queued = {m.id for m in app.mailbox.queued()}
-    found = [mail_output.message_json(m, reads, box) | ({"queued": True} if m.id in queued else {}) for m in messages]
+    unsent = app.mailbox.unsent()
+    found = [mail_output.message_json(m, reads, box) | mail_output.unsent_json(unsent.get(m.id)) for m in messages]
     app.print_answer(
-        render.messages_text(messages, reads, roster, app.style_text, app.columns, queued), {"messages": found}
+        render.messages_text(messages, reads, roster, app.style_text, app.columns, unsent), {"messages": found}
     )
 
 

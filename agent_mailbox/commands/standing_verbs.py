@@ -53,6 +53,7 @@ def show_status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bo
         "waiting_for_nobody": [_waiting_json(m, found.now, box) for m in found.waiting],
         "idle": [{"agent": m.sender, "since": instant.text(m.timestamp)} for m in found.idle],
         **({"queued": len(found.queued)} if found.queued else {}),
+        **({"never_sent": found.never_sent} if found.never_sent else {}),
         "dir": box,
     }
     if system.exists(mailbox.logs.trail.kept_here(OFFERED) or ""):
@@ -100,6 +101,9 @@ def _status_text(app: Context, found: Status, roster: Roster, asked: int) -> lis
         many, since = mail_output.count_noun(len(found.queued), "message"), when(found.queued[0].timestamp)
         why = app.complete_command("engine status")
         lines.append(f"{many} of this machine waiting for the engine since {since} ({why})")
+    if found.never_sent:
+        many, why = mail_output.count_noun(found.never_sent, "message"), app.complete_command("engine join")
+        lines.append(f"{many} of this machine never sent to others: it left them, and may join again ({why})")
     if asked:
         lines.append(f"{mail_output.count_noun(asked, 'request')} to decide ({app.complete_command('pending')})")
     lines += [f"idle since {when(m.timestamp)}: {name_of(m.sender, roster)}" for m in found.idle]

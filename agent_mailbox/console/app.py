@@ -223,7 +223,8 @@ class ConsoleApp:
                 context["details"] = self._view_details(now, survey, shown)
             context |= rail.rail_content(now, survey, params) | self._neighbours.describe_others(self.place)
             context["broken"] = neutral(now.mailbox.logs.broken() or "")
-            context["late"] = spaces.standing_troubles(now.mailbox.logs) if now.mailbox.logs.is_shared else []
+            logs = now.mailbox.logs
+            context["late"] = [*spaces.waiting_sends(logs), *spaces.standing_troubles(logs)] if logs.is_shared else []
             context["covered"] = now.queries.covered() if self.desk.prepares else None
         session: Session = request.state.session
         if path == "/sessions":

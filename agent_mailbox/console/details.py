@@ -12,10 +12,11 @@ from ..core.address import ALL
 from ..core.dead_letters import RECIPIENT_DEAD
 from ..core.records import USER
 from ..errors import Refused
+from ..mailbox.open_mailbox import UNSENT
 from . import cards, forwarding, presenters, request_context, topics
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Mapping
 
     from ..core.records import Message
     from ..core.roster import Roster
@@ -33,18 +34,20 @@ def view_message(now: Looking, survey: Survey, message_id: str) -> dict[str, Any
     chain, reads = now.queries.thread(message.id)
     lineage = roster.lineage(USER)
     asked = next((r for r in now.open_requests() if r.message_id == message.id), None)
+    unsent = now.mailbox.unsent()
+    alone = unsent.get(message.id, "")
     given_up = {m.id: why for m, why in survey.dead or ()}.get(message.id, "")
     return {
         "problem": None,
         "row": presenters.message_row(message, reads, roster, whole=True),
-        "queued": found.queued,
+        "unsent": f"{alone}: {UNSENT[alone]}.".capitalize() if alone else "",
         "archived": found.archived,
         "receipts": [
-            *presenters.receipt_history(message, list(found.receipts), roster, clock, queued=found.queued),
+            *presenters.receipt_history(message, list(found.receipts), roster, clock, unsent=alone),
             *presenters.unseen_rows(message, reads, roster),
         ],
         "is_shown": bool(found.receipts),
-        **_thread_rows(message, chain, reads, roster, clock, {m.id for m in now.mailbox.queued()}),
+        **_thread_rows(message, chain, reads, roster, clock, unsent),
         "answers": _answer_targets(message, roster),
         "readers": _releasing_readers(message, reads, roster) if not found.archived else [],
         "to_person": USER in message.recipients or message_reads.read_by(message, found.reads, lineage, roster),
@@ -64,17 +67,17 @@ def _thread_rows(
     reads: message_reads.Reads,
     roster: Roster,
     clock: int,
-    queued: Collection[str],
+    unsent: Mapping[str, str],
 ) -> dict[str, Any]:
     """Return the messages of the thread before and after the opened one, as rows; ``hidden``: those further away.
 
-    ``queued``: the ids of those that wait here for an engine."""
+    ``unsent``: see ``OpenMailbox.unsent``."""
     ids = [m.id for m in chain]
     at = ids.index(message.id) if message.id in ids else 0
     before, after = chain[max(at - MOST_BEFORE, 0) : at], chain[at + 1 : at + 1 + MOST_AFTER]
 
     def rows_of(messages: list[Message]) -> list[presenters.Row]:
-        return [presenters.message_row(m, reads, roster, now=clock, queued=m.id in queued) for m in messages]
+        return [presenters.message_row(m, reads, roster, now=clock, unsent=unsent.get(m.id, "")) for m in messages]
 
     return {
         "earlier": rows_of(before),

@@ -88,13 +88,13 @@ def list_mail(now: Looking, path: str, params: Params) -> dict[str, Any]:
     waiting = [m for m in now.mailbox.queued() if m.id not in listed] if before is None else []
     waiting = [m for m in waiting if belongs_to_page(now, m, path, chosen, topic)]
     shown = [*page.messages, *waiting]
-    said = unread_mail.describe_parents(now, shown)
+    said, unsent = unread_mail.describe_parents(now, shown), now.mailbox.unsent()
     sought = words.phrases(chosen.query)
     rows: list[presenters.Row] = []
     for m in shown:
         rows.append(
             presenters.message_row(m, page.reads, roster, page.replies.get(m.id, 0), home=chosen.address, said=said,
-                      after=rows[-1] if rows else None, sought=sought, queued=m.id not in listed)
+                      after=rows[-1] if rows else None, sought=sought, unsent=unsent.get(m.id, ""))
         )  # fmt: skip
     newer = None
     if before is not None and rows and path != "/search":

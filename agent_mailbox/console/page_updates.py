@@ -112,5 +112,6 @@ class PageUpdater:
     def _render_row(self, message: Message, home: str, topic: str, opens: Callable[[str], str]) -> str:
         found, reads = self._queries.known([message.id])
         roster = self._mailbox.logs.read_roster()
-        row = presenters.message_row(message, reads if found else Reads(), roster, home=home)
+        unsent = self._mailbox.unsent().get(message.id, "")
+        row = presenters.message_row(message, reads if found else Reads(), roster, home=home, unsent=unsent)
         return self.templates.get_template("row.html").render(row=row, opens=opens, in_topic=topic)

@@ -269,13 +269,13 @@ def message_row(
     after: Row | None = None,
     now: int | None = None,
     sought: Sequence[str] = (),
-    queued: bool = False,
+    unsent: str = "",
 ) -> Row:
     """Return a message as a row.
 
     ``whole``: do not fold its body. ``sought``: phrases (``words.phrases``) that a search found. ``home``: the page's
     address, not repeated as the recipient. ``said``: parents in a few words, by id. ``after``: the row above.
-    ``queued``: it waits here for an engine. ``now`` (ms): the row is in no list with days, so its time names its day.
+    ``unsent``: see ``OpenMailbox.unsent``. ``now`` (ms): the row is in no list with days, so its time names its day.
     """
     agent = roster.get(message.sender)
     is_control = message.type == "control"
@@ -306,7 +306,9 @@ def message_row(
         parent_said=said.get(message.thread or "", "an earlier message"),
         follows=after is not None and message.thread is not None and message.thread in (after.id, after.parent),
         replies=replies,
-        receipt=receipt_words.QUEUED if queued else receipt_of(message, reads, roster),
+        receipt=receipt_words.describe_unsent(unsent)
+        if unsent and not reads.of(message.id)
+        else receipt_of(message, reads, roster),
         asks=message.ack and not is_control and not reads.acked(message, roster.lineage(USER)),
         beside=links_of(message),
         conflicts=conflict_lines(message),
@@ -335,15 +337,15 @@ def title_of(message: Message) -> str:
 
 
 def receipt_history(
-    message: Message, records: list[Read], roster: Roster, now: int, *, queued: bool = False
+    message: Message, records: list[Read], roster: Roster, now: int, *, unsent: str = ""
 ) -> list[dict[str, Any]]:
-    """Return a message's receipts as table rows, sending first; ``queued``: it waits here for an engine."""
+    """Return a message's receipts as table rows, sending first; ``unsent``: see ``OpenMailbox.unsent``."""
     spelt = {"read": "read", "ack": "acknowledged", "release": "given back", "seen": "seen", "claim": "claimed"}
     found = [
         {
             "iso": iso_instant(message.timestamp),
             "clock": local_moment(message.timestamp, now),
-            "what": "queued" if queued else "sent",
+            "what": unsent or "sent",
             "who": sender_name(message, roster),
             "via": "",
             "cost": "",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..core.expected_readers import find_exceptions
 from ..core.records import USER, Record
+from ..mailbox.open_mailbox import UNSENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,8 +34,9 @@ class Receipt(Record):
     is_quiet: bool
 
 
-QUEUED = Receipt(NONE, "queued: it waits here for the engine", False)
-"""The receipt of mail that no machine can see before an engine has taken it."""
+def describe_unsent(unsent: str) -> Receipt:
+    """Return the receipt of mail that no other machine can see (``OpenMailbox.unsent``)."""
+    return Receipt(NONE, f"{unsent}: {UNSENT[unsent]}", False)
 
 
 def describe_receipt(message: Message, reads: Reads, roster: Roster, called: Callable[[str], str]) -> Receipt:

@@ -39,6 +39,14 @@ MANY_HOLDERS = 8
 """Holders of a session's roles above which the records of ended clients are read before the holders."""
 
 
+QUEUED, NEVER_SENT = "queued", "never sent"
+UNSENT = {
+    QUEUED: "it waits here for the engine",
+    NEVER_SENT: "it is in this mailbox alone, and goes to other machines if that joins again",
+}
+"""The ways in which mail may be here alone, each with what that means."""
+
+
 def nobody(_: str) -> Proof | None:
     """Prove nothing: a program that imports the package cannot say for whom it writes."""
     return None
@@ -161,6 +169,14 @@ class OpenMailbox:
     def queued(self) -> list[Message]:
         """Return the mail that waits here for the engine of several machines, oldest first."""
         return [] if (replica := self.replica) is None else replica.queue.read_messages()
+
+    def unsent(self) -> dict[str, str]:
+        """Return by its id the mail that other machines have not got, as one of ``UNSENT``."""
+        if self.logs.is_shared:
+            return {one.id: QUEUED for one in self.queued()}
+        from ..space import space as spaces  # only who shows mail asks
+
+        return dict.fromkeys(spaces.kept_ids(self.logs), NEVER_SENT)
 
     def catch_up(self) -> None:
         """Take in what other machines decided, before a look that a decision follows; nothing to do for one machine."""

@@ -18,6 +18,7 @@ from ..store.locks.lock import Patience
 from . import agents
 from .delivery import WITHHELD, Delivery
 from .mailbox import MIN_MESSAGE_PREFIX
+from .open_mailbox import NEVER_SENT
 from .selection import Selection, candidates, chooses
 
 TYPE_CHECKING = False
@@ -45,7 +46,7 @@ class Status(Record):
 
     ``missing_acks``: its own mail that lacks acks, with those who owe them. ``waiting``: its own mail that waits for
     nobody at ``now``. ``idle``: the unread notices of agents whose turn ended. ``queued``: the mail of anybody here
-    that waits for the engine of several machines.
+    that waits for the engine of several machines. ``never_sent``: how much of it stayed here as this one left them.
     """
 
     session_id: str
@@ -61,6 +62,7 @@ class Status(Record):
     now: int = 0
     idle: tuple[Message, ...] = ()
     queued: tuple[Message, ...] = ()
+    never_sent: int = 0
 
 
 class MailQueries:
@@ -123,6 +125,7 @@ class MailQueries:
             now=now,
             idle=tuple(filter(inbox.is_idle_notice, unread)),
             queued=tuple(self._mailbox.queued()),
+            never_sent=[*self._mailbox.unsent().values()].count(NEVER_SENT),
         )
 
     def waiting(self, session_id: str | None) -> list[Message]:

@@ -227,8 +227,12 @@ def _search_messages(app: CallContext, desk: Mailbox, given: Given, write: Write
     words.check(query)
     messages, reads = MailQueries(desk).search(query, given.get("limit", MOST))
     roster = desk.logs.read_roster()
-    text = render.messages_text(messages, reads, roster, frame.plain) or "no message contains all these words\n"
-    data = [_sender_object(m, roster) | {"title": frame.title(m)} for m in messages]
+    nothing, unsent = "no message contains all these words\n", desk.unsent()
+    text = render.messages_text(messages, reads, roster, frame.plain, unsent=unsent) or nothing
+    data = [
+        _sender_object(m, roster) | {"title": frame.title(m)} | mail_output.unsent_json(unsent.get(m.id))
+        for m in messages
+    ]
     write(_make_answer(app, text, {"messages": data}))
 
 

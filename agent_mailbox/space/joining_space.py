@@ -17,7 +17,7 @@ from .copy import comparison, following, publishing
 from .copy.space_troubles import GONE, note_trouble
 from .order import elsewhere, follow_progress
 from .order.follow_progress import FollowProgress
-from .order.order import PASSED, ROSTER, START, NoServer
+from .order.order import MESSAGES, PASSED, ROSTER, START, NoServer
 from .trust import machine_keys, machine_trust, space_judge, space_trust
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ def join_space(logs: Logs, space: Space, changes: Iterable[RightsChange] = ()) -
         if following.hand_over(copy):
             copy.catch_up()
         comparison.compare_with_order(copy)
+        spaces.keep_ids(logs, ())
         spaces.save_space(logs, space)
         copy.catch_up()
         space_trust.judge_waiting(copy)
@@ -135,8 +136,20 @@ def leave_space(logs: Logs) -> tuple[SpaceStanding, list[Message]]:
             pass
         found = read_standing(logs)
         kept = publishing.keep_queued(copy)
+        spaces.keep_ids(logs, _unpublished_mail(copy))
         spaces.forget_space(logs, space)
     return found, [one for line in kept if isinstance(one := codec.message(line), Message)]
+
+
+def _unpublished_mail(copy: Replica) -> Iterator[str]:
+    """Yield the ids of the mail that is here alone, but for that of this machine's sessions among each other."""
+    copy.look_locally()
+    if not copy.state.applied:
+        return  # it was never told what the order has
+    for one in publishing.lines_to_publish(copy):
+        message = codec.message(one.line) if one.log == MESSAGES else None
+        if isinstance(message, Message) and not all(map(copy.logs.last_seen, zip(message.recipients))):
+            yield message.id
 
 
 def forget_machine(desk: Mailbox, machine: str) -> list[str]:

@@ -21,13 +21,15 @@ from .trust.space_judge import SpaceJudge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ..store.log.custody import Custody
     from ..store.log.logs import Logs
     from .order.order import SpaceOrder, TotalOrder
 
-PLACE, FILE, SERVING, OWNER, LEFT = "engine", "space", "serving", "owner", "left"
-"""Within the user's record: a directory, the space, the file whose lock the replicator holds; see ``owner_of`` and
-``last_name``."""
+PLACE, FILE, SERVING, OWNER, LEFT, KEPT = "engine", "space", "serving", "owner", "left", "kept"
+"""Within the user's record: a directory, the space, the file whose lock the replicator holds; see ``owner_of``,
+``last_name`` and ``kept_ids``."""
 LATE = 60.0
 """Seconds from which on a copy is called old, though a replicator runs."""
 
@@ -116,6 +118,21 @@ def last_name(logs: Logs) -> str:
     return (read_file(record_of(logs).path(PLACE, LEFT)) or b"").decode()
 
 
+def keep_ids(logs: Logs, ids: Iterable[str]) -> None:
+    """Keep which mail no other machine has got as this one leaves its space; none: it goes to them now."""
+    path, text = record_of(logs).path(PLACE, KEPT), "".join(f"{one}\n" for one in ids)
+    if text:
+        replace_file(path, text.encode())
+    else:
+        remove_file(path)
+
+
+def kept_ids(logs: Logs) -> list[str]:
+    """Return the ids of the mail that no other machine has got, of a mailbox that left its space."""
+    found = None if logs.custody is None else read_file(logs.custody.path(PLACE, KEPT))
+    return [] if found is None else found.decode().splitlines()
+
+
 def is_serving(logs: Logs) -> bool:
     """Return whether this machine's replicator runs."""
     return is_held(record_of(logs).path(PLACE, SERVING))
@@ -154,6 +171,11 @@ def standing_troubles(logs: Logs) -> list[str]:
         return []
     found = space_troubles.standing_troubles(record_of(logs).path(PLACE), logs.messages)
     return [*filter(None, [why_late(logs)]), *found]
+
+
+def waiting_sends(logs: Logs) -> list[str]:
+    """Return how many sends wait here for the engine, since when, and why the newest does; nothing if none waits."""
+    return [] if space_of(logs) is None else [*space_troubles.waiting_sends(record_of(logs).path(PLACE))]
 
 
 def open_replica(logs: Logs, space: Space, *, relayed: bool = False, patience: float = 5.0) -> Replica:

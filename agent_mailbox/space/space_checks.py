@@ -42,13 +42,17 @@ def space_problems(logs: Logs, found: SpaceStanding, system: str | None = None) 
 
     ``system`` is the credential of a user who may ask each server for its settings."""
     space = spaces.space_of(logs)
-    if found.trouble or space is None:
-        yield found.trouble
+    if space is None:
         return
     copy, mine = spaces.open_replica(logs, space), spaces.owner_of(logs)
+    if found.trouble:
+        yield found.trouble
+        yield from space_troubles.waiting_sends(copy.directory)
+        return
     yield from space_troubles.standing_troubles(copy.directory, logs.messages)
     if displaced := space_troubles.noted_trouble(copy.directory, space_troubles.TAKEN):
         yield displaced  # nothing of what follows concerns a machine that has no name
+        yield from space_troubles.waiting_sends(copy.directory)
         return
     try:
         order = spaces.order_in(copy)
@@ -63,6 +67,7 @@ def space_problems(logs: Logs, found: SpaceStanding, system: str | None = None) 
         yield from _of_others(strange)
     except MailboxError as error:
         yield error.what
+    yield from space_troubles.waiting_sends(copy.directory)
     if copy.restored:
         yield replicator.lost_warning(copy.restored)
     if found.unsent:

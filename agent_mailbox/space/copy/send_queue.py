@@ -27,10 +27,13 @@ MOST = 32 << 20
 
 
 class Entry(Record):
-    """One send: the lines of its messages, without newlines, and what is proven of the writer of each."""
+    """One send: the lines of its messages, without newlines, and what is proven of the writer of each.
+
+    ``why``: why it was not taken as it was sent; empty if an earlier version queued it."""
 
     lines: tuple[bytes, ...]
     proofs: tuple[Proof | None, ...]
+    why: str = ""
 
     def about(self) -> Iterator[tuple[bytes, Proof | None]]:
         """Return each line with its proof."""
@@ -44,14 +47,14 @@ class SendQueue:
         self._directory = directory
         self._log = Log(system.join(directory, QUEUE), wait)
 
-    def put_entry(self, lines: Sequence[bytes], proofs: Sequence[Proof | None]) -> None:
-        """Keep one send durably; raise ``Unavailable`` if the queue is full."""
+    def put_entry(self, lines: Sequence[bytes], proofs: Sequence[Proof | None], why: str = "") -> None:
+        """Keep one send durably, with why it waits; raise ``Unavailable`` if the queue is full."""
         system.make_directory(self._directory)
         texts = [line.decode() for line in lines]
         with self._log.held() as log:
             if system.fstat(log.fd).st_size > MOST:
                 raise Unavailable("engine is out of reach, and the queue is full", "try again later")
-            log.append([codec.dumps({"lines": texts, "proofs": list(proofs)}).encode() + b"\n"])
+            log.append([codec.dumps({"lines": texts, "proofs": list(proofs), "why": why}).encode() + b"\n"])
 
     def end(self) -> End:
         """Return where the queue's file ends."""
@@ -88,4 +91,4 @@ def _parse_entry(line: bytes) -> Entry | None:
     if not isinstance(found, dict):
         return None
     said = (None if word is None else proofs.parse(word.encode()) for word in found["proofs"])
-    return Entry(tuple(text.encode() for text in found["lines"]), tuple(said))
+    return Entry(tuple(text.encode() for text in found["lines"]), tuple(said), str(found.get("why", "")))

@@ -6,13 +6,14 @@ command notes them (``replicator``, ``replica``), and ``doctor``, `engine status
 
 from __future__ import annotations
 
-from ...core import codec, instant
+from ...core import codec, frame, instant
 from ...core.records import Message
 from ...core.text import count_noun
 from ...store.files import system
 from ...store.files.lines import lines_of
 from ...store.files.small_files import noted_age, read_file, remove_file, set_time, write_if_possible
 from ..order.order import Displaced
+from .send_queue import SendQueue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,6 +83,17 @@ def standing_troubles(directory: str, messages: Log) -> Iterator[str]:
     """Yield the troubles that hold, but for those that keep mail here: ``space.why_late`` tells of these."""
     yield from filter(None, (noted_trouble(directory, kind) for kind in (RESTORED, NAME, TWIN)))
     yield from _slow_clock(messages)
+
+
+def waiting_sends(directory: str) -> Iterator[str]:
+    """Yield how many sends wait here for the engine, since when, and why the newest does; nothing if none waits."""
+    waiting = SendQueue(directory, 0).read_entries()
+    mail = (codec.message(line) for entry in waiting for line in entry.lines)
+    since = next((frame.when(one.timestamp) for one in mail if isinstance(one, Message)), "")
+    if since:
+        verb = "waits" if len(waiting) == 1 else "wait"
+        why = f"; the newest because {waiting[-1].why}" if waiting[-1].why else ""
+        yield f"{count_noun(len(waiting), 'send')} {verb} here for the engine since {since}{why}"
 
 
 def _slow_clock(messages: Log) -> Iterator[str]:

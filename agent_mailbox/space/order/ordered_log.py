@@ -146,7 +146,8 @@ class SharedLog:
             with Patience(IN_TURN):
                 return self.decide(act, *given, **named)
         except Busy as error:
-            self._replica.queue.put_entry(*later(_say_why(error)))
+            why = _say_why(error)
+            self._replica.queue.put_entry(*later(why), why)
             return None
 
     def _decide_until_first(self, act: Callable[[HeldLog | OrderedLog], T]) -> T:
