@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 import os
 import signal
+from argparse import Namespace
+
+from hypothesis.internal import charmap
 
 from agent_mailbox.core import instant
 from agent_mailbox.core.instant import parse
@@ -63,3 +66,21 @@ def test_a_change_is_tried_by_the_tests_that_reach_it_the_near_and_quick_ones_fi
     tests += [reached.Test(f"{far}_dear", 60.0, {file: {line}}), reached.Test(f"{far}_aside", 0.1, {file: {line - 1}})]
     assert reached.tests_for(tests, INSTANT, line, 20) == [near, far]
     assert reached.tests_for(tests[3:], INSTANT, line, 20) == [f"{far}_aside"]
+
+
+def test_a_line_that_too_many_tests_reach_is_tried_by_some_of_each_file():
+    """The quickest ones of one file alone would look at the same thing again and again."""
+    line = next(n for n, text in enumerate(INSTANT.read_text().split("\n"), 1) if "not a time of day" in text)
+    file = str(INSTANT.relative_to(ROOT))
+    tests = [reached.Test(f"tests/core/test_inbox.py::test_{n}", 0.1, {file: {line}}) for n in range(9)]
+    tests.append(reached.Test("tests/core/test_text.py::test_another", 0.15, {file: {line}}))
+    assert reached.tests_for(tests, INSTANT, line, 0.3) == [tests[0].name, tests[9].name]
+
+
+def test_no_forked_process_makes_the_table_of_characters_of_its_own(monkeypatch):
+    """It takes longer than most tests: in a fresh checkout all those that draw texts were taken for too slow."""
+    monkeypatch.setattr(charmap, "_charmap", None)
+    made = []
+    there = warm.Warm(lambda _: made.append(charmap._charmap))
+    there.pytest_runtestloop(Namespace(items=[]))
+    assert made[0]

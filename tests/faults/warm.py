@@ -10,6 +10,7 @@ import gc
 import os
 import select
 import signal
+import sys
 import tempfile
 from functools import _lru_cache_wrapper
 from importlib import import_module
@@ -18,6 +19,7 @@ from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis.internal.charmap import charmap
 
 from tests.helpers import ROOT
 
@@ -46,7 +48,12 @@ class Warm:
         self.items: dict[str, pytest.Item] = {}
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Do the work in place of running all tests. A browser's driver does not outlive a fork."""
+        """Do the work in place of running all tests. A browser's driver does not outlive a fork.
+
+        Drawn texts need a table of all characters. Where none is kept, each fork would make its own, and take its tests
+        for dear ones.
+        """
+        charmap()
         items = (item for item in session.items if isinstance(item, pytest.Function))
         self.items = {item.nodeid: item for item in items if "chromium" not in item.fixturenames}
         self._work(self)
@@ -181,9 +188,16 @@ def put_in_place(path: Path, text: str) -> None:
             one.__code__ = two.__code__
             one.__defaults__ = _renewed(one.__defaults__, two.__defaults__)
             one.__kwdefaults__ = _renewed(one.__kwdefaults__, two.__kwdefaults__)
-    for thing in gc.get_objects():
-        if isinstance(thing, _lru_cache_wrapper) and str(thing.__module__).startswith("agent_mailbox"):
-            thing.cache_clear()
+    forget_answers()
+
+
+def forget_answers() -> None:
+    """Have each function of the package that remembers its answers work them out anew."""
+    for name, module in [*sys.modules.items()]:
+        if name.startswith("agent_mailbox"):
+            for thing in vars(module).values():
+                if isinstance(thing, _lru_cache_wrapper):
+                    thing.cache_clear()
 
 
 def _renewed(old: Any, new: Any) -> Any:
