@@ -234,11 +234,12 @@ def forget(app: App, /, machine: str) -> None:
     alive again as they act. Until then a new mailbox may join under its name.
     """
     with engine_output.saying_whom(spaces.space_of(app.mailbox.logs)):
-        events = absence.give_up(app.mailbox, joining_space.forget_machine(app.mailbox, machine), USER)
-    found = [event.session_id for event in events]
+        sessions, is_gone = joining_space.forget_machine(app.mailbox, machine)
+        found = [event.session_id for event in absence.give_up(app.mailbox, sessions, USER)]
     are = "is" if len(found) == 1 else "are"
-    text = f"gave up {machine}: {mail_output.count_noun(len(found), 'agent')} {are} frozen\n"
-    app.print_answer(text, {"machine": machine, "frozen": found})
+    said = f"{machine} was given up already" if is_gone else f"gave up {machine}"
+    text = f"{said}: {mail_output.count_noun(len(found), 'agent')} {are} frozen now\n"
+    app.print_answer(text, {"machine": machine, "frozen": found, **({"already": True} if is_gone else {})})
 
 
 @engine.command(cls=CommandWithOptions)

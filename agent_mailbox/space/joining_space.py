@@ -46,6 +46,7 @@ class SpaceStanding(Record):
     are not in the order. ``queued``: sends that wait. ``unsent``: messages whose ids are other messages'. ``trouble``:
     why the engine does not answer; empty if it does. ``machines``: the others by their last word: ``machine``,
     ``behind`` (records that it lacked as it said so), ``heard`` (an instant). Either is None as long as it did not say.
+    While the engine is away they are those that had joined when it was last asked.
     ``given_up``: a person gave it up, and it said nothing since. ``key``: with which its name was taken over; or None.
     ``fingerprint``: that of this machine's key; empty if it has none.
     ``trusted``: the machines of which the person said for whom they may speak (``machine``, ``fingerprint``,
@@ -138,6 +139,7 @@ def leave_space(logs: Logs) -> tuple[SpaceStanding, list[Message]]:
         kept = publishing.keep_queued(copy)
         spaces.keep_ids(logs, _unpublished_mail(copy))
         spaces.forget_space(logs, space)
+        elsewhere.forget_machines(copy.directory)
     return found, [one for line in kept if isinstance(one := codec.message(line), Message)]
 
 
@@ -152,8 +154,9 @@ def _unpublished_mail(copy: Replica) -> Iterator[str]:
             yield message.id
 
 
-def forget_machine(desk: Mailbox, machine: str) -> list[str]:
-    """Give up another machine; return its sessions, which the caller has to give up (``absence.give_up``).
+def forget_machine(desk: Mailbox, machine: str) -> tuple[list[str], bool]:
+    """Give up another machine; return its sessions, which the caller has to give up (``absence.give_up``), and whether
+    it was given up already.
 
     Raises ``NotFound`` if no such machine joined, ``Refused`` for this one."""
     space = require_space(desk.logs)
@@ -161,10 +164,14 @@ def forget_machine(desk: Mailbox, machine: str) -> list[str]:
         raise Refused(f"machine is this one: {machine}", "run `agent-mailbox engine leave`")
     order = spaces.order_of(space)
     try:
-        there = order.joined_machines()
-        if machine not in there:
-            raise NotFound(f"machine is not in the space: {machine}", f"these are: {', '.join(there)}")
-        return give_up(desk, order, machine)
+        others = [one for one in order.joined_machines() if one != space.machine]
+        if machine not in others:
+            there = f"these others are: {', '.join(others)}" if others else "this machine is alone in it"
+            raise NotFound(f"machine never joined the space {space.space}: {machine}", there)
+        standing = FollowProgress()
+        for record in order.of_log(PASSED):
+            standing.take_record(record)
+        return give_up(desk, order, machine), machine in standing.gone
     finally:
         order.close()
 
@@ -207,10 +214,11 @@ def read_standing(logs: Logs) -> SpaceStanding:
     space = require_space(logs)
     copy = spaces.open_replica(logs, space, patience=LOOKING)
     copy.look_locally()
-    records, joined, trouble = copy.state.applied, list[str](), ""
+    records, joined, trouble = copy.state.applied, elsewhere.load_joined(copy.directory), ""
     known = FollowProgress(copy.state.gone, copy.state.keys)
     try:
         records, joined = copy.order.last_position(), spaces.order_in(copy).joined_machines()
+        elsewhere.keep_joined(copy.directory, joined)
         known = machine_names.look_ahead(copy, spaces.order_in(copy))
         note_trouble(copy.directory, GONE, "")  # this machine's replicator hears it within seconds
     except (Unavailable, Refused) as error:

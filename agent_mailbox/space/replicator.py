@@ -88,6 +88,7 @@ def run_replicator(
                         copy.logs, copy.state.applied, order.last_position(), time_ns() // 1_000_000, gethostname()
                     )
                 )
+                elsewhere.keep_joined(copy.directory, order.joined_machines())
                 spoke = monotonic()
             if copy.restored > restored:
                 restored = copy.restored

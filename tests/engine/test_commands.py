@@ -334,10 +334,14 @@ def test_a_machine_that_is_lost_is_given_up(pair: Pair) -> None:
     said = pair.program.run("hook", "UserPromptSubmit", "--dir", pair.program.scratch / "south", stdin=json.dumps(call))
     assert "to one of you" in said.stdout
     assert pair.seen("north", "ann") == []
-    pair.fails("north", 1, "machine is not in the space: east", "engine", "forget", "east")
+    pair.fails("north", 1, f"machine never joined the space {pair.space}: east", "engine", "forget", "east")
+    pair.fails("north", 1, "these others are: south", "engine", "forget", "east")
     pair.fails("north", 1, "machine is this one", "engine", "forget", "north")
     assert pair.ok("north", "engine", "forget", "south") == {"machine": "south", "frozen": ["ben"]}
-    assert pair.ok("north", "engine", "forget", "south")["frozen"] == []
+    again = {"machine": "south", "frozen": [], "already": True}
+    assert pair.ok("north", "engine", "forget", "south") == again
+    said = pair.program.run("engine", "forget", "south", "--dir", pair.program.scratch / "north").stdout
+    assert said == "south was given up already: 0 agents are frozen now\n"
     assert pair.seen("north", "ann") == ["to one of you"]
     states = {agent["session_id"]: agent["state"] for agent in pair.ok("north", "roster", "list")["agents"]}
     assert states == {"ann": "alive", "ben": "frozen", "kim": "alive"}

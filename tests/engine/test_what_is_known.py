@@ -92,6 +92,26 @@ def test_a_replicator_that_reaches_nobody_is_told_of_too(
         assert "is 3 minutes old: engine is out of reach" in pair.program.run("doctor", *looks[3:]).stdout
 
 
+def test_a_machine_that_never_spoke_is_told_of_while_the_engine_is_away(
+    dark: tuple[Pair, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It joined, and no replicator of it ever ran. The others remember it, until they leave the space."""
+    monkeypatch.setattr(joining_space, "LOOKING", 0.3)
+    pair, pid = dark
+    place = pair.program.scratch / "north"
+    assert "south      not heard of yet" in pair.program.call("engine", "status", "--dir", place).stdout
+    with stopped(pid):
+        looked = pair.program.call("engine", "status", "--dir", place).stdout
+        assert ("south      not heard of yet" in looked, "no answer in time" in looked) == (True, True)
+    record = pair.record("north")
+    (record / "joined").unlink()
+    with pair.serving("north"):
+        until((record / "joined").exists)
+    pair.ok("north", "engine", "leave")
+    assert not (record / "joined").exists()
+    assert not (record / "elsewhere").exists()
+
+
 def test_a_command_that_waits_for_a_lock_says_who_has_it(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process of the machine has its turn: `forget`, `purge` and `leave` name it, and go on behind it."""
     for machine in MACHINES:

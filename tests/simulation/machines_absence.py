@@ -77,7 +77,8 @@ def forget(stage: Stage, process: Process, me: Session) -> None:
     other = others[int(process.chance.random() * len(others))]
     stage.judge.gives_up(other)
     desk = stage.desk(me.machine, proofs.TERMINAL)
-    absence.give_up(desk, joining_space.forget_machine(desk, other.name), USER)
+    sessions, _ = joining_space.forget_machine(desk, other.name)
+    absence.give_up(desk, sessions, USER)
 
 
 def unclaim(stage: Stage, process: Process, me: Session) -> None:

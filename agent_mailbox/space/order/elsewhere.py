@@ -1,7 +1,7 @@
 """The words of other machines of a space: how far their copies are, and when their sessions last acted.
 
-Belongs here: the words of one machine, and the file in which the replicator keeps those of the others. They prove
-nothing and decide nothing: a session is judged by its own machine. So they are shown, and are never synced.
+Belongs here: the words of one machine, and the files with those of the others, and with which machines joined. They
+prove nothing and decide nothing: a session is judged by its own machine. So they are shown, and are never synced.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ...errors import MailboxError
 from ...store.files import small_files, system
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ...store.log.logs import Logs
 
-FILE = "elsewhere"
+FILE, JOINED = "elsewhere", "joined"
 EVERY = 60.0
 """Seconds between two words of a machine."""
 SESSIONS, MACHINES = 1000, 64
@@ -80,6 +80,25 @@ def keep_words(directory: str, words: Mapping[str, bytes], now: int) -> None:
         if (found := _parse_word(word, now)) is not None and (machine in known or len(known) < MACHINES):
             known[machine] = (now, *found)
     small_files.save_derived(system.join(directory, FILE), codec.dumps(known).encode())
+
+
+def keep_joined(directory: str, machines: Sequence[str]) -> None:
+    """Keep which machines joined, as the engine just said, for when it is away."""
+    if (wanted := [*machines]) != load_joined(directory):
+        small_files.save_derived(system.join(directory, JOINED), codec.dumps({"machines": wanted}).encode())
+
+
+def load_joined(directory: str) -> list[str]:
+    """Return the machines that had joined when the engine was last asked."""
+    body = small_files.load_derived(system.join(directory, JOINED))
+    found = codec.parse(body) if body is not None else None
+    return [*map(str, found["machines"])] if isinstance(found, dict) else []
+
+
+def forget_machines(directory: str) -> None:
+    """Forget them all: this machine left the space."""
+    for name in (FILE, JOINED):
+        small_files.remove_file(system.join(directory, name))
 
 
 def _parse_word(word: bytes, now: int) -> tuple[int, dict[str, int], int | None] | None:
