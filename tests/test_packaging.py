@@ -82,14 +82,15 @@ def test_the_command_says_that_another_project_of_its_name_is_there(tmp_path: Pa
 
 
 def test_ci_builds_docs_and_packages_and_ends_with_the_readme_s_tests() -> None:
-    """CI runs its steps in this order: three of them beside the tests, and what became of those ends it."""
+    """CI runs its steps in this order. Three are beside the tests, which wait for their programs, and end it."""
     lines = (ROOT / ".ci/run").read_text(encoding="utf-8").splitlines()
-    found = [line.partition(" &")[0] for line in lines[-8:]]
+    found = [line.partition(" &")[0] for line in lines[-9:]]
     wanted = [
         "scripts/docs --check # makes the environment",
         "scripts/package",
         "scripts/docs --check --build",
         "scripts/bare",
+        'wait "$programs"',
         "scripts/test",
         'wait "$packages"',
         'wait "$pages"',
