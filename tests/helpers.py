@@ -96,6 +96,16 @@ class Child(subprocess.Popen[bytes]):
             self.tracer.communicate(timeout=PATIENCE)
 
 
+def end_all_when_terminated() -> None:
+    """Have SIGTERM end this process as an error would: the blocks that it is in end what they started."""
+
+    def end(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        sys.exit(128 + signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, end)
+
+
 PRODUCT: dict[str, Any] = {}
 """What ``conftest`` replaced in this process, of the product: a process that is forked from it has that back."""
 

@@ -18,7 +18,7 @@ from statistics import median, quantiles
 from typing import TYPE_CHECKING
 
 from scripts.benchmarks.arguments import given as arguments_given
-from tests.helpers import Program, until
+from tests.helpers import Program, end_all_when_terminated, until
 
 from .cut_links import Links
 from .figures import write_table
@@ -167,12 +167,15 @@ def _work(homes: dict[str, Place], given: Namespace) -> list[Outcome]:
     threads = [threading.Thread(target=act, args=(one,)) for one in homes]
     for one in threads:
         one.start()
-    time.sleep(given.seconds)
-    over.set()
+    try:
+        time.sleep(given.seconds)
+    finally:
+        over.set()
     for one in threads:
         one.join()
     return found
 
 
 if __name__ == "__main__":
+    end_all_when_terminated()
     sys.exit(main(sys.argv[1:]))

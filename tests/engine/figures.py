@@ -24,7 +24,7 @@ from agent_mailbox.space.space import Space
 from agent_mailbox.store.user_state import creation
 from scripts.benchmarks import launch, world
 from scripts.benchmarks.arguments import given as arguments_given
-from tests.helpers import ROOT, Program, until
+from tests.helpers import ROOT, Program, end_all_when_terminated, until
 
 from .nats_server import processor
 from .test_cluster import SPACE, Servers, joined
@@ -180,4 +180,5 @@ def _version() -> str:
 
 
 if __name__ == "__main__":
+    end_all_when_terminated()
     sys.exit(main(sys.argv[1:]))

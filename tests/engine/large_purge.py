@@ -23,6 +23,7 @@ from agent_mailbox.space.nats.nats_order import open_order as open_nats
 from agent_mailbox.space.order import bundles, follow_progress
 from agent_mailbox.space.order.order import ARCHIVE, MESSAGES, MOST, PASSED
 from agent_mailbox.space.postgres.postgres_order import open_order as open_postgres
+from tests.helpers import end_all_when_terminated
 
 from . import postgres_server
 from .nats_server import TOKEN, serving
@@ -84,4 +85,5 @@ def _postgres(scratch: Path) -> Iterator[SpaceOrder]:
 
 
 if __name__ == "__main__":
+    end_all_when_terminated()
     sys.exit(main(sys.argv[1:]))

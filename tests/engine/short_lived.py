@@ -20,6 +20,7 @@ from agent_mailbox.space.space import Space, order_in
 from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import steward
 from tests.door import switches
+from tests.helpers import end_all_when_terminated
 
 from .nats_server import TOKEN, serving
 
@@ -81,4 +82,5 @@ def _size(place: Path) -> int:
 
 
 if __name__ == "__main__":
+    end_all_when_terminated()
     sys.exit(main(sys.argv[1:]))

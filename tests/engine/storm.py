@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from agent_mailbox.space.order.order import CLAIMS, MESSAGES, ROSTER, is_reads
 from agent_mailbox.store.log.unordered import unsealed
 from tests.helpers import MESSAGES as MAIL
-from tests.helpers import PATIENCE, READS, Program, until
+from tests.helpers import PATIENCE, READS, Program, end_all_when_terminated, until
 from tests.helpers import ROSTER as AGENTS
 
 from .conformance import everything
@@ -208,6 +208,9 @@ class Run:
         self.journal = Journal(scratch / "journal")
         self.ended = threading.Event()
         self.engine = ENGINES[engine](scratch)
+        self.troubles: list[threading.Thread] = []
+        self.machines: list[Machine] = []
+        self.agents: list[Agent] = []
         self.names = [f"{machine}-{n}" for machine in MACHINES for n in range(agents)]
         self.scratch = scratch
 
@@ -216,7 +219,8 @@ class Run:
         with ExitStack() as stack:
             stack.callback(self._end)
             self.engine.start_all()
-            self.machines = [Machine(name, self.scratch / name, self.engine) for name in MACHINES]
+            for name in MACHINES:
+                self.machines.append(Machine(name, self.scratch / name, self.engine))
             self.agents = [
                 Agent(name, machine, self) for machine in self.machines for name in self.names if machine.name in name
             ]
@@ -229,10 +233,10 @@ class Run:
             until(self._is_settled, SETTLING)  # a name that a machine has not heard of yet would count as a role
             for agent in self.agents:
                 agent.start()
-            troubles = [threading.Thread(target=self._trouble, args=(n,)) for n in (0, 1)]
-            for trouble in troubles:
+            self.troubles = [threading.Thread(target=self._trouble, args=(n,)) for n in (0, 1)]
+            for trouble in self.troubles:
                 trouble.start()
-            for trouble in troubles:
+            for trouble in self.troubles:
                 trouble.join()
             self.ended.set()
             for agent in self.agents:
@@ -254,35 +258,35 @@ class Run:
         kinds = [self._kill_server, self._kill_server, self._stop_server]
         if which:
             kinds = [self._cut, self._cut, self._kill_replicator, self._stop_replicator]
-        while (left := end - time.monotonic()) > 0:
+        while not self.ended.is_set() and (left := end - time.monotonic()) > 0:
             kind = chance.choice(kinds)
             self.journal.count(kind.__name__.strip("_").replace("_", " "))
             kind(chance, min(left, chance.uniform(1, 8)))
-            time.sleep(min(max(0, end - time.monotonic()), chance.uniform(0.5, 5)))
+            self.ended.wait(min(max(0, end - time.monotonic()), chance.uniform(0.5, 5)))
 
     def _kill_server(self, chance: random.Random, seconds: float) -> None:
         self.engine.kill_for(chance, seconds)
 
     def _stop_server(self, chance: random.Random, seconds: float) -> None:
         with stopped(*self.engine.pids(chance)):
-            time.sleep(seconds)
+            self.ended.wait(seconds)
 
     def _stop_replicator(self, chance: random.Random, seconds: float) -> None:
         machine = chance.choice(self.machines)
         if machine.replicator is not None and machine.replicator.poll() is None:
             with stopped(machine.replicator.pid):
-                time.sleep(seconds)
+                self.ended.wait(seconds)
 
     def _kill_replicator(self, chance: random.Random, seconds: float) -> None:
         machine = chance.choice(self.machines)
         machine.end_serving()
-        time.sleep(seconds / 4)
+        self.ended.wait(seconds / 4)
         machine.serve()
 
     def _cut(self, chance: random.Random, seconds: float) -> None:
         machine = chance.choice(self.machines)
         machine.links.become(chance.choice([CUT, CUT, STALLED]))
-        time.sleep(seconds)
+        self.ended.wait(seconds)
         machine.links.become(OPEN)
 
     def _mend(self) -> None:
@@ -293,7 +297,10 @@ class Run:
 
     def _end(self) -> None:
         self.ended.set()
-        for machine in getattr(self, "machines", []):
+        for thread in (*self.troubles, *self.agents):  # each starts what it ended
+            if thread.is_alive():
+                thread.join(PATIENCE * 3)
+        for machine in self.machines:
             machine.end_serving()
             machine.links.close()
         self.engine.end()
@@ -388,4 +395,5 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    end_all_when_terminated()
     sys.exit(main(sys.argv[1:]))

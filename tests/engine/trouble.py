@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox import Draft, Mailbox
 from scripts.benchmarks.arguments import given as arguments_given
-from tests.helpers import PATIENCE, Program, until
+from tests.helpers import PATIENCE, Program, end_all_when_terminated, until
 
 from .dark_servers import stopped
 from .figures import write_table
@@ -321,9 +321,11 @@ def _steward(team: Team, finished: int, rate: int) -> None:
     sender = threading.Thread(target=work)
     sender.start()
     began = time.perf_counter()
-    found = team.program.run("steward", "run", "--json", "--dir", team.program.scratch / "north")
+    try:
+        found = team.program.run("steward", "run", "--json", "--dir", team.program.scratch / "north")
+    finally:
+        over.set()
     took = time.perf_counter() - began
-    over.set()
     sender.join()
     said = f"{found.json['archived']} archived" if found.rc == 0 else f"code {found.rc}: {found.stderr.strip()[:80]}"
     beside = f"of {finished:,}, {sent[0] / took:.1f} records a second beside it"
@@ -331,4 +333,5 @@ def _steward(team: Team, finished: int, rate: int) -> None:
 
 
 if __name__ == "__main__":
+    end_all_when_terminated()
     sys.exit(main(sys.argv[1:]))
