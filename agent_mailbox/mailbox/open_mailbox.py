@@ -174,7 +174,9 @@ class OpenMailbox:
         """Return by its id the mail that other machines have not got, as one of ``UNSENT``."""
         if self.logs.is_shared:
             return {one.id: QUEUED for one in self.queued()}
-        from ..space import space as spaces  # only who shows mail asks
+        if not self.logs.has_kept_mail:
+            return {}
+        from ..space import space as spaces  # hardly a mailbox left one
 
         return dict.fromkeys(spaces.kept_ids(self.logs), NEVER_SENT)
 

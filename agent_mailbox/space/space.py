@@ -129,8 +129,7 @@ def keep_ids(logs: Logs, ids: Iterable[str]) -> None:
 
 def kept_ids(logs: Logs) -> list[str]:
     """Return the ids of the mail that no other machine has got, of a mailbox that left its space."""
-    found = None if logs.custody is None else read_file(logs.custody.path(PLACE, KEPT))
-    return [] if found is None else found.decode().splitlines()
+    return (read_file(record_of(logs).path(PLACE, KEPT)) or b"").decode().splitlines()
 
 
 def is_serving(logs: Logs) -> bool:

@@ -84,6 +84,11 @@ class Logs:
             return self.custody is not None and paths.is_there(f"{self.custody.directory}/engine/space")
         return self.shared
 
+    @property
+    def has_kept_mail(self) -> bool:
+        """Return whether the mailbox left a space, and has mail that nobody else of it got (``space.kept_ids``)."""
+        return self.custody is not None and paths.is_there(f"{self.custody.directory}/engine/kept")
+
     def path(self, *names: str) -> str:
         """Return a path inside the mailbox."""
         return "/".join((self.directory, *names))
