@@ -15,6 +15,7 @@ from ..errors import MailboxError
 from . import joining_space, replicator, space_words
 from . import space as spaces
 from .copy import comparison, space_troubles
+from .nats.answers import number_at, object_at
 from .nats.nats_order import NatsOrder
 from .order.order import JOINED
 from .postgres import database_checks
@@ -129,10 +130,10 @@ def _of_engine(order: TotalOrder, space: Space, system: str | None) -> Iterator[
 
 
 def _of_stream(info: dict[str, Any]) -> Iterator[str]:
-    config = info.get("config", {})
+    config = object_at(info, "config")
     for key, value in WANTED.items():
         if config.get(key) != value:
             yield f"stream's {key} is {config.get(key)!r}, not {value!r}"
     for key in LIMITS:
-        if (config.get(key) or -1) > 0:
-            yield f"stream has a limit, {key}: {config[key]}"
+        if (limit := number_at(config, key, -1, -1)) > 0:
+            yield f"stream has a limit, {key}: {limit}"

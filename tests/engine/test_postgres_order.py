@@ -37,7 +37,7 @@ from .test_machine_names import take_over
 from .unfit_records import lock_nobody_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 _spaces = itertools.count()
 
@@ -291,6 +291,25 @@ def test_rows_of_unknown_logs_and_machines_are_no_records(postgres: PostgresServ
     postgres.ask(f"UPDATE \"{opened.schema}\".log SET line = 'flipped' WHERE pos = 1")
     assert [one.damaged for one in opened.read_after(0, 9)] == [True, True, False, False]
     assert [one.line for one in opened.of_log(MESSAGES)] == [b"last"]
+
+
+def test_a_database_that_answers_what_none_does_is_out_of_reach(
+    postgres: PostgresServer, opened: PostgresOrder
+) -> None:
+    """Its owner changed the tables: a call says that the answer has another form, and mail waits."""
+    opened.append_lines(ROSTER, [b"x"])
+    opened.take_name("me")
+    null = "ALTER TABLE {0}.machine ALTER owner DROP NOT NULL; UPDATE {0}.machine SET owner = NULL"
+    changed: list[tuple[str, Callable[[], object]]] = [
+        ("ALTER TABLE {0}.log ALTER line TYPE text USING 'x'", lambda: opened.read_after(0, 1)),
+        (null, lambda: opened.take_name("me")),
+        ("INSERT INTO {0}.space VALUES (1, 9)", opened.last_position),
+        ("DELETE FROM {0}.space", opened.count_holes),
+    ]
+    for change, ask in changed:
+        postgres.ask(change.format(f'"{opened.schema}"'))
+        with pytest.raises(Unavailable, match="another form"):
+            ask()
 
 
 def test_no_hostile_row_locks_a_machine_out(postgres: PostgresServer, opened: PostgresOrder, tmp_path: Path) -> None:

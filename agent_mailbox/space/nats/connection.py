@@ -25,6 +25,7 @@ from ...core.records import Record
 from ...errors import Malformed, Refused, Unavailable
 from ..order import hurry
 from ..order.order import START, NoServer
+from .answers import parse_object
 from .first_server import connect_first
 from .server_bytes import ServerBytes
 
@@ -113,7 +114,12 @@ class NatsConnection:
             while len(found) < len(publications):
                 answer = self._receive_message(deadline)
                 number = answer.subject.rpartition(".")[2] if answer is not None else ""
-                if answer is not None and number.isdigit() and first <= int(number) < self._asked:
+                if (
+                    answer is not None
+                    and number.isdecimal()
+                    and len(number) < 20
+                    and first <= int(number) < self._asked
+                ):
                     if answer.status == "503":
                         raise unavailable_error(self.urls, "nobody answers there; is JetStream enabled?")
                     found[int(number)] = answer
@@ -236,7 +242,7 @@ class NatsConnection:
     def _read_parts(self, words: list[bytes], deadline: float) -> tuple[bytes, bytes]:
         """Return the head and the data of a message."""
         sizes = words[-2:] if words[0].upper() == b"HMSG" else [b"0", words[-1]]
-        if len(words) < 4 or not (sizes[0] + sizes[1]).isdigit() or len(sizes[1]) > 8:
+        if len(words) < 4 or not (sizes[0] + sizes[1]).isdigit() or max(map(len, sizes)) > 8:
             raise unavailable_error(self.urls, "the server says what no NATS server says")
         head, whole = int(sizes[0]), int(sizes[1])
         if not head <= whole <= PAYLOAD:
@@ -371,17 +377,6 @@ def header_value(head: bytes, name: bytes) -> bytes:
     mark = b"\r\n%s:" % name
     start = head.rfind(mark)
     return b"" if start < 0 else head[start + len(mark) : head.find(b"\r\n", start + 2)].strip()
-
-
-def parse_object(data: bytes) -> dict[str, Any]:
-    """Return the JSON object of an answer; raise ``Unavailable`` if it is none."""
-    try:
-        found = json.loads(data)
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise Unavailable("engine's answer is no JSON object", "is a NATS server there?")
-    return found
 
 
 def unavailable_error(urls: Sequence[str], why: object) -> Unavailable:

@@ -10,13 +10,13 @@ an empty message without a count of parts means nothing. Part 0 comes last, and 
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from typing import TYPE_CHECKING, Any
 
 from ..order.order import NoSpace
 from ..order.space_files import MOST_PARTS, parts_of
 from . import stream_settings
+from .answers import bytes_at, number_at, text_at
 from .connection import Publication, header_value
 
 if TYPE_CHECKING:
@@ -61,9 +61,9 @@ class NatsFiles:
         """Yield what machines shipped as that file."""
         place = 1
         while found := self._get_message({"seq": place, "next_by_subj": f"mbxf.{self._order.space}.*.{digest}.0"}):
-            place = int(found["seq"]) + 1
-            machine = str(found["subject"]).split(".")[2]
-            count = _part_count(_decode_head(found))
+            place = number_at(found, "seq", place) + 1
+            _, _, machine, *_ = (*text_at(found, "subject").split("."), "", "", "")
+            count = _part_count(bytes_at(found, "hdrs"))
             parts = [self._get_part(machine, digest, number) for number in range(count)]
             if parts and all(_part_count(head) == count for head, _ in parts):
                 yield b"".join(part for _, part in parts)
@@ -74,7 +74,7 @@ class NatsFiles:
 
     def _get_part(self, machine: str, digest: str, number: int) -> tuple[bytes, bytes]:
         found = self._get_message({"last_by_subj": f"mbxf.{self._order.space}.{machine}.{digest}.{number}"})
-        return (_decode_head(found), base64.b64decode(found.get("data", ""))) if found else (b"", b"")
+        return bytes_at(found, "hdrs"), bytes_at(found, "data")
 
     def _get_message(self, what: dict[str, object]) -> dict[str, Any]:
         """Return a message; empty if there is none, or no file was ever shipped."""
@@ -82,10 +82,6 @@ class NatsFiles:
             return self._order.get_message(self._stream, what)
         except NoSpace:
             return {}
-
-
-def _decode_head(found: dict[str, Any]) -> bytes:
-    return base64.b64decode(found.get("hdrs", ""))
 
 
 def _part_count(head: bytes) -> int:

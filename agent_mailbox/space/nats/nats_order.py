@@ -14,7 +14,6 @@ digest. Both need server 2.12 or later, and so do atomic batches.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import os
@@ -22,10 +21,22 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ...core.proofs import is_machine
-from ...errors import BadData, Malformed, Refused, Unavailable
-from ..order.order import ARCHIVE, MESSAGES, Moved, NoSpace, Ordered, Taken, check_size, is_reads, reads_of
+from ...errors import Malformed, Refused, Unavailable
+from ..order.order import (
+    ARCHIVE,
+    MESSAGES,
+    Moved,
+    NoSpace,
+    Ordered,
+    Taken,
+    check_size,
+    is_reads,
+    of_another_form,
+    reads_of,
+)
 from . import stream_settings
-from .connection import API, NEWS, NatsConnection, Publication, ServerAnswer, header_value, parse_object
+from .answers import bytes_at, number_at, object_at, parse_object, text_at
+from .connection import API, NEWS, NatsConnection, Publication, ServerAnswer, header_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -121,7 +132,7 @@ class NatsOrder:
     def get_message(self, stream: str, what: dict[str, object]) -> dict[str, Any]:
         """Return a message of a stream by its leader's word; empty if there is none."""
         answer = self.connection.ask_each([Publication(f"{API}STREAM.MSG.GET.{stream}", json.dumps(what).encode())])[0]
-        return {} if _is_missing(answer) else self.require_success(answer).get("message") or {}
+        return {} if _is_missing(answer) else object_at(self.require_success(answer), "message")
 
     def take_name(self, owner: str) -> str:
         """Take the machine's name for an owner unless it is taken; return whose it is."""
@@ -131,21 +142,22 @@ class NatsOrder:
             self.require_success(self.connection.ask_each([one])[0])
             return owner
         except Moved:
-            found = self.require_success(self._ask_for_message({"last_by_subj": subject}))["message"]
-            return base64.b64decode(found.get("data", "")).decode("utf-8", "replace")
+            found = object_at(self.require_success(self._ask_for_message({"last_by_subj": subject})), "message")
+            return bytes_at(found, "data").decode("utf-8", "replace")
 
     def joined_machines(self) -> list[str]:
         """Return the machines that joined, sorted."""
         asked = {"subjects_filter": f"mbx.{self.space}.*.joined"}
-        subjects = self.call_api(f"STREAM.INFO.{self.stream}", asked)["state"].get("subjects") or {}
-        return sorted(filter(is_machine, (subject.split(".")[2] for subject in subjects)))
+        found = object_at(self.call_api(f"STREAM.INFO.{self.stream}", asked), "state")
+        words = (subject.split(".") for subject in object_at(found, "subjects"))
+        return sorted(one[2] for one in words if len(one) == 4 and is_machine(one[2]))
 
     def of_log(self, log: str, after: int = 0) -> Iterator[Ordered]:
         """Yield all records of a log behind a position, in order: one question for each."""
         place = after
         subjects = self._subjects_of(log)
         while not _is_missing(answer := self._ask_for_message({"seq": place + 1, "next_by_subj": subjects})):
-            record = self._record_from(answer)
+            record = self._record_from(answer, place)
             place = record.position
             if record.log == log and not record.damaged:
                 yield record
@@ -158,7 +170,7 @@ class NatsOrder:
 
     def last_position(self) -> int:
         """Return the position of the last record."""
-        return int(self.stream_info()["state"]["last_seq"])
+        return number_at(object_at(self.stream_info(), "state"), "last_seq")
 
     def append_lines(
         self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None
@@ -179,7 +191,7 @@ class NatsOrder:
             filtered = own if is_reads(log) else f"mbx.{self.space}.*.{log}"
             heads[0] |= {_EXPECTED: str(expect), f"{_EXPECTED}-Subject": filtered}
         try:
-            return int(self.require_success(self._publish_batch(names, lines, heads))["seq"])
+            return number_at(self.require_success(self._publish_batch(names, lines, heads)), "seq", 1)
         except Moved as moved:
             for message_id in ids:
                 self._refuse_taken(message_id)
@@ -205,9 +217,8 @@ class NatsOrder:
 
     def _refuse_taken(self, message_id: str) -> None:
         subject = f"mbx.{self.space}.*.{MESSAGES}.{_digest_of_id(message_id)}"
-        found = parse_object(self._ask_for_message({"last_by_subj": subject}).data).get("message")
-        if isinstance(found, dict):
-            raise Taken(message_id, int(found["seq"]))
+        if found := object_at(parse_object(self._ask_for_message({"last_by_subj": subject}).data), "message"):
+            raise Taken(message_id, number_at(found, "seq", 1))
 
     def read_after(self, after: int, most: int) -> list[Ordered]:
         """Return the first records behind a position, in order. If there is at most one, that is one question."""
@@ -219,7 +230,7 @@ class NatsOrder:
             asked = [self._next_request(place) for place in (after, after + 1)[: most - len(found)]]
             first, *others = self.connection.ask_each(asked)
             if not _is_missing(first):
-                found.append(self._record_from(first))
+                found.append(self._record_from(first, after))
                 if others and not _is_missing(others[0]):
                     self._last = self.last_position()
                     self._read_on(found, found[-1].position + 1, self._last, most)
@@ -232,33 +243,35 @@ class NatsOrder:
         not have, the leader is asked one by one."""
         while place <= last and len(found) < most:
             wanted = min(most - len(found), last + 1 - place)
-            records = self._read_batch(place, wanted) if wanted > FEW else {}
+            records = self._read_batch(place, last, wanted) if wanted > FEW else {}
             end = place + (min(wanted, WINDOW) if not records else max(records) + 1 - place)
             missing = [seq for seq in range(place, end) if seq not in records]
             while missing:
-                asked = [self._get_request({"seq": seq}) for seq in missing[:WINDOW]]
+                answers = self.connection.ask_each([self._get_request({"seq": seq}) for seq in missing[:WINDOW]])
                 there = [
-                    self._record_from(answer) for answer in self.connection.ask_each(asked) if not _is_missing(answer)
+                    self._record_from(answer, seq - 1)
+                    for seq, answer in zip(missing, answers, strict=False)
+                    if not _is_missing(answer)
                 ]
                 records |= {record.position: record for record in there}
                 after = missing[: WINDOW + 1][-1]
                 if not there:  # where records were removed, many are: where do they go on?
                     (answer,) = self.connection.ask_each([self._next_request(after - 1)])
-                    after = last + 1 if _is_missing(answer) else self._record_from(answer).position
+                    after = last + 1 if _is_missing(answer) else self._record_from(answer, after - 1).position
                 missing = [seq for seq in missing[WINDOW:] if seq >= after]
             found += [record for _, record in sorted(records.items())]
             place = end
 
-    def _read_batch(self, place: int, most: int) -> dict[int, Ordered]:
-        """Return records from a place on, as the nearest server has them, by their position."""
+    def _read_batch(self, place: int, last: int, most: int) -> dict[int, Ordered]:
+        """Return records between two places, as the nearest server has them, by their position."""
         asked = json.dumps({"seq": place, "batch": min(most, BATCH)}).encode()
         found: dict[int, Ordered] = {}
         for head, line in self.connection.ask_for_several(Publication(f"{API}DIRECT.GET.{self.stream}", asked)):
             said, subject = header_value(head, b"Nats-Sequence"), header_value(head, b"Nats-Subject")
-            if not said.isdigit() or len(said) >= 20:
-                raise _of_another_form()
-            seq = int(said)
-            found[seq] = _make_ordered(seq, subject.decode("utf-8", "replace"), head, line)
+            if not said.isdigit() or len(said) >= 20 or (seq := int(said)) < place:
+                raise of_another_form()
+            if seq <= last:
+                found[seq] = _make_ordered(seq, subject.decode("utf-8", "replace"), head, line)
         return found
 
     def _get_request(self, what: dict[str, object]) -> Publication:
@@ -267,16 +280,11 @@ class NatsOrder:
     def _ask_for_message(self, what: dict[str, object]) -> ServerAnswer:
         return self.connection.ask_each([self._get_request(what)])[0]
 
-    def _record_from(self, answer: ServerAnswer) -> Ordered:
-        """Return the record of an answer."""
-        found = self.require_success(answer).get("message") or {}
-        try:
-            line = base64.b64decode(found.get("data", ""))
-            head = base64.b64decode(found.get("hdrs", ""))
-            subject, seq = str(found["subject"]), int(found["seq"])
-        except (KeyError, ValueError, TypeError, AttributeError):
-            raise _of_another_form() from None
-        return _make_ordered(seq, subject, head, line)
+    def _record_from(self, answer: ServerAnswer, after: int) -> Ordered:
+        """Return the record of an answer, which is behind a position: else nobody who reads on would end."""
+        found = object_at(self.require_success(answer), "message")
+        seq, subject = number_at(found, "seq", after + 1), text_at(found, "subject")
+        return _make_ordered(seq, subject, bytes_at(found, "hdrs"), bytes_at(found, "data"))
 
     def wait_for_record(self, after: int, seconds: float) -> bool:
         """Return whether there is a record behind the position, waiting for one at most that long.
@@ -305,8 +313,8 @@ class NatsOrder:
 
     def count_holes(self) -> int:
         """Return how many positions have no record."""
-        state = self.stream_info()["state"]
-        return int(state["last_seq"]) - int(state["messages"])
+        state = object_at(self.stream_info(), "state")
+        return number_at(state, "last_seq") - number_at(state, "messages")
 
     def remove_records(self, positions: Sequence[int]) -> None:
         """Remove records for ever; see ``TotalOrder.remove_records``. The server writes nothing over them."""
@@ -314,7 +322,7 @@ class NatsOrder:
             asked = [json.dumps({"seq": seq, "no_erase": True}).encode() for seq in positions[start : start + WINDOW]]
             call = f"{API}STREAM.MSG.DELETE.{self.stream}"
             for answer in self.connection.ask_each([Publication(call, body) for body in asked]):
-                if parse_object(answer.data).get("error", {}).get("err_code") not in (None, *_GONE):
+                if not _is_missing(answer, _GONE):
                     self.require_success(answer)
 
     def remove_through(self, log: str, position: int) -> None:
@@ -351,13 +359,13 @@ def open_order(
 
 def is_old(version: str) -> bool:
     """Return whether a server of that version lacks what is used here."""
-    return tuple(int(word) for word in version.split("-")[0].split(".") if word.isdigit()) < LEAST
+    return tuple(int(word[:9]) for word in version.split("-")[0].split(".") if word.isdecimal()) < LEAST
 
 
-def _is_missing(answer: ServerAnswer) -> bool:
-    """Return whether there is no record there."""
+def _is_missing(answer: ServerAnswer, codes: Sequence[int] = (_NO_MESSAGE,)) -> bool:
+    """Return whether there is no record there, by one of the server's codes."""
     error = parse_object(answer.data).get("error")
-    return isinstance(error, dict) and error.get("err_code") == _NO_MESSAGE
+    return isinstance(error, dict) and error.get("err_code") in codes
 
 
 def _make_ordered(seq: int, subject: str, head: bytes, line: bytes) -> Ordered:
@@ -369,10 +377,6 @@ def _make_ordered(seq: int, subject: str, head: bytes, line: bytes) -> Ordered:
     return Ordered(
         seq, reads_of(machine) if log == "reads" else log, line, machine, known != _checksum_of(line).encode()
     )
-
-
-def _of_another_form() -> BadData:
-    return BadData("engine's record has another form", "`agent-mailbox engine doctor` looks closer")
 
 
 def _digest_of_id(message_id: str) -> str:

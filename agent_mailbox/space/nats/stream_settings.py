@@ -11,6 +11,7 @@ from typing import Any
 
 from ...core.text import neutral
 from ...errors import Refused
+from .answers import object_at
 
 REPLICAS = 3
 """Copies of a space in a cluster: two of them answer for it."""
@@ -41,7 +42,7 @@ def of_files(space: str, info: dict[str, Any]) -> dict[str, Any]:
 
 def refuse_strange(found: dict[str, Any], subject: str) -> None:
     """Raise ``Refused`` for a stream, as the server describes it, that has other subjects or does more."""
-    config = found.get("config") or {}
+    config = object_at(found, "config")
     strange = sorted(key for key, value in config.items() if value and key not in HARMLESS)
     if config.get("subjects") != [subject]:
         strange.append("subjects")

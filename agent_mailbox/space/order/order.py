@@ -181,6 +181,13 @@ class SpaceOrder(TotalOrder, Protocol):
         """Close the connection; the next call opens one."""
 
 
+def of_another_form() -> Unavailable:
+    """Return the error of an engine whose answer nobody can read. Mail waits, as for one that is out of reach."""
+    return Unavailable(
+        "engine's answer has another form", "is it the right one? `agent-mailbox engine doctor` looks closer"
+    )
+
+
 def reads_of(machine: str) -> str:
     """Return the log of what the sessions of a machine did with their mail."""
     return _READS + machine

@@ -9,6 +9,8 @@ from __future__ import annotations
 from time import time
 from typing import TYPE_CHECKING
 
+from .answered_rows import TEXT, value_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -25,10 +27,10 @@ def database_problems(order: PostgresOrder) -> Iterator[str]:
     order.last_position()
     ask = order.connection.query_rows
     for name, value in WANTED.items():
-        found = ask("SELECT current_setting(%s)", (name,))[0][0]
+        found = value_of(ask("SELECT current_setting(%s)", (name,)), TEXT)
         if found != value:
             yield f"server acknowledges what a power failure loses; set {name} to {value}, it is {found}"
-    apart = float(ask("SELECT extract(epoch FROM clock_timestamp())::float8")[0][0]) - time()
+    apart = float(value_of(ask("SELECT extract(epoch FROM clock_timestamp())::float8"), (float,))) - time()
     if abs(apart) > APART:
         yield f"server's clock differs by {apart:.0f} s"
     if not order.connection.is_private:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..order.space_files import parts_of
+from ..order.space_files import MOST_PARTS, parts_of
+from .answered_rows import BYTES, NUMBER, TEXT, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,11 +40,13 @@ class PostgresFiles:
     def fetch_copies(self, digest: str) -> Iterator[bytes]:
         """Yield what machines shipped as that file."""
         where = "SELECT machine, parts FROM SPACE.file WHERE digest = %s AND part = 0 ORDER BY machine"
-        for machine, count in self._order.query_rows(where, digest):
+        for machine, count in rows_of(self._order.query_rows(where, digest), TEXT, NUMBER):
+            if count > MOST_PARTS:
+                continue
             parts = [part for n in range(count) for part in self._get_part(digest, machine, n, count)]
             if len(parts) == count:
                 yield b"".join(parts)
 
     def _get_part(self, *words: object) -> list[bytes]:
         where = "SELECT data FROM SPACE.file WHERE digest = %s AND machine = %s AND part = %s AND parts = %s"
-        return [bytes(data) for (data,) in self._order.query_rows(where, *words)]
+        return [data for (data,) in rows_of(self._order.query_rows(where, *words), BYTES)]

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.proofs import is_machine
 from ...errors import Malformed, Refused
-from ..order.order import HeldUp, Moved, Ordered, Taken, check_size
+from ..order.order import HeldUp, Moved, Ordered, Taken, check_size, of_another_form
 from . import space_tables
+from .answered_rows import BYTES, MAYBE_NUMBER, MAYBE_TEXT, NUMBER, TEXT, row_of, rows_of, value_of
 from .postgres_connection import PostgresConnection
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ class PostgresOrder:
 
     def make_unless_there(self) -> bool:
         """Make the space unless it is there; return whether it was made. Raises ``Refused`` for a newer one's."""
-        if self.connection.query_rows("SELECT to_regnamespace(%s)::text", (f'"{self.schema}"',))[0][0] is not None:
+        question = "SELECT to_regnamespace(%s)::text"
+        if value_of(self.connection.query_rows(question, (f'"{self.schema}"',)), MAYBE_TEXT) is not None:
             self.query_rows("SELECT 1")
             return False
         try:
@@ -66,7 +68,7 @@ class PostgresOrder:
         """Return the rows that answer a query, in which ``SPACE`` means the schema."""
         if not self._known:
             found = self.connection.query_rows(f'SELECT version FROM "{self.schema}".space')
-            version = found[0][0] if found else 0
+            version = value_of(found, NUMBER)
             if version != space_tables.VERSION:
                 raise Refused(f"space was made by another version of agent-mailbox: {version}", "bring this one up")
             self._known = True
@@ -77,7 +79,8 @@ class PostgresOrder:
 
     def _whose(self, error: HeldUp) -> HeldUp:
         """Return the error with whose transaction is open, if one is still."""
-        for role, process in self.connection.query_rows(_HOLDERS, (f'"{self.schema}".space',)):
+        rows = self.connection.query_rows(_HOLDERS, (f'"{self.schema}".space',))
+        for role, process in rows_of(rows, TEXT, NUMBER):
             return HeldUp(
                 f"engine is held up by an open transaction of role {role}, process {process}",
                 f"end it there; the database's owner may run `SELECT pg_terminate_backend({process})`",
@@ -86,25 +89,26 @@ class PostgresOrder:
 
     def take_name(self, owner: str) -> str:
         """Take the machine's name for an owner unless it is taken; return whose it is."""
-        return str(self.query_rows("SELECT SPACE.named(%s, %s)", self.machine, owner)[0][0])
+        return str(value_of(self.query_rows("SELECT SPACE.named(%s, %s)", self.machine, owner), TEXT))
 
     def joined_machines(self) -> list[str]:
         """Return the machines that joined, sorted."""
-        return sorted(name for (name,) in self.query_rows("SELECT name FROM SPACE.machine") if is_machine(name))
+        rows = rows_of(self.query_rows("SELECT name FROM SPACE.machine"), TEXT)
+        return sorted(name for (name,) in rows if is_machine(name))
 
     def of_log(self, log: str, after: int = 0) -> Iterator[Ordered]:
         """Yield all records of a log behind a position, in order."""
         place = after
         where = "SELECT pos, log, line, machine, sum FROM SPACE.log WHERE log = %s AND pos > %s ORDER BY pos LIMIT 1000"
-        while rows := self.query_rows(where, log, place):
-            yield from (one for row in rows if not (one := _record_from(*row)).damaged and one.log == log)
-            place = rows[-1][0]
+        while records := _records_from(self.query_rows(where, log, place), place):
+            yield from (one for one in records if not one.damaged and one.log == log)
+            place = records[-1].position
 
     # -- the order ----------------------------------------------------------------------------------------------------
 
     def last_position(self) -> int:
         """Return the position of the last record."""
-        return int(self.query_rows("SELECT last FROM SPACE.space")[0][0])
+        return int(value_of(self.query_rows("SELECT last FROM SPACE.space"), NUMBER))
 
     def append_lines(
         self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None
@@ -116,21 +120,25 @@ class PostgresOrder:
         given = {_digest_of_id(one): one for one in ids}
         words = [*lines], [_checksum_of(line) for line in lines], [_digest_of_id(one) for one in ids] or None, expect
         question = "SELECT * FROM SPACE.append(%s, %s, %b::bytea[], %s::text[], %s::text[], %s::bigint)"
-        ((said, place, taken),) = self.query_rows(question, self.machine, log, *words)
-        if said == "taken":
-            raise Taken(given[taken], place)
+        rows = self.query_rows(question, self.machine, log, *words)
+        said, place, taken = row_of(rows, TEXT, MAYBE_NUMBER, MAYBE_TEXT)
         if said == "moved":
             raise Moved(f"log has moved: {log}", "look again")
+        if place is None or (said == "taken" and taken not in given):
+            raise of_another_form()
+        if said == "taken":
+            raise Taken(given[taken], place)
         return int(place)
 
     def read_after(self, after: int, most: int) -> list[Ordered]:
         """Return the first records behind a position, in order."""
         where = "SELECT pos, log, line, machine, sum FROM SPACE.log WHERE pos > %s ORDER BY pos LIMIT %s"
-        return [_record_from(*row) for row in self.query_rows(where, after, most)]
+        return _records_from(self.query_rows(where, after, most), after)
 
     def count_holes(self) -> int:
         """Return how many positions have no record."""
-        return int(self.query_rows("SELECT last - (SELECT count(*) FROM SPACE.log) FROM SPACE.space")[0][0])
+        question = "SELECT last - (SELECT count(*) FROM SPACE.log) FROM SPACE.space"
+        return int(value_of(self.query_rows(question), NUMBER))
 
     def remove_records(self, positions: Sequence[int]) -> None:
         """Remove records for ever; see ``TotalOrder.remove_records``. The owner of the space alone may."""
@@ -139,7 +147,8 @@ class PostgresOrder:
 
     def remove_through(self, log: str, position: int) -> None:
         """Remove all records of a log up to a position for ever. The owner of the space alone may."""
-        first = self.query_rows("SELECT min(pos) FROM SPACE.log WHERE log = %s", log)[0][0] or position
+        rows = self.query_rows("SELECT min(pos) FROM SPACE.log WHERE log = %s", log)
+        first = value_of(rows, MAYBE_NUMBER) or position
         for start in range(first, position + 1, _AT_ONCE):
             end = min(start + _AT_ONCE - 1, position)
             self.query_rows("DELETE FROM SPACE.log WHERE log = %s AND pos <= %s", log, end)
@@ -165,13 +174,13 @@ class PostgresOrder:
 
     def latest_words(self) -> dict[str, bytes]:
         """Return the last word of each machine that came since the question before, once."""
-        since, self._since = self._since, self.query_rows("SELECT clock_timestamp()")[0][0]
+        since, self._since = self._since, value_of(self.query_rows("SELECT clock_timestamp()"), (object,))
         if since is None:
             return {}
         rows = self.query_rows(
             "SELECT name, word FROM SPACE.machine WHERE told > %s AND told <= %s", since, self._since
         )
-        return {name: bytes(word) for name, word in rows if is_machine(name)}
+        return {name: word for name, word in rows_of(rows, TEXT, BYTES) if is_machine(name)}
 
     def close(self) -> None:
         """Close the connection."""
@@ -185,11 +194,17 @@ def open_order(
     return PostgresOrder(PostgresConnection(url, credential, authority, wait), space, machine)
 
 
-def _record_from(place: int, log: str, line: bytes, machine: str, known: str) -> Ordered:
-    """Return a row as a record."""
-    if not is_machine(machine):
-        return Ordered(place, "", b"", "")  # a stranger's
-    return Ordered(place, log, bytes(line), machine, known != _checksum_of(bytes(line)))
+def _records_from(rows: Sequence[Any], after: int) -> list[Ordered]:
+    """Return rows as records, which are behind a position: else nobody who reads on would end."""
+    found = rows_of(rows, NUMBER, TEXT, BYTES, TEXT, TEXT)
+    if found and found[-1][0] <= after:
+        raise of_another_form()
+    return [
+        Ordered(place, log, line, machine, known != _checksum_of(line))
+        if is_machine(machine)
+        else Ordered(place, "", b"", "")  # a stranger's
+        for place, log, line, machine, known in found
+    ]
 
 
 def _digest_of_id(message_id: str) -> str:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from ...core.text import neutral
 from ...errors import Refused
-from ..nats.connection import Publication, parse_object
+from ..nats.answers import number_at, object_at, objects_at, parse_object
+from ..nats.connection import Publication
 from ..nats.nats_order import is_old
 
 if TYPE_CHECKING:
@@ -31,24 +32,24 @@ APART = 2.0
 
 def of_copies(info: dict[str, Any]) -> Iterator[str]:
     """Yield the troubles of a stream's copies, as its leader knows them."""
-    cluster = info.get("cluster") or {}
-    copies = cluster.get("replicas") or []
-    if cluster.get("name") and info.get("config", {}).get("num_replicas", 1) < 3:
+    cluster = object_at(info, "cluster")
+    if cluster.get("name") and number_at(object_at(info, "config"), "num_replicas", 0, 1) < 3:
         yield "space is kept by one server of the cluster alone: it was made before the others were there"
     if cluster.get("name") and not cluster.get("leader"):
         yield "no server leads the space, so it takes nothing: if that stays, docs/engine.md says how to make it again"
-    for copy in copies:
+    for copy in objects_at(cluster, "replicas"):
         name = neutral(str(copy.get("name")))
         if copy.get("offline"):
             yield f"server is away: {name}"
         elif not copy.get("current"):
-            yield f"server is behind: {name} by {copy.get('lag', 0)} records"
+            yield f"server is behind: {name} by {number_at(copy, 'lag', 0, 0)} records"
 
 
 def of_servers(connection: NatsConnection, info: dict[str, Any]) -> Iterator[str]:
     """Yield the troubles of each server that answers, and the names of those that do not."""
-    copies = (info.get("cluster") or {}).get("replicas") or []
-    wanted = {str(copy.get("name")) for copy in copies} | {str((info.get("cluster") or {}).get("leader"))}
+    cluster = object_at(info, "cluster")
+    copies = objects_at(cluster, "replicas")
+    wanted = {str(copy.get("name")) for copy in copies} | {str(cluster.get("leader"))}
     try:
         now = time()
         answers = connection.gather_answers(Publication("$SYS.REQ.SERVER.PING.VARZ", b"{}"), max(1, len(copies) + 1))
@@ -59,9 +60,9 @@ def of_servers(connection: NatsConnection, info: dict[str, Any]) -> Iterator[str
     heard = set[str]()
     for answer in answers[:MOST]:
         told = parse_object(answer.data)
-        name = str(told.get("server", {}).get("name"))
+        name = str(object_at(told, "server").get("name"))
         heard.add(name)
-        yield from (f"{said}: {neutral(name)}" for said in _of_one(told.get("data") or {}, now))
+        yield from (f"{said}: {neutral(name)}" for said in _of_one(object_at(told, "data"), now))
     for name in sorted(wanted - heard) if copies else []:
         yield f"server does not answer: {neutral(name)}"
 
@@ -69,13 +70,13 @@ def of_servers(connection: NatsConnection, info: dict[str, Any]) -> Iterator[str
 def _of_one(found: dict[str, Any], now: float) -> Iterator[str]:
     if is_old(str(found.get("version", ""))):
         yield f"server is too old, {found.get('version')}"
-    engine = found.get("jetstream") or {}
-    config, stats = engine.get("config") or {}, engine.get("stats") or {}
+    engine = object_at(found, "jetstream")
+    config, stats = object_at(engine, "config"), object_at(engine, "stats")
     if config.get("sync_always") is not True:
         yield "server acknowledges what a power failure loses; write `sync_interval: always` in its configuration"
-    room = config.get("max_storage") or 0
-    if room and stats.get("storage", 0) > room * FULL:
-        yield f"server has little room left, {stats['storage']} of {room} bytes are taken"
+    room, taken = number_at(config, "max_storage", -1, 0), number_at(stats, "storage", 0, 0)
+    if room > 0 and taken > room * FULL:
+        yield f"server has little room left, {taken} of {room} bytes are taken"
     try:
         apart = datetime.fromisoformat(str(found.get("now"))[:19] + "+00:00").timestamp() - now
     except ValueError:

@@ -1,0 +1,129 @@
+"""An engine that answers what none does counts as out of reach: each call says so, and commands go on."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_mailbox.errors import MailboxError
+from agent_mailbox.space.nats.nats_files import NatsFiles
+from agent_mailbox.space.nats.nats_order import NatsOrder, is_old, open_order
+from agent_mailbox.space.order.order import MESSAGES, ROSTER, Unavailable
+from agent_mailbox.space.servers import server_checks
+from tests.helpers import until
+
+from .nats_server import serving
+from .test_commands import Pair
+from .wrong_servers import answering
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.helpers import Program
+
+CONFIG = {"subjects": ["mbx.s.>"]}
+VALUES: list[Any] = [None, 7, 1e400, "é", [7], {"x": 7}, 2**70]
+"""What may be in the place of anything."""
+FORMS: list[Callable[[Any], Any]] = [
+    lambda x: x,
+    lambda x: {"error": x},
+    lambda x: {"error": {"err_code": x}},
+    lambda x: {"state": x},
+    lambda x: {"config": x},
+    lambda x: {"config": CONFIG, "state": x},
+    lambda x: {"config": CONFIG, "state": {"last_seq": x, "messages": x, "subjects": x}},
+    lambda x: {"config": CONFIG, "state": {"subjects": {str(x): 1}}},
+    lambda x: {"config": {**CONFIG, "num_replicas": x}, "cluster": x},
+    lambda x: {"config": {**CONFIG, "num_replicas": x}, "cluster": {"name": "c", "leader": x, "replicas": x}},
+    lambda x: {"cluster": {"name": "c", "leader": "x", "replicas": [{"name": x, "current": x, "lag": x}]}},
+    lambda x: {"server": x, "data": x},
+    lambda x: {"data": {"jetstream": x, "version": x, "now": x}},
+    lambda x: {"data": {"jetstream": {"config": {"max_storage": x}, "stats": {"storage": x}}}},
+    lambda x: {"seq": x, "message": x},
+    lambda x: {"message": {"seq": x, "subject": x, "data": x, "hdrs": x}},
+    lambda x: {"message": {"seq": 1, "subject": x, "data": x, "hdrs": x}},
+    lambda x: {"message": {"seq": 1, "subject": "mbx.s.a.roster", "data": "eA==", "hdrs": x}},
+]
+DEEP = b'{"error":' + b"[" * 100_000
+CALLS: dict[str, Callable[[NatsOrder], object]] = {
+    "make": lambda order: order.make_unless_there(),
+    "make files": lambda order: NatsFiles(order).make_unless_there(),
+    "name": lambda order: order.take_name("me"),
+    "joined": lambda order: order.joined_machines(),
+    "end": lambda order: order.last_position(),
+    "holes": lambda order: order.count_holes(),
+    "append": lambda order: order.append_lines(ROSTER, [b"x"], expect=0),
+    "send": lambda order: order.append_lines(MESSAGES, [b"x"], ids=["m"]),
+    "read": lambda order: order.read_after(0, 9),
+    "read on": lambda order: order.read_after(7, 100),
+    "log": lambda order: [*itertools.islice(order.of_log(ROSTER), 9)],
+    "wait": lambda order: order.wait_for_record(0, 0),
+    "remove": lambda order: order.remove_records([1]),
+    "ship": lambda order: NatsFiles(order).ship_file("d", b"x"),
+    "take back": lambda order: NatsFiles(order).take_back("d"),
+    "fetch": lambda order: [*itertools.islice(NatsFiles(order).fetch_copies("d"), 9)],
+    "copies": lambda order: [*server_checks.of_copies(order.stream_info())],
+    "servers": lambda order: [*server_checks.of_servers(order.connection, order.stream_info())],
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_wrong_answer_of_a_nats_server_is_that_of_none(call: str) -> None:
+    """Whatever is in any place of an answer, a call returns, or raises an error that a person reads."""
+    with answering() as (server, url):
+        order = open_order(url, "s", "a", wait=0.2)
+        for answer in (DEEP, *(json.dumps(form(value)).encode() for form in FORMS for value in VALUES)):
+            server.answer = answer
+            try:
+                CALLS[call](order)
+            except MailboxError:
+                pass
+            except Exception as error:
+                raise AssertionError(answer[:200]) from error
+        order.close()
+
+
+def test_what_a_nats_server_reads_out_of_order_is_no_answer() -> None:
+    """A record ahead of where one reads would have a machine read for ever; one far behind, take all memory."""
+    record = {"message": {"seq": 3, "subject": "mbx.s.a.roster", "data": "eA==", "hdrs": ""}}
+    with answering() as (server, url):
+        order = open_order(url, "s", "a", wait=0.2)
+        server.answer = json.dumps(record).encode()
+        for ask in (lambda: order.read_after(5, 1), lambda: [*order.of_log(ROSTER)]):
+            with pytest.raises(Unavailable, match="another form"):
+                ask()
+        head = b"NATS/1.0\r\nNats-Sequence: %d\r\nNats-Subject: mbx.s.a.roster\r\n\r\n"
+        server.head = head % 4
+        with pytest.raises(Unavailable, match="another form"):
+            order._read_batch(5, 90, 30)
+        server.head = head % (1 << 60)
+        assert order._read_batch(5, 90, 30) == {}
+        order.close()
+    assert is_old("²")
+
+
+def test_commands_go_on_beside_an_engine_that_answers_wrongly(
+    program: Program, credential: str, tmp_path: Path
+) -> None:
+    """``send`` queues, ``status`` says what is wrong, and ``leave`` leaves."""
+    with serving(tmp_path / "server") as url:
+        pair = Pair(program, url, credential)
+        pair.join("north")
+        pair.ok("north", "roster", "register", "--session-id", "ann")
+    with answering() as (server, wrong):
+        path = pair.record("north") / "space"
+        path.write_text(path.read_text().replace(url, wrong))
+        server.answer = json.dumps({"config": {"subjects": [f"mbx.{pair.space}.>"]}, "state": 7}).encode()
+        why = "engine's answer has another form"
+        assert why in pair.ok("north", "engine", "status")["trouble"]
+        assert why in pair.ok("north", "send", "--from", "ann", "--to", "all", "--body", "x")["why"]
+        with pair.serving("north") as replicator:
+            assert replicator.stderr is not None
+            assert why.encode() in replicator.stderr.readline()
+            until(lambda: why in program.run("engine", "doctor", "--dir", program.scratch / "north").stdout)
+            assert replicator.poll() is None
+        assert len(pair.ok("north", "engine", "leave")["kept"]) == 1
