@@ -61,7 +61,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 LONGEST = (
-    "test_a_server_s_sessions_have_their_mail_and_are_bound",
     "test_axe_finds_nothing_on_any_page",
     "test_a_leader_that_is_killed_loses_nothing",
     "test_nothing_that_a_worker_does_frees_it",

@@ -117,6 +117,7 @@ def background(client: Client) -> Iterator[Background]:
         yield service
 
 
+@takes_long
 @shows(CLAUDE_CODE, "wake when idle", "own session")
 @shows_at(CLAUDE_CODE, "background", "mail", "wake")
 def test_each_background_session_is_its_own_is_woken_and_comes_back(background: Background) -> None:

@@ -15,7 +15,7 @@ from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from tests.control_desk import ControlDesk
 from tests.e2e.conftest import client_program, mailer
 from tests.e2e.responses import Responses, by_prompt, conversation, patch, said, shell, use
-from tests.e2e.shown import shows, shows_at
+from tests.e2e.shown import shows, shows_at, takes_long
 from tests.helpers import MESSAGES, PATIENCE, READS, TOOLS, Post, until
 from tests.surroundings import NOBODY_SAID
 
@@ -131,6 +131,7 @@ def codex(post: Post, binary: Path) -> Iterator[Codex]:
         yield Codex(post, binary, model)
 
 
+@takes_long
 @shows(CODEX, "start", "once", "role once", "seen")
 @shows_at(CODEX, "headless", "mail")
 def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_again(codex: Codex) -> None:
@@ -350,7 +351,7 @@ def test_a_patch_is_an_edit_of_each_of_its_files(codex: Codex) -> None:
     assert there == ["free", "leased", "last"]
 
 
-@pytest.mark.parametrize("scope", ["project", "user"])
+@pytest.mark.parametrize("scope", ["project", pytest.param("user", marks=takes_long)])
 def test_hooks_that_nobody_trusted_are_skipped_and_we_say_so(codex: Codex, scope: str) -> None:
     """Codex skips hooks that nobody trusted or that were changed since; ``install`` and the doctor say so. A foreign
     hook beside ours stays."""

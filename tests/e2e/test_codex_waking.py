@@ -165,6 +165,7 @@ def test_a_session_that_cannot_be_woken_is_told_by_the_doctor(codex: Codex) -> N
 
 
 @shows_at(CODEX, "resumed", "mail", "wake")
+@takes_long
 def test_a_resumed_session_is_its_own_and_is_woken_again(codex: Codex) -> None:  # noqa: F811
     """Its server ends: the doorbell with it, and what comes then is queued nowhere. Resumed in another, it is shown
     that mail with its prompt, its commands are its own, and mail wakes it."""

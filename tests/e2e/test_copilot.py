@@ -112,6 +112,7 @@ def copilot(post: Post, binary: Path) -> Iterator[Copilot]:
         yield Copilot(post, binary, model)
 
 
+@takes_long
 @shows(COPILOT_CLI, "start", "prompt", "end", "once", "role once", "seen")
 @shows_at(COPILOT_CLI, "headless", "mail")
 @shows_at(COPILOT_CLI, "resumed", "mail")
@@ -165,6 +166,8 @@ def test_mail_sent_during_a_turn_comes_between_two_tool_calls(copilot: Copilot) 
     assert [r["event"] for r in post.objects(READS)] == ["read", "seen"]
 
 
+@takes_long
+@pytest.mark.copilot
 def test_a_prompt_taken_back_or_killed_leaves_its_mail_to_the_next_one(copilot: Copilot) -> None:
     """Escape, twice, before the answer: the client forgets the prompt, and our next hook sees that. So does the one
     after a kill, before which it had written little or nothing. In the end each message is there once."""
@@ -291,6 +294,7 @@ def test_a_hook_that_changes_a_call_is_told_by_name_or_comes_before_the_rules(co
     assert changed_calls(post) == [("echo Aran1", "touch ran1", str(rewriter))] * is_behind
 
 
+@takes_long
 @shows(COPILOT_CLI, "tasks")
 @shows_at(COPILOT_CLI, "terminal", "mail")
 def test_at_a_terminal_the_tasks_are_commands(copilot: Copilot) -> None:

@@ -12,7 +12,7 @@ from agent_mailbox.clients import doorbell
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.mailbox.session_brake import SessionBrake
-from tests.e2e.shown import shows, shows_at
+from tests.e2e.shown import shows, shows_at, takes_long
 from tests.e2e.standin import ANSWER, bash, in_turn, said, use
 from tests.e2e.terminal import Terminal
 from tests.helpers import READS, until
@@ -188,6 +188,7 @@ def test_commands_in_the_background_do_not_keep_the_session_asleep(client: Clien
         assert WOKEN in terminal.wait(lambda: client.model.asked("MAIL_ONE"))[0]
 
 
+@takes_long
 @shows_at(CLAUDE_CODE, "cleared", "wake")
 @shows_at(CLAUDE_CODE, "resumed", "mail", "wake")
 def test_one_doorbell_whatever_becomes_of_the_session(client: Client) -> None:

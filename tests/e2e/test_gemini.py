@@ -90,6 +90,7 @@ def refuse(_: dict[str, Any]) -> list[dict[str, Any]]:
     raise Failed(400)
 
 
+@takes_long
 @shows(GEMINI_CLI, "prompt", "once", "role once", "seen", "tasks", "clean uninstall", "own session")
 @shows(GEMINI_CLI, "guard", "guard files", "permit")
 @shows_at(GEMINI_CLI, "headless", "mail")
