@@ -548,8 +548,9 @@ def refused_both(run: Callable[..., Result], rc: int, *words: object, said: Sequ
 
 
 def each(name: str, values: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Have one test look at all values, where a case for each would cost more than the look; it tells all that fail."""
-    values = list(values)
+    """Have one test look at all values, where a case for each would cost more than the look; it tells all that fail.
+    ``name``: of the argument, or of several (``"words, said"``), and each value is as many."""
+    values, names = list(values), name.split(", ")
 
     def decorated(test: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(test)
@@ -557,14 +558,14 @@ def each(name: str, values: Iterable[Any]) -> Callable[[Callable[..., None]], Ca
             wrong = []
             for value in values:
                 try:
-                    test(**{name: value}, **fixtures)
+                    test(**dict(zip(names, value if len(names) > 1 else [value], strict=True)), **fixtures)
                 except AssertionError as error:
-                    wrong.append(f"{value}: {error}")
+                    wrong.append(f"{value!r}: {error}")
             assert not wrong, "\n\n".join(wrong)
             assert values
 
         given = inspect.signature(test).parameters.values()
-        of_all.__signature__ = inspect.Signature([one for one in given if one.name != name])  # type: ignore[attr-defined]
+        of_all.__signature__ = inspect.Signature([one for one in given if one.name not in names])  # type: ignore[attr-defined]
         return of_all
 
     return decorated

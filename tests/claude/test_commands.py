@@ -5,12 +5,12 @@ from __future__ import annotations
 import shlex
 
 import click
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_mailbox.permissions import own_commands, shell
 from agent_mailbox.permissions.own_commands import refusal_for_teammate
+from tests.helpers import each
 from tests.test_docs import LEAVES
 
 ME = "ann@session-5e1a715d"
@@ -158,7 +158,7 @@ LEFT_ALONE = (
 )
 
 
-@pytest.mark.parametrize("text", REFUSED)
+@each("text", REFUSED)
 def test_a_teammate_s_command_without_its_own_name_is_refused_however_it_is_written(text: str) -> None:
     """The answer says what to do instead."""
     why = refusal_for_teammate(text, ME)
@@ -166,7 +166,7 @@ def test_a_teammate_s_command_without_its_own_name_is_refused_however_it_is_writ
     assert any(word in why for word in (ME, "somebody else than you", "Only that session", "Ask the person")), why
 
 
-@pytest.mark.parametrize("text", LEFT_ALONE)
+@each("text", LEFT_ALONE)
 def test_nothing_else_is_refused(text: str) -> None:
     """One's own name, other people's words, looking, upkeep."""
     assert refusal_for_teammate(text, ME) is None

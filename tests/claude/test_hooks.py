@@ -39,6 +39,7 @@ from tests.helpers import (
     Post,
     Program,
     Result,
+    each,
     record,
     refused,
     stamp,
@@ -848,7 +849,7 @@ def test_the_configured_budget_counts_below_the_cap(client: Client) -> None:
 
 
 @pytest.mark.parametrize("event", ANSWERED)
-@pytest.mark.parametrize(
+@each(
     "stdin",
     [
         b"",
@@ -861,7 +862,6 @@ def test_the_configured_budget_counts_below_the_cap(client: Client) -> None:
         b"\xff\xfe",
         b'{"session_id": "x"',
     ],
-    ids=["empty", "blank", "text", "array", "no fields", "number", "no id", "not UTF-8", "cut"],
 )
 def test_bad_input_is_one_line_for_the_person_and_exit_0(client: Client, event: str, stdin: bytes) -> None:
     """A systemMessage (none at the end of a session, where it would not be shown), one line on stderr, no change."""

@@ -8,7 +8,7 @@ import uuid
 
 import pytest
 
-from tests.helpers import MESSAGES, ROSTER, Post, record, refused, refused_both
+from tests.helpers import MESSAGES, ROSTER, Post, each, record, refused, refused_both
 
 BODY = ("--body", "x")
 FROM = ("send", "--from", "x")
@@ -116,7 +116,7 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize(("words", "said"), MALFORMED, ids=lambda v: " ".join(v)[:60] if isinstance(v, tuple) else "")
+@each("words, said", MALFORMED)
 def test_a_malformed_argument_is_exit_2(pair: Post, words: tuple[str, ...], said: str) -> None:
     """A command with a malformed argument exits with 2, names the argument and leaves the mailbox as it was."""
     before = pair.snapshot()
@@ -271,9 +271,7 @@ BAD_LINES: list[tuple[bytes, int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("line", "code", "said"), BAD_LINES, ids=lambda v: v[:70].decode("latin-1") if type(v) is bytes else ""
-)
+@each("line, code, said", BAD_LINES)
 def test_a_bad_line_refuses_the_whole_batch_naming_it(pair: Post, line: bytes, code: int, said: str) -> None:
     """The third line here (an empty one counts); nothing of the batch is written, before or behind it."""
     batch = GOOD.encode() + b"\n\n" + line + b"\n" + GOOD.encode() + b"\n"

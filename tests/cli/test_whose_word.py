@@ -9,7 +9,7 @@ import pytest
 from agent_mailbox.core.control import message_fields, summary
 from agent_mailbox.core.control.leases import Leases
 from agent_mailbox.core.control.watches import Watches
-from tests.helpers import MESSAGES, record, refused
+from tests.helpers import MESSAGES, each, record, refused
 from tests.surroundings import Client, at_terminal, line
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def worker(post: Post) -> Iterator[Client]:
 
 
 @pytest.mark.usefixtures("worker")
-@pytest.mark.parametrize("words", REFUSED, ids=lambda words: " ".join(words[:3]))
+@each("words", REFUSED)
 def test_at_the_person_s_terminal_nothing_is_decided_or_asked_in_another_s_name(
     post: Post, words: tuple[str, ...]
 ) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_mailbox.permissions.policy import ALLOW, DENY, Policy, judge_call
+from tests.helpers import each
 
 PUSH = "Bash(git push:*)"
 
@@ -160,20 +160,20 @@ def denies(rule: str, command: str) -> bool:
     return judge_call(Policy(deny=(rule,)), "Bash", {"command": command}).decision == DENY
 
 
-@pytest.mark.parametrize("command", SAME)
+@each("command", SAME)
 def test_every_spelling_of_a_denied_command_is_denied(command: str) -> None:
     """Options, words known only at run time, quotes, other names, shells, runners, code."""
     assert denies(PUSH, command)
 
 
-@pytest.mark.parametrize("command", FREE)
+@each("command", FREE)
 def test_a_command_that_only_looks_like_a_denied_one_is_free(command: str) -> None:
     """Its words are another verb's, an option's value, a text, or another program's."""
     assert not denies(PUSH, command)
 
 
-@pytest.mark.parametrize(
-    ("rule", "command", "caught"),
+@each(
+    "rule, command, caught",
     [
         ("kubectl delete:*", "kubectl -n prod delete pod x", True),
         ("kubectl delete:*", "kubectl --context=p --namespace n delete -f x", True),
@@ -325,7 +325,7 @@ PLAIN = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("command", SAME)
+@each("command", SAME)
 def test_a_rule_that_allows_stays_strict(command: str) -> None:
     """It allows the command as it is written in the rule, and no other spelling."""
     allowed = judge_call(Policy(allow=(PUSH,)), "Bash", {"command": command}).decision == ALLOW

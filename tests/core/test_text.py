@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agent_mailbox.core import text
+from tests.helpers import each
 
 BREAKS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
 CONTROLS = [chr(code) for code in [*range(0x20), *range(0x7F, 0xA0)]]
@@ -81,9 +82,7 @@ def is_plain(char: str) -> bool:
 # -- one line ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "char", [*CONTROLS, *BIDI, *INVISIBLE, chr(0xD800), chr(0xDFFF), "\ufff9", "\U0001d173"], ids=ascii
-)
+@each("char", [*CONTROLS, *BIDI, *INVISIBLE, chr(0xD800), chr(0xDFFF), "\ufff9", "\U0001d173"])
 def test_a_character_that_does_not_print_never_comes_out(char):
     """Control, bidirectional, invisible and half characters become something one can see, in one line."""
     shown = text.neutral(f"before{char}after")

@@ -15,6 +15,7 @@ from agent_mailbox.core.compose import check_id_form
 from agent_mailbox.core.control import messages
 from agent_mailbox.teams import configuration
 from agent_mailbox.teams import format as teams
+from tests.helpers import each
 from tests.teams import samples
 from tests.teams.samples import entry, native
 
@@ -82,7 +83,7 @@ def test_what_only_looks_like_protocol_is_plain_text(text: str) -> None:
 WRONG: list[Any] = [None, True, 0, 1.5, [], {}, ["x"], {"x": 1}]
 
 
-@pytest.mark.parametrize("wrong", [*WRONG, "x"], ids=repr)
+@each("wrong", [*WRONG, "x"])
 @pytest.mark.parametrize(
     "key", ["from", "text", "timestamp", "summary", "color", "read", "msg_id", "msgV", "type", "agent_mailbox", "new"]
 )
