@@ -127,7 +127,7 @@ CONTRACT = {
     "steward crontab": {"--install"},
     "doctor": {"--repair"},
     "backup": {"--force", "--verify"},
-    "restore": set(),
+    "restore": {"--alone"},
     "hook": set(),
     "mcp": set(),
     "console": {"--port", "--host", "--open", "--origin", "--phone"},

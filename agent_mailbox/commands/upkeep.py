@@ -298,8 +298,9 @@ def _settings_lines(made: Backup) -> str:
 )
 @click.argument("file", type=click.Path())
 @click.argument("where", metavar="[DIR]", required=False)
+@click.option("--alone", is_flag=True, help="Restore a machine of a space, too, as a mailbox of this machine alone.")
 @pass_app
-def restore(app: App, file: str, where: str | None) -> None:
+def restore(app: App, file: str, where: str | None, alone: bool) -> None:
     """Make a mailbox from the backup FILE.
 
     DIR defaults as for `agent-mailbox init`. Verifies FILE first, and overwrites nothing. Prints the settings that it
@@ -314,7 +315,7 @@ def restore(app: App, file: str, where: str | None) -> None:
     place = where or new_place.wanted_place(app)
     if where is None and not paths.is_mailbox(place):
         new_place.refuse_second(place, f"agent-mailbox restore {typed(file)} {typed(os.path.realpath(place))}")
-    made = restoring.restore_backup(file, place, app.environ)
+    made = restoring.restore_backup(file, place, app.environ, alone=alone)
     directory = os.path.realpath(place)
     value = {"dir": directory, "files": len(made.sizes), "made": instant.text(made.made), "settings": [*made.settings]}
     text = f"mailbox at {neutral(directory)}, as it was {instant.text(made.made)}\n{_settings_lines(made)}"

@@ -18,8 +18,10 @@ from typing import IO, TYPE_CHECKING, Any, Self
 from ..core import codec, instant
 from ..core.address import check_id
 from ..core.attachments import DIRECTORY, is_stored
+from ..core.proofs import is_machine
 from ..core.records import BadLine, Record
 from ..errors import BadData, MailboxError, NotFound, Refused
+from ..space import space as spaces
 from ..store.attachments import attachment_files
 from ..store.files import paths, system
 from ..store.files.lines import CHUNK
@@ -46,7 +48,8 @@ writes one of some hundred bytes for a very large file."""
 class Backup(Record):
     """A verified backup: its path, its time (ms), its files with their sizes in bytes, and the heartbeats (ns).
 
-    ``settings`` tell what differs in its configuration from the defaults.
+    ``settings`` tell what differs in its configuration from the defaults. ``machine`` and ``space`` are empty, unless
+    it was a machine of a space.
     """
 
     file: str
@@ -54,6 +57,8 @@ class Backup(Record):
     sizes: Mapping[str, int]
     heartbeats: Mapping[str, int]
     settings: tuple[str, ...] = ()
+    machine: str = ""
+    space: str = ""
 
 
 # -- making one -------------------------------------------------------------------------------------------------------
@@ -104,6 +109,8 @@ def _fill_archive(out: IO[bytes], mailbox: Mailbox) -> None:
     with Snapshot(mailbox.logs, mailbox.archive) as snapshot, tarfile.open(fileobj=out, mode="w") as tar:
         now = mailbox.now()
         about = {"format": "agent-mailbox backup", "version": VERSION, "made": instant.text(now)}
+        if (shared := spaces.space_of(mailbox.logs)) is not None:
+            about |= {"machine": shared.machine, "space": shared.space}
         text = codec.dumps({**about, "heartbeats": snapshot.heartbeats}).encode() + b"\n"
         _add_file(tar, ABOUT, len(text), [text], now, sums)
         for part in snapshot.parts:
@@ -306,7 +313,8 @@ def _parse_about(file: str, text: bytes, sizes: Mapping[str, int]) -> Backup:
             raise _damaged_error(file, error.what) from None
         if not isinstance(at, int) or not 0 <= at < 1 << 63:
             raise _damaged_error(file, f"the heartbeat of {session_id!r} is not a time: {at!r}")
-    return Backup(file, instant.parse(made), dict(sizes), heartbeats)
+    machine, space = (one if is_machine(one := str(about.get(key, ""))) else "" for key in ("machine", "space"))
+    return Backup(file, instant.parse(made), dict(sizes), heartbeats, machine=machine, space=space)
 
 
 def _damaged_error(file: str, what: str) -> BadData:

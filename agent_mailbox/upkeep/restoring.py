@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from ..core.attachments import DIRECTORY
 from ..core.text import typed
 from ..errors import Refused
+from ..space import space as spaces
 from ..store.files import paths, system
 from ..store.files.small_files import storage_failed
 from ..store.locks.directory_lock import DirectoryLock
-from ..store.log import custody_setup
+from ..store.log import custody_setup, logs
 from ..store.user_state import creation
 from . import backup
 
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
     from .backup import Backup
 
 
-def restore_backup(file: str, directory: str, environ: Mapping[str, str]) -> Backup:
+def restore_backup(file: str, directory: str, environ: Mapping[str, str], *, alone: bool = False) -> Backup:
     """Make ``directory`` a mailbox from a backup, and record it as the user's own like ``init``.
 
     Raises as ``verify_backup`` does, and ``Refused`` if the directory exists and is not empty, or if a replicator still
-    serves the mailbox that was there.
+    serves the mailbox that was there. Unless ``alone``, it does so for a backup of a machine of a space, too, if the
+    directory is not that machine's.
     """
     directory = system.real_path(directory)
     _refuse_used(directory)
@@ -44,6 +46,8 @@ def restore_backup(file: str, directory: str, environ: Mapping[str, str]) -> Bac
         with DirectoryLock(aside, 0):
             try:
                 found = _unpack_backup(file, aside)
+                if found.machine and not alone:
+                    _refuse_beside_space(found, directory, environ)
                 _refuse_used(directory)
                 system.rename(aside, directory)
             except BaseException:
@@ -82,6 +86,20 @@ def _refuse_used(directory: str) -> None:
         raise Refused(f"the directory is a mailbox already: {directory}", hint, code="exists")
     if system.exists(directory) and not (system.is_directory(directory) and not system.listdir(directory)):
         raise Refused(f"the directory is not empty: {directory}", "name an empty or new directory", code="exists")
+
+
+def _refuse_beside_space(found: Backup, directory: str, environ: Mapping[str, str]) -> None:
+    """Raise ``Refused`` unless the directory is that of the machine of which this is a backup.
+
+    Elsewhere its sessions would be shown what they read since, and what others claimed."""
+    there = spaces.space_of(logs.of_mailbox(directory, 0, environ))
+    if there is None or (there.machine, there.space) != (found.machine, found.space):
+        raise Refused(
+            f"backup is of machine {found.machine} of space {found.space}, which has its mail: {found.file}",
+            f"run `agent-mailbox init {typed(directory)}`, and there `agent-mailbox engine join URL --space"
+            f" {found.space} --machine {found.machine}`; or, if the space is gone for good, restore it with --alone",
+            code="shared",
+        )
 
 
 def _refuse_strange(aside: str) -> None:

@@ -319,6 +319,32 @@ def test_a_mailbox_that_was_shared_is_made_again_and_restored_at_its_path(pair: 
     assert {*pair.lines("north")} == {*pair.lines("south")} == {*pair.ordered()}
 
 
+def test_a_backup_of_a_lost_machine_is_restored_only_alone(pair: Pair) -> None:
+    """A machine of a space is restored elsewhere with ``--alone`` only: its sessions would be shown again what they
+    read since, and what others claimed. It takes its mail from the space."""
+    file, place = pair.program.scratch / "backup.tar", pair.program.scratch / "new"
+    for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
+        pair.join(machine)
+        pair.ok(machine, "roster", "register", "--session-id", who, "--role", "dev")
+    pair.send("north", "--from", "ann", "--to", "ben", "--body", "read after the backup")
+    pair.ok("south", "engine", "join")
+    pair.ok("south", "backup", file)
+    assert pair.seen("south", "ben") == ["read after the backup"]
+    pair.ok("south", "engine", "join")
+    pair.ok("north", "engine", "forget", "south")
+    refused = pair.program.run("restore", file, place)
+    assert (refused.rc, place.exists()) == (1, False)
+    assert f"backup is of machine south of space {pair.space}, which has its mail" in refused.stderr
+    assert pair.program.run("init", place).rc == 0
+    words = "--space", pair.space, "--machine", "south", "--credential", pair.credential
+    pair.ok("new", "engine", "join", pair.url, *words)
+    assert pair.seen("new", "ben") == []
+    assert pair.program.run("restore", file, pair.program.scratch / "alone", "--alone").rc == 0
+    pair.ok("north", "engine", "leave")
+    pair.ok("north", "backup", pair.program.scratch / "left.tar")
+    assert pair.program.run("restore", pair.program.scratch / "left.tar", pair.program.scratch / "left").rc == 0
+
+
 def test_a_machine_that_is_lost_is_given_up(pair: Pair) -> None:
     """Its agents are frozen, role mail that one was offered and did not see goes back, and another gets it."""
     for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):

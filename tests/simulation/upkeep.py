@@ -53,7 +53,7 @@ def back_up(stage: Stage, process: Process, me: Session) -> None:
     file, place = f"/backup-{stage.count}.tar", f"/restored-{stage.count}"
     backup.write_backup(stage.desk(me.id), file)
     _ask_platter(stage, file)
-    restoring.restore_backup(file, place, {})
+    restoring.restore_backup(file, place, {}, alone=True)
     _ask_platter(stage, place)
     lost = facts - stage.judge.found(place)
     if lost:
