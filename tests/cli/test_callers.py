@@ -179,12 +179,15 @@ def test_a_session_gives_itself_neither_orders_nor_a_lead(post: Post, worker: Cl
     """The command refuses both, without a name and with its own; a session that has no lead names none, too."""
     post.register("zed")
     orders = [("policy", "w", "--allow", "Bash"), ("policy", "w", "--clear"), ("mode", "w", "default")]
-    for order in orders:
-        refused(worker.bash(line("control", *order), "w"), 1, "no agent commands itself")
+    for done in results_of(worker.bash(several([("control", *order) for order in orders]), "w")):
+        refused(done, 1, "no agent commands itself")
     assert worker.hook("solo").rc == 0
     for me in ("w", "solo"):
-        for verb in (("update",), ("update", "--session-id", me), ("register", "--session-id", me)):
-            refused(worker.bash(line("roster", *verb, "--lead", "zed"), me), 1, f"{me} may not change it")
+        verbs = (("update",), ("update", "--session-id", me), ("register", "--session-id", me))
+        ended = results_of(worker.bash(several([("roster", *verb, "--lead", "zed") for verb in verbs]), me))
+        assert len(ended) == len(verbs)
+        for done in ended:
+            refused(done, 1, f"{me} may not change it")
 
 
 def test_of_the_sessions_of_one_process_a_command_is_the_one_that_is_meant(post: Post, worker: Client) -> None:
@@ -192,9 +195,12 @@ def test_of_the_sessions_of_one_process_a_command_is_the_one_that_is_meant(post:
     continue."""
     assert worker.hook("w2").rc == 0
     for me, other in (("w", "w2"), ("w2", "w")):
-        for command in (("check", "--session", other), ("send", "--from", other, "--to", "all", "--body", "x")):
-            refused(worker.bash(line(*command), me), 1, f"is a process of session {me}, and {other!r} is another")
-        assert worker.bash(line("check", "--session", me), me).rc == 0
+        as_other = (("check", "--session", other), ("send", "--from", other, "--to", "all", "--body", "x"))
+        *ended, own = results_of(worker.bash(several([*as_other, ("check", "--session", me)]), me))
+        assert len(ended) == len(as_other)
+        for done in ended:
+            refused(done, 1, f"is a process of session {me}, and {other!r} is another")
+        assert own.rc == 0
     assert not [m for m in post.objects(MESSAGES) if m.get("type") != "control"]
 
 
@@ -262,13 +268,15 @@ def test_a_lead_speaks_for_the_teammates_of_its_own_team(post: Post, worker: Cli
     (liar / ".claude" / "teams" / "theirs" / "config.json").write_text(
         json.dumps({"leadSessionId": "w", "members": [{"name": "mate"}]})
     )
-    assert worker.bash(line("send", "--from", "mate@ours", "--to", "w", "--body", "x"), "w").rc == 0
     for env in ({}, {"HOME": str(liar)}, {"CLAUDE_CONFIG_DIR": str(liar / ".claude")}):
         done = worker.bash(line("send", "--from", "mate@theirs", "--to", "w", "--body", "x"), "w", **env)
         refused(done, 1, "'mate@theirs' is another")
-    for other in ("stranger@ours", "lead@theirs", "boss@ours"):
-        refused(worker.bash(line("send", "--from", other, "--to", "w", "--body", "x"), "w"), 1, "is another")
-    assert worker.bash(line("send", "--from", "lead@ours", "--to", "w", "--body", "x"), "w").rc == 0
+    names = ("stranger@ours", "lead@theirs", "boss@ours", "mate@ours", "lead@ours")
+    sends = [("send", "--from", name, "--to", "w", "--body", "x") for name in names]
+    *others, mate, own = results_of(worker.bash(several(sends), "w"))
+    assert (len(others), mate.rc, own.rc) == (3, 0, 0)
+    for done in others:
+        refused(done, 1, "is another")
 
 
 def test_the_name_of_a_gone_lead_gives_its_mail_and_not_its_workers(post: Post, worker: Client) -> None:

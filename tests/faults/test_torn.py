@@ -14,7 +14,7 @@ from tests.faults.verdict import Verdict
 from tests.helpers import MESSAGES, READS, ROSTER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.faults.commands import Command
     from tests.faults.faults import Case
@@ -54,11 +54,12 @@ def judge(case: Case, command: Command, log: str, left: bytes) -> None:
 @pytest.mark.parametrize("log", LOGS)
 def test_a_torn_tail(log: str, case_of: Callable[[Command], Case], tally: Callable[[object, str, int], None]) -> None:
     """Cut at any byte, or zeroed: each of the commands in turn."""
-    cases = dict(made(case_of, commands.ALL))
+    alike = {command.steward: command for command in commands.ALL}  # each kind has another mailbox
+    cases = {is_steward: case_of(command) for is_steward, command in alike.items()}
     tails = list(ends(LAST[log]))
-    for command, (what, left) in zip(itertools.cycle(cases), tails, strict=False):
+    for command, (what, left) in zip(itertools.cycle(commands.ALL), tails, strict=False):
         try:
-            judge(cases[command], command, log, left)
+            judge(cases[command.steward], command, log, left)
         except AssertionError as problem:
             raise AssertionError(f"{what}, then {command}: {problem}") from problem
     tally("each in turn", f"torn {log}", len(tails))
@@ -69,7 +70,7 @@ def test_a_torn_tail_before_each_command(
     command: Command, case_of: Callable[[Command], Case], tally: Callable[[object, str, int], None]
 ) -> None:
     """Half a line, a line without its newline, and a hole, in each log."""
-    ((_, case),) = made(case_of, [command])
+    case = case_of(command)
     for log in LOGS:
         line = LAST[log]
         for left in (line[: len(line) // 2], line[:-1], line[:20] + bytes(100), bytes(4096)):
@@ -106,9 +107,3 @@ def test_holes_of_every_length(
         sent = [record.get("content", "") for record in after.records(MESSAGES)]
         assert [text for text in sent if text.startswith("behind")] == wanted
     tally("each in turn", f"holes in {log}", len(lengths))
-
-
-def made(case_of: Callable[[Command], Case], wanted: Iterable[Command]) -> Iterator[tuple[Command, Case]]:
-    """A case for each command."""
-    for command in wanted:
-        yield command, case_of(command)
