@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.start import plain
-from tests.helpers import MESSAGES, READS, ROSTER, Post, Result
+from tests.helpers import MESSAGES, READS, ROSTER, Post, Result, each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -190,15 +190,39 @@ def outcome(post: Post, result: Result) -> list[Any]:
 LOGS = (MESSAGES, READS, ROSTER)
 
 
-@pytest.mark.parametrize("words", CASES, ids=lambda w: " ".join(w)[:60].replace("\0", "NUL"))
+class Alike:
+    """Two mailboxes that are alike; both are made anew behind a command that changed one."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+        self._posts: list[Post] = []
+        self._before: list[dict[str, bytes]] = []
+
+    def posts(self) -> list[Post]:
+        """Both, as they were prepared."""
+        if not self._posts or [post.snapshot() for post in self._posts] != self._before:
+            (place := self._place / str(len([*self._place.iterdir()]))).mkdir()
+            self._posts = [prepared(place / name) for name in ("a", "b")]
+            self._before = [post.snapshot() for post in self._posts]
+        return self._posts
+
+
+@pytest.fixture
+def alike(tmp_path: Path) -> Alike:
+    """Two mailboxes that are alike."""
+    return Alike(tmp_path)
+
+
+@each("words", CASES)
 def test_the_short_way_and_the_long_way_answer_alike(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+    alike: Alike, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     """The same code, the same two streams, the same records, whichever way the words go."""
-    short, long = prepared(tmp_path / "a"), prepared(tmp_path / "b")
+    short, long = alike.posts()
     first = outcome(short, short.call(*words, stdin=HOOK))
-    monkeypatch.setattr(plain, "run", lambda _: None)
-    assert outcome(long, long.call(*words, stdin=HOOK)) == first
+    with monkeypatch.context() as patch:
+        patch.setattr(plain, "run", lambda _: None)
+        assert outcome(long, long.call(*words, stdin=HOOK)) == first
 
 
 def test_the_short_way_imports_no_command_line_library(post: Post) -> None:
