@@ -7,10 +7,11 @@ of them belong into the answer.
 
 from __future__ import annotations
 
-from ..core import awaited, dead_letters, inbox, message_reads, obligations, threads, words
+from ..core import awaited, codec, dead_letters, inbox, message_reads, obligations, threads, words
 from ..core.address import check_namespace
 from ..core.inbox import InboxState
 from ..core.instant import DAY
+from ..core.line_forms import may_be_message
 from ..core.records import Message, Record
 from ..errors import NotFound
 from ..store.files import system
@@ -125,8 +126,15 @@ class MailQueries:
             now=now,
             idle=tuple(filter(inbox.is_idle_notice, unread)),
             queued=tuple(self._mailbox.queued()),
-            never_sent=[*self._mailbox.unsent().values()].count(NEVER_SENT),
+            never_sent=self._count_never_sent(),
         )
+
+    def _count_never_sent(self) -> int:
+        """Return how much live mail stayed here as this machine left its space; what is archived is settled."""
+        kept = {one.encode() for one, how in self._mailbox.unsent().items() if how == NEVER_SENT}
+        lines = self._mailbox.logs.messages.lines() if kept else ()
+        mail = (codec.message(line) for _, line in lines if may_be_message(line, kept))
+        return sum(isinstance(one, Message) and one.id.encode() in kept for one in mail)
 
     def waiting(self, session_id: str | None) -> list[Message]:
         """Return the mail that the session (None: anyone) sent and that waits for nobody, the newest last. The steward
