@@ -112,13 +112,15 @@ def _is_other(old: str, new: str) -> bool:
 
 
 def _function(source: Source, node: ast.AST) -> str:
-    names, here = list[str](), source.parents.get(node)
+    """Return the dotted name of the function around a node; empty if none is: a forked process has only functions
+    changed."""
+    names, here, is_within = list[str](), source.parents.get(node), False
     while here is not None:
         if isinstance(here, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names.append(here.name)
-        is_method = isinstance(here, ast.ClassDef)
+            is_within |= not isinstance(here, ast.ClassDef)
         here = source.parents.get(here)
-    return ".".join(reversed(names)) if names and not (len(names) == 1 and is_method) else ""
+    return ".".join(reversed(names)) if is_within else ""
 
 
 def _is_type(source: Source, node: ast.AST) -> bool:

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
     from tests.faults.drawing import Drawn
 
-TESTS = ("core", "judge", "store", "cli", "trust", "engine", "claude", "mcp", "console", "simulation/test_outcomes.py")
+TESTS = (
+    *("core", "judge", "store", "cli", "trust", "engine", "claude", "mcp", "console", "swarm", "teams", "fuzz"),
+    "simulation/test_outcomes.py",
+)
 SAMPLE = 10
 """One in so many of those that tests find is tried in worlds."""
 SECONDS = 20
