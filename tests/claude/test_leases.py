@@ -13,8 +13,11 @@ from typing import Any
 import pytest
 
 from agent_mailbox.core import given_names
+from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.mailbox.sending import Sending
-from agent_mailbox.store.files.edits import RECENT
+from agent_mailbox.store.files import system
+from agent_mailbox.store.files.edits import EDITS, RECENT, Edit, Edits
+from agent_mailbox.store.user_state.project_paths import is_blind
 from tests.claude.test_files import by_shim, call_of, writing
 from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture
 from tests.helpers import MESSAGES, PATIENCE, Post, record, refused
@@ -384,11 +387,11 @@ def test_a_lease_costs_no_other_agent_a_word(desk: Desk) -> None:
 
 def test_a_lease_s_path_in_the_place_of_its_id_is_answered_with_the_id(desk: Desk) -> None:
     """The command that is named works as it is; a word that is no path of a lease is sent to the list."""
-    held = desk.lease("src")["id"]
+    held = desk.lease("docs/**", "src")["id"]
     told = refused(desk.post.call("lease", "release", held, "--session", ME, "--json"), 1, f"{held} is Ada's lease")
     assert told.json["error"]["code"] == "not_yours"
     hint = f"`agent-mailbox lease release {held} --session {ADA}`"
-    for word in ("src", "src/"):
+    for word in ("src", "src/", "docs"):
         done = refused(desk.post.call("lease", "release", word, "--session", ADA), 1, f"no lease '{word}'")
         assert hint.split(" --")[0] in done.stderr, done
     refused(desk.post.call("lease", "release", "rc", "--session", ADA), 1, "`agent-mailbox lease list` lists them")
@@ -411,3 +414,33 @@ def test_who_leases_what_another_may_hold_is_told(desk: Desk) -> None:
     second = desk.post.call("lease", "mine.py", "--session", "other", cwd=desk.top, env=nobody)
     assert second.rc == 0, second
     assert "mine.* may be (unverified) leased by Ada until" in second.stderr
+
+
+def test_a_note_of_a_write_goes_when_it_counts_no_more(post: Post) -> None:
+    """Who looks for others drops it, and so does the steward; one millisecond before it still counts."""
+    post.register(ADA)
+    edits, now = Edits(Mailbox(str(post.box)).logs), 1_773_662_400_000
+    edits.settle(holds=False)
+    for clean in (lambda when: edits.others("/x/a", ME, when), edits.sweep):
+        edits.note("/x/a", ADA, now)
+        (note,) = post.box.glob(f".cache/{EDITS}/{ADA}/*")
+        clean(now + RECENT - 1)
+        assert edits.others("/x/a", ME, now + RECENT - 1) == [Edit(ADA, now)]
+        assert edits.others("/x/a", ADA, now) == []
+        clean(now + RECENT)
+        assert not note.exists()
+
+
+def test_a_file_system_that_is_blind_for_case_is_told_by_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next directory above that is there, and whose name has letters, is looked for by its other name."""
+    (tmp_path / "src/12").mkdir(parents=True)
+    paths = [str(tmp_path / name) for name in ("src", "src/new", "src/12", "src/12/new/34")]
+    assert [is_blind(path) for path in paths] == [False] * 4
+    lower = {str(path).lower(): str(path) for path in (tmp_path, *tmp_path.rglob("*"))}
+    for name in ("exists", "lstat"):
+        real = getattr(system, name)
+        monkeypatch.setattr(system, name, lambda path, real=real: real(lower.get(path.lower(), path)))
+    assert [is_blind(path) for path in paths] == [True] * 4
+    assert not is_blind("/12/34")

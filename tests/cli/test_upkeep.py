@@ -22,6 +22,7 @@ from agent_mailbox.errors import Refused
 from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.store.files import small_files
 from agent_mailbox.upkeep import steward as stewards
+from agent_mailbox.upkeep.crontab import remove_crontab
 from tests.helpers import (
     ARCHIVE,
     HEARTBEATS,
@@ -609,3 +610,16 @@ def test_the_module_the_script_and_the_console_script_are_one_program(checkout: 
         pytest.skip("the package is not installed: there is no console script")
     done = subprocess.run([installed, "--version"], capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert done.stdout == wanted
+
+
+def test_a_mailbox_that_is_set_up_no_more_has_no_cron_line(cron: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other lines stay, among them that of a mailbox beside it."""
+    monkeypatch.setenv("PATH", cron.env["PATH"])
+    monkeypatch.setenv("HOME", str(cron.home))
+    table = cron.home / "crontab"
+    line = cron.ok("steward", "crontab", "--install")["line"]
+    other = line.replace(str(cron.box), f"{cron.box}-2")
+    table.write_text(f"{other}\n1 2 3 4 5 mine\n{line}\n")
+    assert remove_crontab(str(cron.box)) is True
+    assert table.read_text() == f"{other}\n1 2 3 4 5 mine\n"
+    assert remove_crontab(str(cron.box)) is False

@@ -9,6 +9,7 @@ import pytest
 
 from agent_mailbox.console.notifier import Notifier
 from agent_mailbox.mailbox.mailbox import Mailbox
+from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.upkeep import waker
 from tests.helpers import MESSAGES, ROSTER, Program, record, stamp, until
 
@@ -204,3 +205,14 @@ def test_nothing_starts_without_the_person_s_word(sleepers: Sleepers) -> None:
     sleepers.says('command = ["/no/such/program"]')
     (why,) = waker.start_waited_for(Mailbox(str(sleepers.box))).values()
     assert "No such file" in why
+
+
+def test_of_two_that_look_at_once_one_starts_sessions(sleepers: Sleepers) -> None:
+    """The other leaves it to the first, and is no error."""
+    sleepers.sleeps()
+    sleepers.send(ME, "--priority", "high")
+    mailbox = Mailbox(str(sleepers.box))
+    assert mailbox.logs.custody is not None
+    with FileLock(mailbox.logs.custody.path(waker._LOCK), 0):
+        assert waker.start_waited_for(mailbox) == {}
+    assert waker.start_waited_for(mailbox) == {ME: ""}

@@ -83,3 +83,14 @@ def test_a_notice_says_who_and_what_kind_and_the_content_if_it_shall() -> None:
     (line,) = notice([WaitingThing("a", "mail", "eve", "x\x1b[2J\n\u2028y" * 500)], content=True).text.splitlines()
     assert line.isprintable()
     assert len(line) < 300
+
+
+def test_news_are_named_in_the_title_of_a_notice_and_never_what_they_say() -> None:
+    """Nothing was told before, or one thing waits alone: then they are counted. What is told already is not named."""
+    for content in (True, False):
+        told = notice(things("a", "b", "c"), content=content, told=("a",))
+        assert told.title == "permission request from ada: 3 things wait for you"
+        assert len(told.text.splitlines()) == 3
+        assert told.text.splitlines()[2] == "and 1 other"
+        assert notice(things("a", "b"), content=content).title == "2 things wait for you"
+        assert notice(things("b"), content=content, told=("a",)).title == "1 thing waits for you"

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from agent_mailbox.core import codec
 from agent_mailbox.core.address import DEFAULT_TTL
+from agent_mailbox.core.dead_letters import dead_reason, last_dead
 from agent_mailbox.core.inbox import expired, expires_at, unread
 from agent_mailbox.core.instant import HOUR
 from agent_mailbox.core.records import Message, RosterEvent
@@ -282,3 +283,22 @@ def test_mail_expires_when_it_has_run_its_hours_outside_every_freeze(spans, sent
     people = Roster([*PEOPLE, *frozen(*spans)])
     for now in range(sent - 1, sent + 200):
         assert expired(mail, at(now), people, DEFAULT_TTL) == (hours_running(sent, now, spans) >= hours), now
+
+
+@given(
+    st.lists(st.tuples(st.integers(-99, 99), st.integers(1, 50)), max_size=3),
+    st.sampled_from(["bob-1", "role:x", "all", "nobody-1", "ann-1"]),
+    st.sampled_from([0, 1, 24]),
+    st.lists(st.integers(-200, 110), min_size=1, max_size=9),
+    st.booleans(),
+)
+def test_the_last_dead_letter_is_later_than_all_dead_and_earlier_than_all_others(spans, to, hours, sent, dies):
+    """The mail of an address is divided at one instant, also where it is not the time to live before now."""
+    events = [e for since, long in spans for e in frozen((since, since + long))]
+    died = [event("retire", "bob-1", 90)] if dies else []
+    there, now = state(events=[*PEOPLE, *events, *died]), at(100)
+    last = last_dead(to, hours, there, now)
+    for when in (*(at(hour) for hour in sent), last, last + 1):
+        if 0 <= when <= 1 << 53:
+            is_dead = dead_reason(Message("m", "ann-1", (to,), when, "", ttl_hours=hours or None), there, now)
+            assert (is_dead is not None) == (when <= last), when

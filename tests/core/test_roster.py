@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from agent_mailbox.core import roster as module
 from agent_mailbox.core.address import DIRECT, ROLE, Reader
+from agent_mailbox.core.misspelt import folded
 from agent_mailbox.core.records import ROSTER_EVENTS
 from agent_mailbox.core.roster import Roster, changed
 from agent_mailbox.errors import Ambiguous, NotFound
@@ -448,3 +449,10 @@ def test_modes_follow_the_roster():
     assert roster(register("bob-1"), event("retire", "bob-1")).mode("bob-1") == "direct"
     assert roster().mode("user") == "direct"
     assert module.MIN_PREFIX == 6
+
+
+def test_the_eye_passes_over_accents_and_what_draws_nothing():
+    """A word that nearly is another is asked back however it is spelt; a letter more makes another word."""
+    for word in ("Zo\u00e9", "Zoe\u0301", "zo\u200be", "z\u0301\u0302oe", "ZOE-", "\uff3a\uff4f\uff45"):
+        assert folded(word) == folded("zoe"), ascii(word)
+    assert folded("zo\u00e9e") != folded("zoe")

@@ -25,7 +25,7 @@ from tests.helpers import PATIENCE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agent_mailbox.space.order.order import Ordered, TotalOrder
+    from agent_mailbox.space.order.order import Ordered, SpaceOrder, TotalOrder
 
 Pair = tuple["TotalOrder", "TotalOrder"]
 
@@ -210,6 +210,23 @@ class Conformance:
             assert woken.result(PATIENCE)
         assert a.wait_for_record(0, 0.0)
         assert not a.wait_for_record(end, 0.0)
+
+
+class SpaceConformance(Conformance):
+    """Subclass it for an order that an engine keeps."""
+
+    def test_one_log(self, machines: tuple[SpaceOrder, SpaceOrder]) -> None:
+        """The records of one log are those of all that are of it, from the first one or behind a position."""
+        a, b = machines
+        for n in range(5):
+            a.append_lines(MESSAGES, [b"mail %d" % n], ids=[f"m{n}"])
+            b.append_lines(CLAIMS, [b"claim %d" % n])
+        for log in (MESSAGES, CLAIMS):
+            told = [record for record in everything(a) if record.log == log]
+            assert [*b.of_log(log)] == told
+            for n, record in enumerate(told, 1):
+                assert [*b.of_log(log, record.position)] == told[n:]
+        assert [*b.of_log(ROSTER)] == []
 
 
 def _last(records: Sequence[Ordered], log: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import zlib
@@ -19,7 +20,7 @@ from agent_mailbox.space import purging
 from agent_mailbox.space.copy import comparison, following, replica, send_queue
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.order import bundles
-from agent_mailbox.space.order.order import ARCHIVE, MESSAGES
+from agent_mailbox.space.order.order import ARCHIVE, MESSAGES, WIDEST
 from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.log.unordered import unsealed
 from agent_mailbox.store.user_state import creation
@@ -528,3 +529,12 @@ def test_a_machine_that_was_given_up_holds_no_purge_and_comes_back(pair: Pair) -
     states = {agent["session_id"]: agent["state"] for agent in pair.ok("north", "roster", "list")["agents"]}
     assert states == {"ann": "alive", "ben": "alive"}
     assert [*pair.ok("north", "engine", "purge", "--dry-run")["machines"]] == ["north", "south"]
+
+
+def test_a_line_that_no_record_can_hold_stops_no_other_line() -> None:
+    """It is left out, also if only its packed form is too wide; half as many lines at a time make narrower records."""
+    wide = [os.urandom(size).replace(b"\n", b"n") for size in (WIDEST - 1, WIDEST // 2, WIDEST // 2 + 99, WIDEST)]
+    records = [*itertools.islice(bundles.records_of("2026-01.jsonl", [b"first", *wide, b"last"]), 9)]
+    assert all(0 < len(record) <= WIDEST for record in records)
+    found = [line for record in records if (bundle := bundles.unpack_bundle(record)) for line in bundle.lines]
+    assert found == [b"first", *wide[1:3], b"last"]

@@ -7,11 +7,11 @@ import pytest
 from agent_mailbox.core.proofs import is_machine
 from agent_mailbox.space.order.order import MESSAGES, Unavailable, is_reads, reads_of
 
-from .conformance import Conformance, Pair, lines_of
+from .conformance import Pair, SpaceConformance, lines_of
 from .memory_order import MemoryOrder, MemorySpace
 
 
-class TestMemoryOrder(Conformance):
+class TestMemoryOrder(SpaceConformance):
     """The order in memory does what every order must do."""
 
     @pytest.fixture

@@ -16,7 +16,7 @@ from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order import bundles, follow_progress
 from agent_mailbox.space.order.order import ARCHIVE, MESSAGES, PASSED, ROSTER, NoSpace, Ordered, reads_of
 
-from .conformance import Conformance, Pair, lines_of
+from .conformance import Pair, SpaceConformance, lines_of
 from .nats_server import serving
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _spaces = itertools.count()
 
 
-class TestNatsOrder(Conformance):
+class TestNatsOrder(SpaceConformance):
     """The order in NATS does what every order must do."""
 
     @pytest.fixture

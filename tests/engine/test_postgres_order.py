@@ -27,7 +27,7 @@ from agent_mailbox.space.servers import server_certificates
 from agent_mailbox.space.space import Space
 from tests.helpers import PATIENCE, Program, until
 
-from .conformance import Conformance, Pair, lines_of
+from .conformance import Pair, SpaceConformance, lines_of
 from .dark_servers import stopped
 from .hostile_space import Joined
 from .postgres_server import OLD, OWNER, PASSWORD, PostgresServer, credential, made
@@ -58,7 +58,7 @@ def opened(postgres: PostgresServer, tmp_path: Path) -> Iterator[PostgresOrder]:
     order.close()
 
 
-class TestPostgresOrder(Conformance):
+class TestPostgresOrder(SpaceConformance):
     """The order in PostgreSQL does what every order must do."""
 
     @pytest.fixture

@@ -91,3 +91,14 @@ def test_it_is_installed_and_removed_by_a_command(pair: Pair) -> None:
     pair.ok("north", "engine", "leave")
     assert not path.exists()
     assert said.read_text().splitlines()[-1] == f"--user disable --now {path.name}"
+
+
+def test_without_the_program_that_starts_services_the_person_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name is told, and what to run instead; the file is written all the same."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    service = replicator_service.service_of(str(tmp_path), {"XDG_CONFIG_HOME": str(tmp_path / "config")})
+    with pytest.raises(Refused, match=f"there is no {service.start[0][0]} here"):
+        replicator_service.install_service(service)
+    assert Path(service.path).read_bytes() == service.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from agent_mailbox import Busy, Draft, Mailbox
 from agent_mailbox.core.roster_changes import Registration
+from agent_mailbox.store.files import system
 from agent_mailbox.store.locks.directory_lock import DirectoryLock
 from agent_mailbox.store.locks.lock import FileLock
 from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, Program
@@ -249,3 +251,18 @@ def test_a_waiter_is_woken_by_the_kernel(program: Program, path: Path, dies: boo
         assert child.stdout is not None
         assert child.stdout.readline() == b"held\n"
         assert child.wait(PATIENCE) == 0
+
+
+def test_whoever_finds_too_many_waiting_threads_starts_none(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes turns instead, and leaves no descriptor behind."""
+    crowd = {-n for n in range(1, system._MOST_WAITING + 2)}
+    monkeypatch.setattr(system, "waiting", {*crowd})
+    monkeypatch.setattr(_thread, "start_new_thread", lambda *_: pytest.fail("a thread was started"))
+    before = os.listdir("/dev/fd")
+    holder = FileLock(str(path)).take()
+    with pytest.raises(Busy):
+        FileLock(str(path), 0.01).take()
+    holder.release()
+    FileLock(str(path), 10).take().release()
+    assert system.waiting == crowd
+    assert os.listdir("/dev/fd") == before

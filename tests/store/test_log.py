@@ -338,3 +338,37 @@ def test_a_replacement_whose_sync_fails_keeps_what_was_written_beside_it(
         with pytest.raises(StorageFailed):
             replacement.replace(held, [b"early"], len(b"early\n"))
     assert (tmp_path / MESSAGES).read_bytes() == b"early\nlate\n"
+
+
+def test_the_end_of_a_log_is_noted_only_if_its_name_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A note that said so wrongly would spare the next writer the sync that the name needs."""
+    path, stamps = tmp_path / MESSAGES, StampFiles(str(tmp_path / ".cache"))
+    path.write_bytes(b"theirs\n")
+    (tmp_path / ".cache").mkdir()
+
+    def fail(_: str) -> None:
+        raise OSError(errno.EIO, "cannot sync")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(system, "sync_directory", fail)
+        stamps.vouch([])
+        assert stamps.ended(str(path)) is None
+    stamps.vouch([])
+    assert stamps.ended(str(path)) is not None
+
+
+def test_a_log_that_is_gone_is_at_its_path_for_nobody_who_has_it_open(tmp_path: Path) -> None:
+    """Who found none has still found right."""
+    path = tmp_path / "log.jsonl"
+    log = Log(str(path))
+    assert log.is_at_path(None)
+    path.write_bytes(b"one\n")
+    assert not log.is_at_path(None)
+    fd = log.open()
+    assert log.is_at_path(fd)
+    path.unlink()
+    assert not log.is_at_path(fd)
+    path.write_bytes(b"another\n")
+    assert not log.is_at_path(fd)
+    assert fd is not None
+    os.close(fd)
