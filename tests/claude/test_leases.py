@@ -417,7 +417,7 @@ def test_who_leases_what_another_may_hold_is_told(desk: Desk) -> None:
 
 
 def test_a_note_of_a_write_goes_when_it_counts_no_more(post: Post) -> None:
-    """Who looks for others drops it, and so does the steward; one millisecond before it still counts."""
+    """The steward drops it, and so does whoever looks for others; it counts until then."""
     post.register(ADA)
     edits, now = Edits(Mailbox(str(post.box)).logs), 1_773_662_400_000
     edits.settle(holds=False)

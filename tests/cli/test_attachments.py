@@ -16,7 +16,7 @@ from agent_mailbox.cli import mail_output
 from agent_mailbox.cli.folding import fold_lines
 from agent_mailbox.clients.permission.own_commands_hook import CommandPlace
 from agent_mailbox.core import codec
-from agent_mailbox.core.attachments import DIRECTORY, files, is_stored, lines, stored
+from agent_mailbox.core.attachments import DIRECTORY, files, is_stored, lines, not_kept, stored
 from agent_mailbox.core.instant import DAY
 from agent_mailbox.core.records import Message
 from agent_mailbox.errors import Refused
@@ -353,3 +353,12 @@ def test_the_path_of_an_attachment_stays_whole_on_a_narrow_terminal() -> None:
     ]
     for forged in (f"| Attached: x: {path}", "Attached: x: not kept, y: /" + "z " * 60):
         assert max(map(len, fold_lines(forged, 60).splitlines())) <= 60
+
+
+def test_only_a_file_within_a_message_is_said_to_be_not_kept() -> None:
+    """A link that says so of itself is shown as the link that it is."""
+    away = not_kept("a.txt", "text/plain", "it is too large")
+    link = {"type": "url", "content": "https://example.org/a", "not_kept": "it is too large"}
+    told = lines(Message("m", "ann", ("ben",), 5, "", attachments=[away, link, {"type": "other", **away}]))
+    assert [line.startswith("Attached: a.txt") and "not kept" in line for line in told][:1] == [True]
+    assert told[1].startswith("Attached: https://example.org/a (")

@@ -214,6 +214,7 @@ def test_a_rollbook_that_tells_another_roster_is_a_problem(used: Post) -> None:
     small_files.save_derived(path, body.replace(b"role:builder", b"role:burglar"))
     problems, _ = told(used)
     assert (os.path.relpath(path, used.box), None, "remove derived file") in [p[:3] for p in problems]
+    assert "holds another roster than the log" in used.call("doctor").stdout
     assert told(used, "--repair") == ([], [])
     assert used.ok("roster", "show", "bob")["agent"]["tags"] == ["role:builder"]
 

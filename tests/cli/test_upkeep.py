@@ -623,3 +623,14 @@ def test_a_mailbox_that_is_set_up_no_more_has_no_cron_line(cron: Post, monkeypat
     assert remove_crontab(str(cron.box)) is True
     assert table.read_text() == f"{other}\n1 2 3 4 5 mine\n"
     assert remove_crontab(str(cron.box)) is False
+
+
+def test_the_steward_removes_the_stamps_that_were_put_aside(post: Post) -> None:
+    """A rename alone is quick, so those who put stamps aside leave them there."""
+    quiet = post.box / ".cache/quiet"
+    asides = [quiet.with_name(f"quiet.gone-{number}") for number in (0, 9)]
+    for aside in asides:
+        aside.mkdir(parents=True)
+        (aside / "ann").write_text("")
+    post.ok("steward", "run")
+    assert not any(aside.exists() for aside in asides)

@@ -17,7 +17,7 @@ from agent_mailbox.space.nats import stream_settings
 from agent_mailbox.space.nats.nats_files import NatsFiles
 from agent_mailbox.space.nats.nats_order import NatsOrder, open_order
 from agent_mailbox.space.order.order import MESSAGES, ROSTER
-from agent_mailbox.space.servers import cluster
+from agent_mailbox.space.servers import cluster, server_accounts
 from agent_mailbox.space.servers.cluster_record import ClusterChange
 from tests.helpers import until
 from tests.night import NIGHT
@@ -295,3 +295,12 @@ def test_a_space_that_a_machine_made_as_it_likes_is_refused(running: Running) ->
         assert mallory.call_api(f"STREAM.INFO.{wanted['name']}", None)["state"]["messages"] == 0
         mallory.close()
         honest.close()
+
+
+def test_no_two_machines_of_two_spaces_are_one_user() -> None:
+    """The name of a space may begin with that of the first one."""
+    spaces = ("team", "team2", "tea", "t")
+    assert len({server_accounts.keeper_of("team", space) for space in spaces}) == len(spaces)
+    assert len({server_accounts.user_of("team", space, "a") for space in spaces}) == len(spaces)
+    assert server_accounts.keeper_of("team", "team") == server_accounts.KEEPER
+    assert server_accounts.user_of("team", "team", "a") == "a"

@@ -24,8 +24,9 @@ from agent_mailbox import Draft, MailboxError, Request
 from agent_mailbox.core import codec, instant, message_reads
 from agent_mailbox.core.records import USER, Message, Read
 from agent_mailbox.mailbox import absence, open_mailbox
-from agent_mailbox.space import joining_space, purging
+from agent_mailbox.space import joining_space, purging, space_words
 from agent_mailbox.space.copy import comparison
+from agent_mailbox.space.joining_space import SpaceStanding
 from agent_mailbox.space.order.order import reads_of
 from agent_mailbox.store.files import system
 from agent_mailbox.upkeep import shared_steward
@@ -341,3 +342,12 @@ def _id(line: bytes) -> str:
 
 TestSpace = Space.TestCase
 TestSpace.settings = settings(max_examples=15, stateful_step_count=25)
+
+
+def test_lines_whose_seal_is_wrong_are_told_of_by_their_machine() -> None:
+    """The status and the doctor tell how many there were in whose name."""
+    found = SpaceStanding("s", "a", "", False, *[0] * 5, "", (), "", (), (), {"west": 2, "east": 1}, ())
+    told = [*space_words.describe_wrong_seals(found)]
+    assert len(told) == 2
+    assert all("whose seal is wrong" in line for line in told)
+    assert ["west" in line and "2" in line for line in told] == [True, False]

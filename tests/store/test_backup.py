@@ -79,6 +79,9 @@ def test_a_backup_restores_to_the_same_mailbox(full: Post) -> None:
     assert list(made) == ["file", "files", "bytes", "made", "settings"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert full.ok("backup", "--verify", file, env={"AGENT_MAILBOX_DIR": None}) == made
+    with tarfile.open(file) as tar:
+        sizes = [entry.size for entry in tar if entry.name not in (backup.ABOUT, backup.SUMS)]
+    assert (made["files"], made["bytes"]) == (len(sizes), sum(sizes))
     answer = full.ok("restore", file, place)
     assert answer == {"dir": str(place), **{key: made[key] for key in ("files", "made", "settings")}}
     wanted = {name: data for name, data in full.snapshot().items() if not name.endswith(".lock")}

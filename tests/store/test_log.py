@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_mailbox import Draft, Mailbox, StorageFailed
-from agent_mailbox.core import codec
+from agent_mailbox.core import codec, proofs
 from agent_mailbox.mailbox.followed_mail import FollowedMail
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.store.files import lines as reading
@@ -358,7 +358,7 @@ def test_the_end_of_a_log_is_noted_only_if_its_name_is_durable(tmp_path: Path, m
 
 
 def test_a_log_that_is_gone_is_at_its_path_for_nobody_who_has_it_open(tmp_path: Path) -> None:
-    """Who found none has still found right."""
+    """A file that was replaced is another one."""
     path = tmp_path / "log.jsonl"
     log = Log(str(path))
     assert log.is_at_path(None)
@@ -371,4 +371,27 @@ def test_a_log_that_is_gone_is_at_its_path_for_nobody_who_has_it_open(tmp_path: 
     path.write_bytes(b"another\n")
     assert not log.is_at_path(fd)
     assert fd is not None
+    os.close(fd)
+
+
+def test_a_seal_is_taken_off_whatever_blanks_are_behind_it() -> None:
+    """Foreign programs may add some, and the longest seal is no shorter for them."""
+    proof = proofs.of_session("s" * 128)
+    sealed = proofs.begin_seal(b'{"id":"m"}', b"k" * 16, 10**18, 10**18, str(proof)) + b"0" * proofs.MAC_DIGITS
+    for blanks in (b"", b"\n", b" \t\r\n" * 99):
+        assert proofs.remove_seal(sealed + proofs.SEAL_END + blanks) == b'{"id":"m"}'
+
+
+def test_a_place_in_a_log_goes_back_for_no_line_that_lost_its_newline(tmp_path: Path) -> None:
+    """Lines that another program wrote over count as read; the next whole line is new."""
+    path, place = tmp_path / "log.jsonl", reading.LinePlace()
+    path.write_bytes(b"one\ntwo\n")
+    fd = os.open(path, os.O_RDONLY)
+    assert [line for _, line in place.lines(fd)] == [b"one", b"two"]
+    with path.open("r+b") as file:
+        file.write(b"one\ntwo?three")
+    assert [*place.lines(fd)] == []
+    with path.open("ab") as file:
+        file.write(b"\nfour\n")
+    assert [line for _, line in place.lines(fd)] == [b"three", b"four"]
     os.close(fd)

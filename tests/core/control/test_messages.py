@@ -205,3 +205,13 @@ def test_no_change_of_a_sample_breaks_the_reader(text: str, data: st.DataObject)
     assert isinstance(found, m.Payload | Unknown)
     if isinstance(found, m.Payload):
         assert message_text.parse(message_text.written(found)) == found
+
+
+@pytest.mark.parametrize("first", MODES)
+@pytest.mark.parametrize("second", MODES)
+def test_of_two_modes_in_a_message_the_narrower_counts(first: str, second: str) -> None:
+    """It does not matter in which place each is said."""
+    said = json.loads(CATALOG["mode_set_request"]) | {"mode": first, "policy": {"permissionMode": second}}
+    payload = message_text.parse(json.dumps(said))
+    narrower = ("locked-down", "plan", "safe", "default", "acceptEdits")
+    assert payload.mode == next(mode for mode in narrower if mode in (first, second))
