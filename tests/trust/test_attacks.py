@@ -197,3 +197,17 @@ def test_a_steward_that_follows_one_that_was_killed_keeps_what_is_proven(
     steward.run_upkeep(scene.mailbox, 0)
     assert scene.rules() == (("Bash(ls:*)",), (RULE,))
     assert scene.mailbox.logs.broken() is None
+
+
+def test_nothing_that_was_counted_before_is_gone_on_from_once_a_log_was_edited(scene: Scene) -> None:
+    """A derived file says how far its log was proven, and that log is no more."""
+    scene.policy(deny=(RULE,))
+    chat(scene)
+    counted = scene.mailbox.logs.messages.view().counted
+    assert counted is not None
+    assert scene.mailbox.logs.messages.view().resume(*counted)
+    scene.without(RULE, same_length=True)
+    refused(scene.post.call("steward", "run", "--max-live", "0"), 1, "lacks a line that decided something")
+    view = scene.mailbox.logs.messages.view()
+    assert view.counted is None
+    assert not view.resume(*counted)

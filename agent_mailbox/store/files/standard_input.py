@@ -63,7 +63,6 @@ def possible_objects(most: int, seconds: float, then: int | None = None) -> Iter
     fd, found, looked = input_descriptor(), bytearray(), 0
     if fd is None:
         found += sys.stdin.buffer.read(most + 1)
-        most = -1
     while fd is not None and len(found) <= most:
         part = read_part(fd, seconds=seconds)
         if part:
