@@ -71,7 +71,7 @@ class HandingOver:
         if task.answerer and held:
             self.tasking.decide_claims(lambda log: self._pass_on(log, me, task_id))
         self.tasking.offer_open(lambda one: one.task.id == task_id)
-        return sent, self.tasking.views.task(task_id, me)
+        return sent, self.tasking.views.task(task_id)
 
     def _pass_on(self, log: HeldLog | OrderedLog, me: str, task_id: str) -> Sequence[Message]:
         """Give the tasks to the one agent that the handover is for."""

@@ -14,7 +14,7 @@ from agent_mailbox.space.order import hurry
 def test_a_server_that_speaks_and_does_not_answer_is_left_and_one_that_answers_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Words are counted anew with each piece of an answer."""
+    """Each piece of an answer begins the count of words again."""
     monkeypatch.setattr(hurry, "QUIET", 0.001)
     ours, theirs = socket.socketpair()
     heard = ServerBytes(ours, lambda: theirs.sendall(b"PONG\r\n"))

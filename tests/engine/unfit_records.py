@@ -6,9 +6,12 @@ Belongs here: what one machine publishes to keep the others out, and what they d
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_mailbox import Draft, Mailbox, Registration
+import pytest
+
+from agent_mailbox import BadData, Draft, Mailbox, Registration
 from agent_mailbox.space import joining_space, space_checks
 from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, reads_of
 from agent_mailbox.store.log.unordered import unsealed
@@ -17,7 +20,6 @@ from .hostile_space import Joined
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from agent_mailbox.space.space import Space
 
@@ -27,7 +29,7 @@ LOGS = MESSAGES, ROSTER, CLAIMS, ARCHIVE, PASSED, reads_of("north")
 
 def lock_nobody_out(place: Path, at: Callable[[str], Space], damage: Callable[[Joined, str], object]) -> None:
     """North publishes such lines on each log; ``damage`` puts a damaged one there. South and north leave and join, mail
-    arrives, and all copies are equal. The doctor counts what was passed over."""
+    arrives, and all copies are equal. The doctor counts what was passed over. Whoever lacks a record does not leave."""
     north, south = Joined(place, at("north")), Joined(place, at("south"))
     for log in LOGS:
         for line in LINES:
@@ -45,6 +47,12 @@ def lock_nobody_out(place: Path, at: Callable[[str], Space], damage: Callable[[J
     logs = ((one.box.logs.roster, one.box.logs.messages, one.box.logs.reads) for one in (north, south))
     here, there = ([sorted(unsealed(line) for _, line in log.lines()) for log in three] for three in logs)
     assert here == there
+    path = Path(south.box.logs.messages.path)
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b'"one"', b'"two"'))
+    with pytest.raises(BadData, match="record of the space is not here"):
+        joining_space.leave_space(Mailbox(south.path).logs)
+    path.write_bytes(whole)
     for one in (north, south):
         joining_space.leave_space(Mailbox(one.path).logs)
         one.close()
