@@ -155,12 +155,17 @@ def _edits(source: Source, node: ast.AST) -> Iterator[tuple[str, list[ast.AST], 
         yield "an argument left out", [node], [_with(node, args=node.args[:-1])]
     elif isinstance(node, ast.ExceptHandler) and not isinstance(node.body[0], ast.Pass):
         yield "an exception swallowed", [node.body[0]], ["pass"]
-    elif isinstance(node, PLAIN) and not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+    elif isinstance(node, PLAIN) and not _is_said(node):
         yield "a statement dropped", [node], ["pass"]
         after = _next(source, node)
-        if isinstance(after, PLAIN):
+        if isinstance(after, PLAIN) and not _is_said(after):
             texts: list[ast.AST | str] = [ast.unparse(after), ast.unparse(node)]
             yield "two statements swapped", [node, after], texts
+
+
+def _is_said(node: ast.stmt) -> bool:
+    """Return whether a statement is a text alone: it says what is before it, and does nothing."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _comparisons(node: ast.Compare) -> Iterator[tuple[str, ast.expr]]:

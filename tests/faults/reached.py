@@ -57,8 +57,8 @@ def known_tests(there: warm.Warm) -> list[Test]:
 
 def tests_for(tests: Iterable[Test], path: Path, line: int, most: float) -> list[str]:
     """Return the tests that reach the statement of a line, else those that reach its function: those that are near and
-    quick first, for so many seconds in all. Thousands reach some lines. So the second of a file counts as twice as
-    dear, the third as three times: those of other files look at other things."""
+    quick first, for so many seconds in all. Thousands reach some lines. So the second of a file that is not near counts
+    as twice as dear, the third as three times: those of other files look at other things."""
     name = str(path.relative_to(ROOT))
     statement, function = _around(path, line)
     reaching = [test for test in tests if not statement.isdisjoint(test.lines.get(name, ()))]
@@ -69,7 +69,7 @@ def tests_for(tests: Iterable[Test], path: Path, line: int, most: float) -> list
     for test in reaching:
         file = test.name.partition("::")[0]
         before[file] += 1
-        cost[test.name] = test.seconds * before[file] * (NEAR if path.stem in _words(file) else 1)
+        cost[test.name] = test.seconds * (NEAR if path.stem in _words(file) else before[file])
     reaching.sort(key=lambda test: cost[test.name])
     chosen, spent = list[str](), 0.0
     for test in reaching:
