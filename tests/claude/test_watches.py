@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture
-from tests.helpers import MESSAGES, ROSTER, record, stamp
+from tests.helpers import MESSAGES, ROSTER, record, refused, stamp
 
 ADA = "ada"
 
@@ -103,6 +103,15 @@ def test_a_task_s_report_is_told_when_it_is_done(desk: Desk) -> None:
     assert made["id"] in told
     assert f"finished task {task}" in told
     assert post.call("watch", ME, "--task", task, "--session", ADA).rc == 1
+
+
+def test_nobody_watches_itself_and_an_agent_whose_id_begins_with_ours_is_another(desk: Desk) -> None:
+    """Two ids may begin with each other."""
+    for who in ("cat-1", "cat-10"):
+        desk.post.register(who)
+    assert desk.post.ok("watch", "cat-10", "--dead", "--session", "cat-1")["watches"]
+    for who in ("cat-1", "cat-10"):
+        refused(desk.post.call("watch", who, "--dead", "--session", who), 1, "cannot watch itself")
 
 
 def test_the_steward_tells_what_a_killed_process_could_not(desk: Desk) -> None:
