@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_mailbox.core.control.authority import lead_at
+from agent_mailbox.core.control.authority import commands, lead_at
 
 from ..build import at, event, register, roster
 
@@ -21,3 +21,14 @@ def test_a_lead_that_came_later_led_nobody_before(hours: int, lead: str | None) 
     """An agent that registered without a lead had none."""
     people = roster(register("bob-1", hours=1), event("update", "bob-1", 2, lead="lee-1"))
     assert lead_at(people.get("bob-1"), at(hours)) == lead
+
+
+def test_who_may_command_whom_is_told_by_whole_ids() -> None:
+    """The person commands every agent, and a lead its own; an id may begin with another, and with the person's."""
+    people = roster(register("user-1", lead="lee-1"), register("lee-1"), register("lee-10"))
+    for worker in ("user-1", "lee-1", "lee-10"):
+        assert commands("user", worker, at(1), people)
+        assert not commands(worker, "user", at(1), people)
+        assert not commands(worker, worker, at(1), people)
+    able = {(one, two) for one in people.agents for two in people.agents if commands(one, two, at(1), people)}
+    assert able == {("lee-1", "user-1")}
