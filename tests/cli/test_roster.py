@@ -9,6 +9,7 @@ import pytest
 
 from agent_mailbox import Mailbox
 from agent_mailbox.cli.context import Context
+from agent_mailbox.core.roster_changes import Registration
 from tests.helpers import ROSTER, refused, refused_both
 
 if TYPE_CHECKING:
@@ -367,3 +368,13 @@ def test_an_update_takes_an_agent_s_name(post: Post) -> None:
     changed = post.ok("roster", "update", "--session-id", "Ann", "--lead", "user")["agent"]
     assert (changed["session_id"], changed["lead"]) == (LONG, "user")
     assert len(post.ok("roster", "list")["agents"]) == 1
+
+
+@pytest.mark.parametrize("actor", ["new", "user"])
+def test_whoever_continues_a_session_by_its_client_s_word_has_its_place(post: Post, actor: str) -> None:
+    """The event has the proof of the older session, or of the person. That of the younger one proves nothing."""
+    mailbox = Mailbox(str(post.box))
+    mailbox.register(Registration(session_id="old"), "old")
+    mailbox.register(Registration(session_id="new", continues="old"), actor)
+    assert mailbox.logs.read_roster().agents["new"].inherits == ("old",)
+    assert mailbox.logs.read_roster().agents["old"].inherits == ()
