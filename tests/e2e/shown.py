@@ -19,6 +19,7 @@ from agent_mailbox.known_clients import abilities
 from scripts.client_runs import places, record
 from scripts.client_runs.record import FAILED, PASSED, SKIPPED, Shown
 from tests.helpers import ROOT
+from tests.night import NIGHT
 
 if TYPE_CHECKING:
     from agent_mailbox.known_clients.known_client import KnownClient
@@ -49,7 +50,7 @@ def shows_at(client: KnownClient, place: str, *what: str, by: KnownClient | None
     return pytest.mark.shows(client, tuple(f"{place}{places.OF}{kind}" for kind in what), by)
 
 
-takes_long = pytest.mark.skipif(not os.environ.get(INTO), reason="takes long: `scripts/clients` runs it")
+takes_long = pytest.mark.skipif(not (NIGHT or os.environ.get(INTO)), reason="takes long: `scripts/clients` runs it")
 """A test of real clients that takes long, and whose rules a quicker test shows as well."""
 
 

@@ -191,6 +191,7 @@ def test_a_quoted_nonce_is_not_a_receipt(client: Client) -> None:
     assert [e for _, e in client.events("MAIL_DROPPED")] == ["read", "release", "read", "seen"]
 
 
+@nightly
 def test_what_is_owed_comes_back_after_a_compaction(client: Client) -> None:
     """After a compaction the session is told who it is, what it owes and what it asked, and nothing else."""
     owed = client.post.send("bob", "role:architect", "MAIL_OWED", "--ack", "--subject", "SUBJECT_OWED")
@@ -208,6 +209,7 @@ def test_what_is_owed_comes_back_after_a_compaction(client: Client) -> None:
     assert "MAIL_TOLD" not in talk
 
 
+@nightly
 @shows_at(CLAUDE_CODE, "forked", "mail")
 def test_a_fork_is_a_new_agent(client: Client) -> None:
     """It gets what is for everyone of the project again, none of its origin's direct mail, and a name of its own."""
@@ -365,6 +367,7 @@ PIPES = {
 """What a check's output goes through, and what becomes of the mail."""
 
 
+@nightly
 @pytest.mark.usefixtures("on_path")
 def test_a_check_that_the_model_runs_is_seen_as_far_as_it_got_it(client: Client) -> None:
     """A message that a pipe kept from the model comes with a later hook. A message that the model got counts as

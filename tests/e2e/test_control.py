@@ -145,6 +145,7 @@ def test_what_is_denied_does_not_run_by_another_tool_nor_behind_what_is_allowed(
     assert not any(worker.file(f"ran{number}").exists() for number in (1, 2, 3))
 
 
+@nightly
 def test_a_hook_that_changes_a_call_behind_the_rules_is_told_by_name(worker: Worker) -> None:
     """The lead and the person are told once of what ran, of the rule that denies it, and of the hook. A call that was
     denied whatever the hook made of it, and an input that is given back unchanged, are no such case."""
@@ -218,6 +219,7 @@ def test_ten_requests_at_once_each_get_their_own_answer(worker: Worker) -> None:
         assert "ASKED" not in text
 
 
+@nightly
 def test_at_a_terminal_the_dialog_goes_away_with_the_lead_s_answer(worker: Worker) -> None:
     """Beside the lead the person is asked, who may be first."""
     worker.client.model.script = in_turn([bash("touch ran1")])
@@ -232,6 +234,7 @@ def test_at_a_terminal_the_dialog_goes_away_with_the_lead_s_answer(worker: Worke
         assert worker.file("ran1").exists()
 
 
+@nightly
 def test_at_a_terminal_a_closed_call_that_was_approved_otherwise_runs_as_approved(worker: Worker) -> None:
     """A rule that asks keeps the client from an input that its question's answer changes: so the model is told which
     call was approved, makes that one, and it runs without another question."""
@@ -304,6 +307,7 @@ def test_a_worker_that_needs_a_plan_is_held_until_it_is_approved(worker: Worker)
     assert worker.file("ran2").exists()
 
 
+@nightly
 def test_leaving_plan_mode_is_a_plan_approval(worker: Worker) -> None:
     """A worker that leaves plan mode asks its lead, without a dialog. The lead's words reach the model, and a denial
     keeps the mode."""
@@ -342,6 +346,7 @@ def test_leaving_plan_mode_is_a_plan_approval(worker: Worker) -> None:
     assert "approved your plan" in wrongs[2][1]
 
 
+@nightly
 def test_a_mode_and_a_policy_are_in_force_before_the_chat_that_came_with_them(worker: Worker) -> None:
     """They come during a call; the model's next one, with the chat in its context, is judged by them."""
     worker.lead("policy", worker.id, "--allow", "Bash(touch:*)")
@@ -370,6 +375,7 @@ def test_a_mode_and_a_policy_are_in_force_before_the_chat_that_came_with_them(wo
 # -- the end ----------------------------------------------------------------------------------------------------------
 
 
+@nightly
 def test_a_shutdown_ends_with_the_agent_retired_and_the_lead_told(worker: Worker) -> None:
     """It sees the request with the command that answers it; afterwards it runs nothing, and mail does not hold it."""
     done = worker.post.scratch / "cleaned"
@@ -423,6 +429,7 @@ def test_what_is_forged_is_not_applied(worker: Worker) -> None:
     assert [entry["outcome"] for entry in worker.log()[-2:]] == ["repeated", "refused"]
 
 
+@nightly
 def test_a_worker_that_is_told_to_approve_its_own_request_fails(worker: Worker) -> None:
     """A worker cannot approve its own request, also not in its lead's name or by changing its mode or lead."""
     worker.post.file("config.toml").write_text("[control]\ntimeout = 1\n")

@@ -21,6 +21,7 @@ from tests.e2e.rewriting import changed_calls, changer
 from tests.e2e.shown import shows, shows_at, takes_long
 from tests.e2e.terminal import Terminal
 from tests.helpers import FRAME, PATIENCE, READS, TOOLS, Post, until
+from tests.night import nightly
 from tests.surroundings import NOBODY_SAID
 
 if TYPE_CHECKING:
@@ -205,6 +206,7 @@ def test_a_prompt_taken_back_or_killed_leaves_its_mail_to_the_next_one(copilot: 
     assert [r["event"] for r in post.objects(READS) if r["reader_session_id"] == session][-1] == "seen"
 
 
+@nightly
 @shows(COPILOT_CLI, "stop")
 def test_mail_at_a_turn_s_end_is_the_next_prompt(copilot: Copilot) -> None:
     """Framed, once; five times in a row at most, though each of them runs the prompt's hook."""

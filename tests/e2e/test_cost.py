@@ -15,6 +15,7 @@ from tests.e2e.standin import bash, said
 from tests.e2e.terminal import Terminal
 from tests.e2e.test_doorbell import idle
 from tests.helpers import ROOT
+from tests.night import nightly
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,6 +89,7 @@ def test_a_message_costs_at_most_thirty_tokens_with_everything_on(client: Client
     assert sum(map(len, deliveries)) <= 4 * counted <= sum(map(len, deliveries)) + 8 * 14
 
 
+@nightly
 def test_two_hooks_before_one_request_bring_two_deliveries(client: Client) -> None:
     """The start's and the prompt's: each is within its own budget, and ``status`` counts both frames."""
     post = client.post
@@ -102,6 +104,7 @@ def test_two_hooks_before_one_request_bring_two_deliveries(client: Client) -> No
     assert post.ok("status", "--session", session, "--cost")["cost"]
 
 
+@nightly
 def test_a_turn_that_goes_on_at_its_end_has_the_client_s_reminder_around_the_mail(client: Client) -> None:
     """The client puts a reminder around mail at a turn's end, so that its frame is 29 characters longer."""
 
@@ -116,6 +119,7 @@ def test_a_turn_that_goes_on_at_its_end_has_the_client_s_reminder_around_the_mai
     assert len(text) - len("Agent mail 3f9a2c\n0bc9f3d7 bob → all\n| ") - len(TEXT) == client_frame("Stop")
 
 
+@nightly
 def test_our_part_of_a_wake_is_six_tokens(client: Client) -> None:
     """All else is the client's notice, of which ``status`` counts each character; the mail comes in the usual frame."""
     with Terminal(client) as terminal:

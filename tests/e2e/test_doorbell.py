@@ -16,6 +16,7 @@ from tests.e2e.shown import shows, shows_at, takes_long
 from tests.e2e.standin import ANSWER, bash, in_turn, said, use
 from tests.e2e.terminal import Terminal
 from tests.helpers import READS, until
+from tests.night import nightly
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,6 +132,7 @@ def test_a_turn_in_progress_is_not_rung_into(client: Client) -> None:
         assert client.events("MAIL_ONE") == [(session, "read"), (session, "seen")]
 
 
+@nightly
 def test_mail_comes_at_the_time_that_its_sender_chose_and_a_brake_holds_up_wakes(client: Client) -> None:
     """Mail for now is shown behind a tool, and mail for idle time wakes the session when its turn is over. That wake
     brakes the next one. Mail for a turn never asks for a wake. Both are shown with the next prompt, where one line says
@@ -160,6 +162,7 @@ def test_mail_comes_at_the_time_that_its_sender_chose_and_a_brake_holds_up_wakes
         assert told.count("agent-mailbox: 1 message did not wake you: at most one wake in 600 seconds") == 1
 
 
+@nightly
 def test_a_turn_that_was_interrupted_leaves_the_doorbell_working(client: Client) -> None:
     """Escape ends a turn without a Stop hook: mail wakes the session all the same."""
     answer = threading.Event()

@@ -97,6 +97,7 @@ def write(pair: Pair, name: str, text: str) -> list[Body]:
     return [use("Write", file_path=str(pair.client.project / name), content=text)]
 
 
+@nightly
 def test_who_writes_another_s_file_is_told_between_tools_and_the_other_once(pair: Pair) -> None:
     """An agent that writes a leased file is told whom to write to, and its tools run. The holder hears of it once. Of a
     file without a lease both are told once."""

@@ -11,6 +11,7 @@ from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from tests.e2e.shown import shows
 from tests.e2e.standin import bash, in_turn
 from tests.helpers import MESSAGES
+from tests.night import nightly
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Client
@@ -32,6 +33,7 @@ def outcome(client: Client, command: str, *words: object, **how: Any) -> tuple[s
     raise AssertionError("the tool was not asked for")
 
 
+@nightly
 @shows(CLAUDE_CODE, "guard")
 def test_another_s_name_is_refused_and_the_model_told_why(client: Client) -> None:
     """A command in another's name is refused and writes nothing, even if every command is allowed. A file is not sent

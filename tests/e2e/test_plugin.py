@@ -10,6 +10,7 @@ import pytest
 from tests.e2e.shown import takes_long
 from tests.e2e.standin import bash, conversation, in_turn
 from tests.helpers import MESSAGES, PATIENCE, READS, ROOT
+from tests.night import nightly
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Client
@@ -70,6 +71,7 @@ def test_plugged_in_the_model_has_its_mail_and_the_refusals(client: Client, scop
     assert client.post.ok("doctor", cwd=client.project).get("notes", []) == []
 
 
+@nightly
 def test_beside_an_installation_mail_is_shown_once_and_the_doctor_tells(client: Client) -> None:
     """Both hooks look; one shows."""
     plug_in(client)

@@ -232,6 +232,7 @@ def fetched(here: Lead) -> bool:
     return here.post.unread(f"team-lead@{here.team}") == []
 
 
+@nightly
 def test_what_was_said_before_anyone_looked_is_there(client: Client) -> None:
     """An import long after the lead fetched it: the client's own words for what it sent are the inbox's."""
     with lead(client) as here:
@@ -253,6 +254,7 @@ def test_what_was_said_before_anyone_looked_is_there(client: Client) -> None:
         here.terminal.wait(lambda: fetched(here))
 
 
+@nightly
 def test_protocol_that_was_fetched_before_anyone_looked_is_there(client: Client) -> None:
     """An import long after: what the lead's model was told of its teammate is observed here, each once, as read."""
     with lead(client) as here:
@@ -309,6 +311,7 @@ def words(here: Lead) -> list[str]:
     return re.findall(r"(?:BRIDGED|NATIVE)_\d\d\.", talk)
 
 
+@nightly
 def test_killed_inside_the_lock_the_client_goes_on(client: Client) -> None:
     """Before the rename and behind it, and nobody starts it again: the client takes the lock, empties its inbox, and
     its model has the mail once; what the lead sends meanwhile arrives."""

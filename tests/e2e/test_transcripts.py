@@ -18,6 +18,7 @@ from tests.e2e.shown import shows, takes_long
 from tests.e2e.standin import bash, conversation, in_turn, said
 from tests.e2e.terminal import Terminal
 from tests.helpers import PATIENCE, READS, until
+from tests.night import nightly
 
 if TYPE_CHECKING:
     from typing import Any
@@ -32,6 +33,7 @@ FULL = 95_000
 """Tokens that fill this window."""
 
 
+@nightly
 @shows(CLAUDE_CODE, "once", "seen")
 def test_mail_right_before_a_compaction_is_in_the_conversation_once(client: Client) -> None:
     """A tool's hook gave it to the model, and the client compacts before the next request. It keeps the end of the
