@@ -565,6 +565,7 @@ def each(name: str, values: Iterable[Any]) -> Callable[[Callable[..., None]], Ca
             assert values
 
         given = inspect.signature(test).parameters.values()
+        # pytest takes from it which fixtures the test wants
         of_all.__signature__ = inspect.Signature([one for one in given if one.name not in names])  # type: ignore[attr-defined]
         return of_all
 

@@ -168,16 +168,14 @@ def forget_machine(desk: Mailbox, machine: str) -> tuple[list[str], bool]:
         if machine not in others:
             there = f"these others are: {', '.join(others)}" if others else "this machine is alone in it"
             raise NotFound(f"machine never joined the space {space.space}: {machine}", there)
-        standing = FollowProgress()
-        for record in order.of_log(PASSED):
-            standing.take_record(record)
+        standing = FollowProgress().take_records(order.of_log(PASSED))
         return give_up(desk, order, machine), machine in standing.gone
     finally:
         order.close()
 
 
 def give_up(desk: Mailbox, order: SpaceOrder, machine: str) -> list[str]:
-    """Do what ``forget_rights`` does, for a machine that joined, by a way to the space."""
+    """Do what ``forget_machine`` does, for a machine that joined, by a way to the space."""
     desk.catch_up()
     registered = {
         event.session_id: None

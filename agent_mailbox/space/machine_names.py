@@ -38,10 +38,7 @@ def take_name(copy: Replica, order: SpaceOrder) -> None:
     Raises ``Refused`` if another mailbox has it."""
     mine, machine = spaces.owner_of(copy.logs), order.machine
     first = order.take_name(mine)
-    standing, last = FollowProgress(), 0
-    for record in order.of_log(PASSED):
-        standing.take_record(record)
-        last = record.position
+    standing = FollowProgress().take_records(order.of_log(PASSED))
     key = standing.keys.get(machine)
     if first != mine if key is None else key != _own_fingerprint(copy):
         if machine not in standing.gone:
@@ -50,7 +47,7 @@ def take_name(copy: Replica, order: SpaceOrder) -> None:
                 f"choose another --machine; or, if {machine} is lost, repeat this once another machine of the space"
                 f" ran: agent-mailbox engine forget {machine}",
             )
-        _take_over(copy, order, last)
+        _take_over(copy, order, standing.position)
     if first != mine:
         spaces.keep_owner(copy.logs, first)
 
@@ -59,9 +56,8 @@ def look_ahead(copy: Replica, order: SpaceOrder) -> FollowProgress:
     """Return who was given up and whose name was taken over, also by what the copy has yet to follow.
 
     If this machine's name was, that is noted."""
-    standing = FollowProgress({*copy.state.gone}, {**copy.state.keys})
-    for record in itertools.islice(order.of_log(PASSED, copy.state.applied), MOST):
-        standing.take_record(record)
+    ahead = itertools.islice(order.of_log(PASSED, copy.state.applied), MOST)
+    standing = FollowProgress({*copy.state.gone}, {**copy.state.keys}).take_records(ahead)
     key = standing.keys.get(order.machine)
     if key is not None and copy.judge is not None and not copy.judge.is_own_key(key):
         note_displaced(copy.directory, order.machine)

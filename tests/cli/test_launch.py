@@ -42,7 +42,7 @@ class Checkout(Program):
         assert checked.json == {"session": "me", "messages": [], "count": 0, "more": 0}
 
     def leave_bundles(self) -> None:
-        """Have commands write no bundle anew from here on, which takes ten times as long as they do."""
+        """Have commands write no bundle from here on: to write one takes ten times as long as they do."""
         self.env["PYTHONDONTWRITEBYTECODE"] = "1"
 
     def works(self) -> None:
@@ -117,7 +117,7 @@ def test_a_ruined_bundle_changes_no_answer(checkout: Checkout) -> None:
         checkout.checks()
     del checkout.env["PYTHONDONTWRITEBYTECODE"]
     checkout.checks()
-    assert len(path.read_bytes()) == len(good), "written anew"
+    assert len(path.read_bytes()) == len(good), "it was not written again"
     path.unlink()
     path.mkdir()
     checkout.checks()

@@ -191,7 +191,7 @@ LOGS = (MESSAGES, READS, ROSTER)
 
 
 class Alike:
-    """Two mailboxes that are alike; both are made anew behind a command that changed one."""
+    """Two mailboxes that are alike. After a command that changed one, both are made again."""
 
     def __init__(self, place: Path) -> None:
         self._place = place

@@ -50,7 +50,7 @@ def shows_at(client: KnownClient, place: str, *what: str, by: KnownClient | None
     return pytest.mark.shows(client, tuple(f"{place}{places.OF}{kind}" for kind in what), by)
 
 
-takes_long = pytest.mark.skipif(not (NIGHT or os.environ.get(INTO)), reason="takes long: `scripts/clients` runs it")
+takes_long = pytest.mark.skipif(not (NIGHT or os.environ.get(INTO)), reason="takes long: scripts/night suite")
 """A test of real clients that takes long, and whose rules a quicker test shows as well."""
 
 

@@ -192,7 +192,7 @@ def put_in_place(path: Path, text: str) -> None:
 
 
 def forget_answers() -> None:
-    """Have each function of the package that remembers its answers work them out anew."""
+    """Have each function of the package that remembers its answers forget them."""
     for name, module in [*sys.modules.items()]:
         if name.startswith("agent_mailbox"):
             for thing in vars(module).values():

@@ -18,7 +18,7 @@ from ...store.files import system
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
+    from typing import Any, Self
 
     from .order import Ordered
 
@@ -92,11 +92,20 @@ class FollowProgress:
         """Those that were given up, and said nothing since. These two may be known from earlier records."""
         self.keys = dict[str, str]() if keys is None else keys
         """The fingerprint of the key with which each name was taken over last."""
+        self.position = 0
+        """That of the last record that was taken in."""
         self.latest: dict[str, int] = {}
         """The position of the last record of each kind: earlier ones tell nothing more."""
 
+    def take_records(self, records: Iterable[Ordered]) -> Self:
+        """Take in the next records of the log; return this."""
+        for record in records:
+            self.take_record(record)
+        return self
+
     def take_record(self, record: Ordered) -> None:
         """Take in the next record of the log; one of another form counts for nothing."""
+        self.position = record.position
         said = _parse_line(record.line)
         machine, key, applied = _text_of(said, "gave_up"), _text_of(said, "took_over"), said.get("applied")
         if machine is not None:
