@@ -84,12 +84,12 @@ class Doorbell:
     """One session's doorbell: ``wait_for_mail`` gives the exit code."""
 
     def __init__(
-        self, directory: str, session_id: str, client: Client, vigil: DoorbellLock, prove: Callable[[str], Proof | None]
+        self, directory: str, session_id: str, client: Client, lock: DoorbellLock, prove: Callable[[str], Proof | None]
     ) -> None:
         self._directory = directory
         self._me = session_id
         self._client = client
-        self._vigil = vigil
+        self._lock = lock
         self._prove = prove
         self._quiet = system.join(directory, paths.CACHE, QUIET)
         self._trail = StampFiles(system.join(directory, paths.CACHE))
@@ -104,7 +104,7 @@ class Doorbell:
         self._next_beat = self._started + BEAT
         self._next_tell = self._started + TELLS
         self._calm_until = 0.0
-        self._rings, self._rung_at, self._rung = _parse_left(vigil.left)
+        self._rings, self._announced_at, self._announced = _parse_left(lock.left)
 
     def wait_for_mail(self) -> int:
         """Wait; return ``WAKE`` when it is time, else 0 (session, client or mailbox are gone, or another one waits)."""
@@ -117,7 +117,7 @@ class Doorbell:
                 if due is None:
                     return 0
                 if due == RING:
-                    self._vigil.leave(NOBODY, (str(self._rings), f"{self._rung_at:.3f}", *sorted(self._rung)))
+                    self._lock.leave(NOBODY, (str(self._rings), f"{self._announced_at:.3f}", *sorted(self._announced)))
                     return WAKE
                 if self._is_quiet() == quiet:
                     self._wait_for_look(watch, due, quiet)
@@ -145,7 +145,7 @@ class Doorbell:
         """Return the paths to watch. With a quiet stamp, others' mail does not matter: the stamp goes before our
         writers bring mail for this session (``store.log.stamps``). A foreign write is found by the files' times."""
         calm = quiet and self._calm_until > time.monotonic()
-        places = [self._quiet, self._vigil.directory, self._client.watched_path(), None if calm else self._directory]
+        places = [self._quiet, self._lock.directory, self._client.watched_path(), None if calm else self._directory]
         places += self._client.watched_settings()
         return [place for place in places if place and system.exists(place)]
 
@@ -159,10 +159,10 @@ class Doorbell:
             if not paths.is_there(system.join(self._directory, paths.MESSAGES)):
                 return None
             now = time.monotonic()
-            if self._vigil.stands():
+            if self._lock.stands():
                 self._lost = 0.0
                 return self._latest_look(now)
-            return self._take_place_again(now) if self._vigil.removed() else None
+            return self._take_place_again(now) if self._lock.removed() else None
         except NoMailbox:
             return None
         except (MailboxError, OSError):
@@ -173,7 +173,7 @@ class Doorbell:
         self._lost = self._lost or now
         if now < self._lost + LOOKS:
             return self._lost + LOOKS
-        return self._latest_look(now) if self._vigil.take(replace=False) else None
+        return self._latest_look(now) if self._lock.take(replace=False) else None
 
     def _latest_look(self, now: float) -> float | None:
         session, status = self._client.session_and_status()
@@ -198,7 +198,7 @@ class Doorbell:
         desk = OpenMailbox(self._directory, wait=1.0, prove=self._prove)
         desk.weigh_mail()
         if not desk.config.doorbell:
-            self._vigil.leave(OFF, (), desk.config.stamp[2])
+            self._lock.leave(OFF, (), desk.config.stamp[2])
             return None
         state = desk.logs.read_roster().state(self._me)
         if state != ALIVE:
@@ -228,18 +228,18 @@ class Doorbell:
             self._since = self._since if self._unread else now
             self._unread, self._changed = unread, now
         due = min(self._changed + SETTLE, self._since + AT_MOST) + self._wait_for_others(desk, items)
-        left = unread & self._rung
+        left = unread & self._announced
         if left:
-            shown = left != self._rung
+            shown = left != self._announced
             pause = PAUSE if shown else min(PAUSE * 4.0 ** (self._rings - 1), LONGEST)
-            due = max(due, self._rung_at + pause)
+            due = max(due, self._announced_at + pause)
         if due > now:
             return due
         found = self._brake(desk).may_ring(items)
         if not found.wakes:
             return self._after_brake(found, desk, now)
-        self._rings = self._rings + 1 if left == self._rung and left else 1
-        self._rung, self._rung_at = unread, now
+        self._rings = self._rings + 1 if left == self._announced and left else 1
+        self._announced, self._announced_at = unread, now
         events.note_wake(desk.logs, self._me, desk.now(), TOKENS + self._client.notice)
         return RING
 

@@ -80,6 +80,6 @@ def _wake_session(session: codex_server.ServerSession, mailbox: str, session_id:
 
 
 def _wait_in_mailbox(mailbox: str, session_id: str, beside: client.Client, prove: Callable[[str], Proof | None]) -> int:
-    vigil = DoorbellLock(system.join(mailbox, paths.CACHE), session_id, beside.pid)
-    with vigil:
-        return doorbell.Doorbell(mailbox, session_id, beside, vigil, prove).wait_for_mail() if vigil.take() else 0
+    lock = DoorbellLock(system.join(mailbox, paths.CACHE), session_id, beside.pid)
+    with lock:
+        return doorbell.Doorbell(mailbox, session_id, beside, lock, prove).wait_for_mail() if lock.take() else 0

@@ -72,7 +72,7 @@ def look_up(desk: OpenMailbox, me: str) -> StatusLine:
     waiting = Requests(desk).pending(USER)
     ends = [item.expires_at for item in unread] + [getattr(one.payload, "expires", None) for one in waiting]
     task = phase = ""
-    if Board(desk.logs.trail, TASKS).is_used():
+    if Board(desk.logs.stamp_files, TASKS).is_used():
         held = next((one for one in TaskViews(desk).tasks(me) if one.is_mine), None)
         task, phase = (held.task.id, held.task.phase or held.state) if held else ("", "")
     until = min([now + LONGEST, *(end for end in ends if end is not None)])

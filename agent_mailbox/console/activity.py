@@ -116,5 +116,5 @@ def _summarize_call(step: Step) -> str:
 
 
 def _latest_steps(now: Looking, session_id: str, most: int) -> list[Step] | None:
-    where = processes.find_whereabouts(session_id, now.mailbox.logs.trail.kept())
+    where = processes.find_whereabouts(session_id, now.mailbox.logs.stamp_files.kept())
     return conversation_files.latest(where.conversation, session_id, most) if where is not None else None

@@ -73,7 +73,7 @@ class Notifier:
         for way, why in looked.ways.items():
             self._complain_once(f"notify by {way}: {why}" if why else "")
         waits = [] if looked.again is None else [max((looked.again - mailbox.now()) / 1000, REST)]
-        waits += [TASKS_REST] if Board(mailbox.logs.trail, TASKS).is_used() else []
+        waits += [TASKS_REST] if Board(mailbox.logs.stamp_files, TASKS).is_used() else []
         return min(waits, default=None)
 
     def _complain_once(self, what: str) -> None:

@@ -49,7 +49,7 @@ class GivingBack:
         It is woken for none of them before its next turn. ``tells_nothing``: also if there was nothing to give back.
         A client may end a hook on the way: the next one tells what that one gave back, too.
         """
-        board, name = Board(self.box.logs.trail, TASKS), BEGUN + me
+        board, name = Board(self.box.logs.stamp_files, TASKS), BEGUN + me
         known, now = board.read_told(name), self.box.now()
         is_lately = len(known) > 1 and known[1].isdigit() and now - int(known[1]) < HOUR
         notice, began, *left = known if is_lately else (system.urandom(16).hex(), str(now))

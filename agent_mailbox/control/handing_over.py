@@ -64,7 +64,7 @@ class HandingOver:
             context="\n".join([*self._said(me, held), *tree]),
             hands=tuple(one.task.id for one in held),
         )
-        Board(self.box.logs.trail, TASKS).note_use()
+        Board(self.box.logs.stamp_files, TASKS).note_use()
         sent = post_message(self.box, me, payload, words, lasts=True)
         refuse_unapplied(self.box, sent)
         task = self.tasking.views.find_task(task_id)

@@ -99,7 +99,7 @@ def report_idle(box: OpenMailbox, me: str, reason: str = "available") -> Sent | 
     leads is not told: they have no turns to be woken in, and need no such mail."""
     roster = box.logs.read_roster()
     lead = authority.lead_of(me, roster)
-    notes = Watched(box.logs.trail)
+    notes = Watched(box.logs.stamp_files)
     is_watched_by_lead = me in notes.by(lead)
     if notes.is_watched(me):
         watch_reports.of_event(box, me, me, IDLE)
@@ -111,7 +111,7 @@ def report_idle(box: OpenMailbox, me: str, reason: str = "available") -> Sent | 
 
 def _holds_task(box: OpenMailbox, me: str) -> bool:
     """Return whether the agent holds a task that it could work on."""
-    if not Board(box.logs.trail, TASKS).is_used():
+    if not Board(box.logs.stamp_files, TASKS).is_used():
         return False
     fold = control_log.of_tasks(box)
     mine = [task for task in fold.tasks.values() if not task.is_over and task.holder(fold.roster) == me]

@@ -27,7 +27,7 @@ _TOLD, _WOKEN = ".told-", ".woken-"
 
 def untold(desk: OpenMailbox, me: str, views: Sequence[TaskView]) -> list[str]:
     """Return names of the tasks that are open to a session and of which it was not told; none if it holds one."""
-    before = Board(desk.logs.trail, TASKS).read_told(_TOLD + me)
+    before = Board(desk.logs.stamp_files, TASKS).read_told(_TOLD + me)
     return [name for name in _names(select_open(views)) if name not in before]
 
 
@@ -56,7 +56,7 @@ def open_line(offered: Sequence[TaskView], command: Callable[[str], str]) -> str
 def note_told(desk: OpenMailbox, me: str) -> None:
     """Record that the session was told of the tasks that are open to it now. One that holds a task was told of none: it
     is told once it holds none."""
-    views, board = TaskViews(desk).tasks(me), Board(desk.logs.trail, TASKS)
+    views, board = TaskViews(desk).tasks(me), Board(desk.logs.stamp_files, TASKS)
     if not any(one.is_mine for one in views):
         board.keep_told(_TOLD + me, _names(select_open(views)))
     board.forget(me)
@@ -68,7 +68,7 @@ def note_next(desk: OpenMailbox, me: str, offered: Sequence[TaskView]) -> None:
     names = _names(offered)
     if names:
         _takes_wake(desk, names)
-        Board(desk.logs.trail, TASKS).keep_told(_TOLD + me, names)
+        Board(desk.logs.stamp_files, TASKS).keep_told(_TOLD + me, names)
 
 
 def tell(desk: OpenMailbox, me: str) -> None:
@@ -82,5 +82,5 @@ def wakes(desk: OpenMailbox, me: str) -> bool:
 
 
 def _takes_wake(desk: OpenMailbox, news: Sequence[str]) -> bool:
-    board = Board(desk.logs.trail, TASKS)
+    board = Board(desk.logs.stamp_files, TASKS)
     return any(board.is_first(_WOKEN + sha256(name.encode()).hexdigest()) for name in news)

@@ -65,7 +65,7 @@ class Tasking:
             refuse_other(self.box, me, agent.session_id, "task_assignment")
         task_id = payload.request_id or f"task-{system.urandom(4).hex()}"
         after = tuple(dict.fromkeys(one.id for one in map(self._needed(task_id), payload.after) if one is not None))
-        Board(self.box.logs.trail, TASKS).note_use()
+        Board(self.box.logs.stamp_files, TASKS).note_use()
         sent = post_message(self.box, me, payload.replace(request_id=task_id, after=after), to, lasts=True)
         refuse_unapplied(self.box, sent, f"leave the id out for a new one; `agent-mailbox task show {typed(task_id)}`")
         self.offer_open(lambda one: one.task.id == task_id)
@@ -269,7 +269,7 @@ class Tasking:
         self.say_step(me, payload, to, task, f"have {view.holder} itself report: another's word does not count")
         if phase == "done":
             end_lease(self.box, me, task.id)
-            if Watched(self.box.logs.trail).is_watched(me):
+            if Watched(self.box.logs.stamp_files).is_watched(me):
                 watch_reports.of_event(self.box, me, me, TASK, task=task.id)
             self._look_on(me)
             self.offer_open(lambda one: task.id in one.task.after)
@@ -343,8 +343,8 @@ class Tasking:
 
     def _look_on(self, agent: str) -> None:
         """Have an agent that holds a task no more told at its next turn of those that are open to it."""
-        Board(self.box.logs.trail, TASKS).keep_told(agent, [])
-        self.box.logs.trail.try_to_disturb(agent)
+        Board(self.box.logs.stamp_files, TASKS).keep_told(agent, [])
+        self.box.logs.stamp_files.try_to_disturb(agent)
 
     def offer_open(self, which: Callable[[TaskView], bool]) -> None:
         """Have those told at their next turn to whom these tasks are open now."""

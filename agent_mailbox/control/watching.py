@@ -55,12 +55,14 @@ class Watching:
             request_id=f"watch-{system.urandom(4).hex()}", agent=agent.session_id, name=agent.name or "",
             until=tuple(until), task=task, expires=self.box.now() + round(hours * _HOUR),
         )  # fmt: skip
-        Watched(self.box.logs.trail).note(agent.session_id, me)
+        Watched(self.box.logs.stamp_files).note(agent.session_id, me)
         sent = post_message(self.box, me, payload, (me,))
         read_own(self.box, me, sent)
         refuse_unapplied(self.box, sent, "cancel one of yours: `agent-mailbox watch list` has them")
         watch_reports.settle(self.box)  # whoever settled before this watch was in the log removed its note
-        self.box.logs.trail.try_to_disturb(agent.session_id)  # its next stamp lets the hook at its turn's end through
+        self.box.logs.stamp_files.try_to_disturb(
+            agent.session_id
+        )  # its next stamp lets the hook at its turn's end through
         made = control_log.of_watches(self.box).watches.get(payload.request_id)
         if made is None:
             raise Refused(f"{payload.request_id}: it vanished", "watch the agent again")

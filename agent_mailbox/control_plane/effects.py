@@ -56,7 +56,7 @@ def _bind(desk: OpenMailbox, message: Message, fold: ControlState) -> None:
     bound = fold if to_all else control_log.of_agents(desk, message.recipients)
     for session_id in fold.roster.agents if to_all else message.recipients:
         if standing.binds(standing.of(bound, session_id), bound.roster.get(session_id)):
-            bindings.bind(desk.logs.trail, session_id)
+            bindings.bind(desk.logs.stamp_files, session_id)
 
 
 def judged(desk: OpenMailbox, me: str, items: Sequence[Item], send: Send | None) -> list[Item]:

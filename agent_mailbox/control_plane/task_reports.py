@@ -46,19 +46,19 @@ def hearer(task: Task, holder: str, roster: Roster) -> str:
 
 def offer(desk: OpenMailbox, tasks: Iterable[Task]) -> None:
     """Have the hooks of all to whom these tasks are open tell them at their next turn."""
-    roster, trail = desk.logs.read_roster(), desk.logs.trail
-    board = Board(trail, TASKS)
+    roster, stamp_files = desk.logs.read_roster(), desk.logs.stamp_files
+    board = Board(stamp_files, TASKS)
     for address in dict.fromkeys(address for task in tasks for address in task.to):
         everyone = roster.agents.values() if address == ALL else map(roster.get, roster.heirs(address))
         for agent in roster.carriers(address) if ":" in address else everyone:
             if agent is not None and agent.state != DEAD:
                 board.keep_told(agent.session_id, [])
-                trail.try_to_disturb(agent.session_id)
+                stamp_files.try_to_disturb(agent.session_id)
 
 
 def tell(desk: OpenMailbox, me: str) -> None:
     """Tell, in the name of ``me`` who looks, of each task whose holder ended or is silent, if nobody told it before."""
-    board = Board(desk.logs.trail, TASKS)
+    board = Board(desk.logs.stamp_files, TASKS)
     if not board.is_used() or desk.prove(me) is None:
         return
     board.keep_told(LOOKED, [])

@@ -36,8 +36,8 @@ def of_event(desk: OpenMailbox, me: str, agent: str, event: str, *, task: str = 
         if watch.agent == agent and watch.is_for(event, task):
             _tell(desk, me, watch, event, reason)
     settle(desk)
-    if not Watched(desk.logs.trail).is_watched(agent):
-        desk.logs.trail.try_to_disturb(agent)  # its next stamp spares the hook at its turn's end
+    if not Watched(desk.logs.stamp_files).is_watched(agent):
+        desk.logs.stamp_files.try_to_disturb(agent)  # its next stamp spares the hook at its turn's end
 
 
 def of_all_that_is(desk: OpenMailbox, me: str) -> None:
@@ -56,7 +56,7 @@ def settle(desk: OpenMailbox) -> None:
         found: dict[str, set[str]] = {}
         for watch in live(desk):
             found.setdefault(watch.agent, set()).add(watch.owner)
-        Watched(desk.logs.trail).settle(found)
+        Watched(desk.logs.stamp_files).settle(found)
 
 
 def _tell(desk: OpenMailbox, me: str, watch: AgentWatch, event: str, reason: str = "") -> None:

@@ -102,7 +102,7 @@ def _find_brake(box: OpenMailbox, session_id: str, message: Message) -> tuple[st
     """Return why a message does not wake a session at once, and what its sender can do. The reason is empty if it does.
     Else the session was woken often lately, or this is a last word."""
     is_bare_reply = message.thread is not None and not message.ack
-    if not is_bare_reply and not box.logs.trail.was_woken(session_id):
+    if not is_bare_reply and not box.logs.stamp_files.was_woken(session_id):
         return "", ""
     from .session_brake import SessionBrake  # beside a doorbell that rang before, or for an answer
 
@@ -114,7 +114,7 @@ def _find_silent(box: OpenMailbox, sessions: Collection[str]) -> set[str]:
     """Return those sessions whose hooks were taken out or switched off while they run."""
     from ..store.user_state import removed_hooks  # beside clients that run
 
-    return removed_hooks.find_silent(box.logs.trail.kept(), sessions, box.logs.heart)
+    return removed_hooks.find_silent(box.logs.stamp_files.kept(), sessions, box.logs.heart)
 
 
 def find_armed(cache: str, sessions: Collection[str]) -> set[str]:

@@ -231,9 +231,9 @@ class Delivery:
         if records:  # with more patience than before: mail that is not recorded now is shown again
             proofs = [self.box.prove(me) if message_reads.is_kept(i.message) or i.claims else None for i in shown]
             size = self.box.logs.reads.append(map(codec.spell_read, records), (), proofs, WAIT)
-        trail = self.box.logs.trail
+        stamp_files = self.box.logs.stamp_files
         # For a hook the guard must also believe the stamp.
-        if not items and (trail.is_quiet(me) if offering is None else trail.believed(me, now) is not None):
+        if not items and (stamp_files.is_quiet(me) if offering is None else stamp_files.believed(me, now) is not None):
             poll.save()
             return 0
         if offering is None:  # an earlier hook's offer is settled by a later hook, which a stamp would spare
@@ -282,17 +282,21 @@ class Delivery:
                 return
             logs = self.box.logs
             with Patience(SOON), logs.messages.held(), logs.reads.held(), logs.roster.held():
-                left = poll.without(recorded, size) if logs.trail.vouch(self.box.config.stamp) else None
+                left = poll.without(recorded, size) if logs.stamp_files.vouch(self.box.config.stamp) else None
                 if left is None:
                     left = poll.unread(self.box.now(), adopt=False)
                 poll.save()
-                if (left and inbox.due(left, NOW, IDLE)) or poll.withheld or logs.trail.is_offered(poll.session_id):
+                if (
+                    (left and inbox.due(left, NOW, IDLE))
+                    or poll.withheld
+                    or logs.stamp_files.is_offered(poll.session_id)
+                ):
                     return
                 agent = logs.read_roster().get(poll.session_id)
                 led = agent is not None and agent.lead not in (None, USER)
-                word = LED if led or Watched(logs.trail).is_watched(poll.session_id) else ""
+                word = LED if led or Watched(logs.stamp_files).is_watched(poll.session_id) else ""
                 word = AT_TURN if left and inbox.due(left, TURN) else word
-                logs.trail.stamp(poll.session_id, poll.judged, word=word)
+                logs.stamp_files.stamp(poll.session_id, poll.judged, word=word)
         except (Busy, StorageFailed):
             pass
 

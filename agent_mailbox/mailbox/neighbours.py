@@ -27,7 +27,7 @@ MOST = 3
 
 def _others(desk: OpenMailbox, me: str) -> Iterator[tuple[str, str]]:
     """Yield each other living session that works in a tree, with that tree; of other projects none is looked up."""
-    roster, state = desk.logs.read_roster(), desk.logs.trail.kept()
+    roster, state = desk.logs.read_roster(), desk.logs.stamp_files.kept()
     line, mine = roster.lineage(me), roster.get(me)
     projects = _projects(mine) if mine is not None else frozenset()
     for agent in roster.agents.values():
@@ -48,7 +48,7 @@ def find_in(desk: OpenMailbox, me: str, tree: str) -> list[str]:
     """Return the other living sessions in a tree. If there is no other session at all, the shim asks no more."""
     found = list(_others(desk, me))
     if not found:
-        remove_if_possible(work_trees.mark_of(me, desk.logs.trail.kept()))
+        remove_if_possible(work_trees.mark_of(me, desk.logs.stamp_files.kept()))
     living = [one for one, where in found if where == tree]
     gone = desk.gone(living) if living else ()
     return [one for one in living if one not in gone]
@@ -61,7 +61,7 @@ def enter(desk: OpenMailbox, me: str, directory: str) -> list[str]:
         return []
     others = [one for one, _ in _others(desk, me)]
     for one in (me, *others) if others else ():
-        mark = work_trees.mark_of(one, desk.logs.trail.kept())
+        mark = work_trees.mark_of(one, desk.logs.stamp_files.kept())
         if not system.exists(mark):
             write_if_possible(mark, b"")
     here = find_in(desk, me, tree) if others else []
@@ -72,26 +72,26 @@ def enter(desk: OpenMailbox, me: str, directory: str) -> list[str]:
 
 def _note_news(desk: OpenMailbox, one: str, me: str) -> None:
     """Have a session told, as its next turn begins, that another came; of one that came back it heard before."""
-    board, tasks = Board(desk.logs.trail, TREES), Board(desk.logs.trail, TASKS)
+    board, tasks = Board(desk.logs.stamp_files, TREES), Board(desk.logs.stamp_files, TASKS)
     told = board.read_told(one)
     if me not in (word.lstrip("+") for word in told):
         board.note_use()
         tasks.note_use()  # its file there keeps the hook awake
         board.keep_told(one, [*told, f"+{me}"])
         tasks.keep_told(one, [])
-        desk.logs.trail.try_to_disturb(one)
+        desk.logs.stamp_files.try_to_disturb(one)
 
 
 def news(desk: OpenMailbox, me: str) -> list[str]:
     """Return the line about sessions that came to this one's tree since it was last told. Only a session that was alone
     before is told how to make a tree of its own; others know."""
-    board = Board(desk.logs.trail, TREES)
+    board = Board(desk.logs.stamp_files, TREES)
     told = board.read_told(me)
     came = {word[1:] for word in told if word.startswith("+")}
     if not came:
         return []
     board.keep_told(me, [word.lstrip("+") for word in told])
-    tree = work_trees.tree_of(me, desk.logs.trail.kept())
+    tree = work_trees.tree_of(me, desk.logs.stamp_files.kept())
     if tree is None:
         return []
     here = find_in(desk, me, tree)

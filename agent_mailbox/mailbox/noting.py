@@ -105,7 +105,9 @@ class Noting:
 
     def with_paths(self) -> list[Note]:
         """Return the current notes that name files."""
-        return [one for one in self.notes() if one.has_paths] if Board(self.box.logs.trail, NOTES).is_used() else []
+        return (
+            [one for one in self.notes() if one.has_paths] if Board(self.box.logs.stamp_files, NOTES).is_used() else []
+        )
 
     def _projects(self, me: str) -> list[str]:
         agent = self.box.logs.read_roster().get(me)
@@ -118,7 +120,7 @@ class Noting:
         self, me: str, tags: Sequence[str], title: str, body: str, old: Note | None, more: dict[str, Any]
     ) -> Message:
         extra = ({} if old is None else {notes.REPLACES: old.message.id}) | more or None
-        Board(self.box.logs.trail, NOTES).note_use()
+        Board(self.box.logs.stamp_files, NOTES).note_use()
         draft = Draft(
             sender=me, to=tuple(tags), content=body, subject=title, type=notes.NOTE, ttl_hours=MAX_TTL_HOURS,
             thread=None if old is None else old.message.id, extra=extra,

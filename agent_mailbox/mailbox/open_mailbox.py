@@ -278,7 +278,7 @@ class OpenMailbox:
         clients = {agent.session_id: agent.client for agent in agents if agent.may_be_gone}
         if not clients:
             return set(), set()
-        hosts = self.hosts or ProcessRecords(self.logs.trail.kept())
+        hosts = self.hosts or ProcessRecords(self.logs.stamp_files.kept())
         try:
             system.stat(f"{hosts.state}/{paths.UNHOOKED}")
             self.has_unhooked = True
@@ -294,7 +294,7 @@ class OpenMailbox:
         roster, wanted = self.logs.read_roster(), set(roles)
         if sum(map(roster.crowd, wanted)) <= MANY_HOLDERS:
             return self.gone_of(agent for role in wanted for agent in roster.carrying(role))
-        ended = map(roster.get, (self.hosts or ProcessRecords(self.logs.trail.kept())).ended())
+        ended = map(roster.get, (self.hosts or ProcessRecords(self.logs.stamp_files.kept())).ended())
         return self.gone_of(a for a in ended if a is not None and a.state == ALIVE and not wanted.isdisjoint(a.tags))
 
     def state(self) -> InboxState:

@@ -59,14 +59,14 @@ class Registry:
                 from ..store.user_state import bindings  # which most events do without
 
                 # It holds although the log is cut before the session's next call.
-                bindings.bind(self.box.logs.trail, event.session_id)
+                bindings.bind(self.box.logs.stamp_files, event.session_id)
             if event.event == "retire":
                 try:
                     # its own claims, and those it had come into
                     self.give_back(roster.lineage(event.session_id), actor)
                 except Busy:
                     pass  # the death is recorded; the steward gives back what is left
-            if event.event in ("freeze", "retire") and Watched(self.box.logs.trail).is_watched(event.session_id):
+            if event.event in ("freeze", "retire") and Watched(self.box.logs.stamp_files).is_watched(event.session_id):
                 self._tell_watchers(event, actor or event.session_id)
         return decision
 

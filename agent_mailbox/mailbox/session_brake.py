@@ -47,7 +47,7 @@ class SessionBrake:
         self._desk = desk
         self._send = send
         self._me = session_id
-        directory = desk.logs.trail.kept_here(WOKEN)
+        directory = desk.logs.stamp_files.kept_here(WOKEN)
         self._path = None if directory is None else system.join(directory, session_id)
         self._wakes, self._threads, self.held, self.why, self._told, self._most = self._read()
         self._judged: bool | None = None

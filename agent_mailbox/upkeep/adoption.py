@@ -96,7 +96,7 @@ def trust_logs(
             _begin_again(custody.Kept(record, log.path), log, archived)
         Manifest(mailbox.archive).note()
         record.forget_broken()
-        logs.trail.disturb(EVERYONE)
+        logs.stamp_files.disturb(EVERYONE)
     if withheld and logs.is_shared:
         withheld_rules.send_withholding(withheld, mailbox)  # what decides has its place in the order of all machines
     now = mailbox.logs.read_roster()

@@ -30,7 +30,7 @@ DERIVED = (QUIET, CURSORS, OFFERS, "chains", "alarms", "retired", paths.DOORBELL
 
 def sweep_leftovers(logs: Logs) -> None:
     """Remove the files of every dead session, and stamps put aside. Files that are in use wait for the next run."""
-    logs.trail.sweep()
+    logs.stamp_files.sweep()
     Edits(logs).sweep(system.time_ns() // 1_000_000)
     roster = logs.read_roster()
     _sweep_marks(logs, roster)
@@ -46,8 +46,8 @@ def _sweep_marks(logs: Logs, roster: Roster) -> None:
     """Remove the marks of tasks, notes and work trees among the user's own records that nobody needs."""
     now = system.time_ns() // 1_000_000
     for kind in (TASKS, TREES):
-        Board(logs.trail, kind).sweep(lambda session_id: roster.state(session_id) == DEAD, now)
-    place = logs.trail.kept(BESIDE)  # of the sessions of all mailboxes
+        Board(logs.stamp_files, kind).sweep(lambda session_id: roster.state(session_id) == DEAD, now)
+    place = logs.stamp_files.kept(BESIDE)  # of the sessions of all mailboxes
     for session_id in list_names(place):
         try:
             if roster.state(session_id) == DEAD or is_past(system.join(place, session_id), now):
@@ -66,8 +66,8 @@ def _remove_files(logs: Logs, session_id: str) -> None:
     with FileLock(logs.heart(session_id), 0), logs.roster.held():
         if logs.read_roster().state(session_id) != DEAD:
             return
-        logs.trail.disturb([session_id])
-        kept = logs.trail.kept_here(WOKEN)
+        logs.stamp_files.disturb([session_id])
+        kept = logs.stamp_files.kept_here(WOKEN)
         wakes = [] if kept is None else [system.join(kept, session_id)]
         for path in (*wakes, *(logs.cache(name, session_id) for name in DERIVED), logs.heart(session_id)):
             remove_if_possible(path)

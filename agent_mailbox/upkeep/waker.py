@@ -56,9 +56,9 @@ def start_waited_for(mailbox: Mailbox) -> dict[str, str]:
 
 def _wanted_agents(mailbox: Mailbox) -> Iterator[tuple[Agent, Message]]:
     """Yield the frozen agents with the mail that may start each."""
-    roster, hosts = mailbox.logs.read_roster(), ProcessRecords(mailbox.logs.trail.kept())
+    roster, hosts = mailbox.logs.read_roster(), ProcessRecords(mailbox.logs.stamp_files.kept())
     for agent in waking.sleepers(roster):
-        where = processes.find_whereabouts(agent.session_id, mailbox.logs.trail.kept()) or Whereabouts()
+        where = processes.find_whereabouts(agent.session_id, mailbox.logs.stamp_files.kept()) or Whereabouts()
         if where.mailbox != system.real_directory(mailbox.directory) or agent.session_id.startswith("-"):
             continue  # not started here, or by no hook
         if any(map(hosts.is_living, hosts.hosting(agent.session_id))):
@@ -83,7 +83,7 @@ def _proven_among(mailbox: Mailbox, wanted: Mapping[str, Message]) -> list[str]:
 
 def _start_program(mailbox: Mailbox, agent: Agent, words: tuple[str, ...]) -> str:
     """Start the person's program for an agent, and leave it; return why it could not, or nothing."""
-    where = processes.find_whereabouts(agent.session_id, mailbox.logs.trail.kept()) or Whereabouts()
+    where = processes.find_whereabouts(agent.session_id, mailbox.logs.stamp_files.kept()) or Whereabouts()
     values = {"session": agent.session_id, "client": where.client, "cwd": where.directory}
     nothing, error = subprocess.DEVNULL, ""
     try:

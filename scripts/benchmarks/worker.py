@@ -61,11 +61,11 @@ def remove_stamps(scratch: str, count: str) -> dict[str, float]:
     """Milliseconds to remove so many quiet stamps: the median of several times."""
     taken = []
     for turn in range(5):
-        trail = StampFiles(str(Path(scratch, f"stamps-{turn}", ".cache")), str(Path(scratch, "state")))
+        stamp_files = StampFiles(str(Path(scratch, f"stamps-{turn}", ".cache")), str(Path(scratch, "state")))
         for number in range(int(count)):
-            trail.stamp(f"session-{number}", 0)
+            stamp_files.stamp(f"session-{number}", 0)
         started = time.perf_counter()
-        trail.disturb(EVERYONE)
+        stamp_files.disturb(EVERYONE)
         taken.append(time.perf_counter() - started)
         shutil.rmtree(Path(scratch, f"stamps-{turn}"))
     return {"ms": statistics.median(taken) * 1e3}

@@ -201,7 +201,7 @@ def test_a_task_wakes_one_idle_session(team: Post) -> None:
 
     def woken() -> list[str]:
         box = OpenMailbox(str(team.box))
-        return [who for who in ("ann", "ben") if box.logs.trail.is_offered(who) and task_offers.wakes(box, who)]
+        return [who for who in ("ann", "ben") if box.logs.stamp_files.is_offered(who) and task_offers.wakes(box, who)]
 
     assert woken() == []
     add(team, "task-a", "First")

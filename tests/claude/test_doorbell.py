@@ -361,10 +361,10 @@ def test_it_ends_with_its_session_although_that_is_quiet_again(client: Client) -
     client.waiting(bell)
     bell.send_signal(signal.SIGSTOP)
     client.hook("SessionEnd", reason="clear")
-    trail = StampFiles(str(client.post.file(".cache")))
+    stamp_files = StampFiles(str(client.post.file(".cache")))
     now = time.time_ns() // 1_000_000
-    trail.stamp(ME, now)
-    assert trail.believed(ME, now)
+    stamp_files.stamp(ME, now)
+    assert stamp_files.believed(ME, now)
     bell.send_signal(signal.SIGCONT)
     assert ended(bell) == SILENT
 
@@ -404,11 +404,11 @@ def test_a_mailbox_that_cannot_be_looked_at_does_not_end_it(client: Client, monk
     client.post.send("bob", ME)
     monkeypatch.setattr(doorbell, "TROUBLE", 0.01)
     monkeypatch.setattr(system, "lstat", fails)
-    vigil = DoorbellLock(str(client.post.file(".cache")), ME, client.process.pid)
-    with ClientProcess(client.process.pid, client.post.environ(client.env)) as beside, vigil:
-        assert vigil.take()
+    lock = DoorbellLock(str(client.post.file(".cache")), ME, client.process.pid)
+    with ClientProcess(client.process.pid, client.post.environ(client.env)) as beside, lock:
+        assert lock.take()
         assert (
-            doorbell.Doorbell(str(client.post.box), ME, beside, vigil, lambda _: None).wait_for_mail() == doorbell.WAKE
+            doorbell.Doorbell(str(client.post.box), ME, beside, lock, lambda _: None).wait_for_mail() == doorbell.WAKE
         )
     assert not failures
 
@@ -422,10 +422,10 @@ def test_an_idle_lead_is_woken_as_its_worker_is_silent(client: Client, monkeypat
     client.hook("UserPromptSubmit")
     post.file("config.toml").write_text("[tasks]\nsilent = 0.0001\n")
     monkeypatch.setattr(doorbell, "TELLS", 0.01)
-    vigil = DoorbellLock(str(post.file(".cache")), ME, client.process.pid)
-    with ClientProcess(client.process.pid, post.environ(client.env)) as beside, vigil:
-        assert vigil.take()
-        bell = doorbell.Doorbell(str(post.box), ME, beside, vigil, of_session)
+    lock = DoorbellLock(str(post.file(".cache")), ME, client.process.pid)
+    with ClientProcess(client.process.pid, post.environ(client.env)) as beside, lock:
+        assert lock.take()
+        bell = doorbell.Doorbell(str(post.box), ME, beside, lock, of_session)
         assert bell.wait_for_mail() == doorbell.WAKE
     assert "no progress and no turn of its holder" in post.ok("check", "--session", ME)["messages"][0]["content"]
 

@@ -264,10 +264,10 @@ def test_a_stamp_of_before_the_machine_s_start_hides_nothing(shim: Shim, shell: 
     words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
     before = os.stat(STARTED).st_mtime_ns // 1_000_000 - 2_000
     sent = shim.post.send("x", ME)
-    trail = Mailbox(str(shim.post.box)).logs.trail
-    trail.stamp(ME, before)
+    stamp_files = Mailbox(str(shim.post.box)).logs.stamp_files
+    stamp_files.stamp(ME, before)
     assert sent[:8] in shim.hook("UserPromptSubmit", *words).stdout
-    trail.stamp(ME, before)
+    stamp_files.stamp(ME, before)
     shim.starts()
     for starts in (1, 0):
         assert shim.hook("UserPromptSubmit", *words).raw == b""
@@ -287,7 +287,7 @@ def test_a_machine_s_start_that_is_to_come_starts_no_python(shim: Shim, shell: s
     assert shim.hook("UserPromptSubmit", *words).raw == b""
     assert shim.starts() == 0
     os.utime(started, ns=((wall_clock() - 1_000) * 1_000_000,) * 2)
-    Mailbox(str(shim.post.box)).logs.trail.stamp(ME, wall_clock() - 3_000)
+    Mailbox(str(shim.post.box)).logs.stamp_files.stamp(ME, wall_clock() - 3_000)
     assert shim.hook("UserPromptSubmit", *words).raw == b""
     assert shim.starts() == 1
 

@@ -268,7 +268,7 @@ def test_a_start_shows_what_waited_and_leaves_the_rest_to_what_begins_a_turn(
     told = client.context("SessionStart", source=source)
     assert [one[:8] in told for one in (waited, since["id"])] == [shows, False]
     assert client.post.unread(ME) == [*([] if shows else [waited]), since["id"]]
-    Mailbox(str(client.post.box)).logs.trail.stamp(ME, time.time_ns() // 1_000_000)
+    Mailbox(str(client.post.box)).logs.stamp_files.stamp(ME, time.time_ns() // 1_000_000)
     client.hook("SessionStart", source="compact")
     assert not client.post.file(f".cache/quiet/{ME}").exists()
     assert since["id"][:8] in client.context("UserPromptSubmit")

@@ -123,7 +123,7 @@ def test_a_quiet_stamp_in_front_of_unread_mail_is_a_problem(used: Post, monkeypa
 
     used.send("ann", "bob")
     assert told(used) == ([], [])
-    Mailbox(str(used.box)).logs.trail.stamp("bob", NOW)
+    Mailbox(str(used.box)).logs.stamp_files.stamp("bob", NOW)
     problems, _ = told(used)
     assert [p[:3] for p in problems] == [(".cache/quiet/bob", None, "remove derived file")]
     assert "1 unread" in problems[0][3]
@@ -143,15 +143,15 @@ def test_a_stamp_that_the_guard_does_not_believe_is_no_problem(used: Post) -> No
     assert [n[0] for n in notes] == [MESSAGES]  # longer than our last writer left it
     assert problems == []
     used.send("ann", "bob")
-    trail = Mailbox(str(used.box)).logs.trail
-    trail.stamp("bob", NOW)
+    stamp_files = Mailbox(str(used.box)).logs.stamp_files
+    stamp_files.stamp("bob", NOW)
     assert len(told(used)[0]) == 1
     if not os.path.exists(STARTED):
         return  # macOS
     before = os.stat(STARTED).st_mtime_ns // 1_000_000 - 1_000
-    trail.stamp("bob", before)
+    stamp_files.stamp("bob", before)
     used.ok("roster", "update", "--session-id", "bob", "--lead", "ann")
-    bindings.unbind(trail, "bob", before)
+    bindings.unbind(stamp_files, "bob", before)
     assert told(used)[0] == []
 
 
@@ -171,7 +171,7 @@ def test_a_stamp_that_denies_what_binds_a_session_is_a_problem(used: Post, bound
         used.ok("steward", "run", "--max-live", "0")
     people = ("ann", "bob", "nobody")
     for who in people:
-        bindings.unbind(Mailbox(str(used.box)).logs.trail, who, NOW)
+        bindings.unbind(Mailbox(str(used.box)).logs.stamp_files, who, NOW)
     problems, _ = told(used)
     stamps = used.user_state / "unbound"
     assert [((used.box / p[0]).resolve(), *p[1:3]) for p in problems] == [(stamps / "bob", None, "remove derived file")]
@@ -805,7 +805,7 @@ def test_a_session_s_mail_is_found_alike_in_small_and_large_logs(used: Post, mon
     from agent_mailbox.upkeep.doctor import derived_checks
 
     used.send("ann", "bob")
-    Mailbox(str(used.box)).logs.trail.stamp("bob", NOW)
+    Mailbox(str(used.box)).logs.stamp_files.stamp("bob", NOW)
     small = told(used)
     monkeypatch.setattr(derived_checks, "FOLDED", 0)
     assert told(used) == small

@@ -55,7 +55,7 @@ def quiet(post: Post) -> Post:
     post.register("b")
     post.send("b", "a", "before")
     post.check("a")
-    assert Mailbox(str(post.box)).logs.trail.believed("a", Mailbox(str(post.box)).now())
+    assert Mailbox(str(post.box)).logs.stamp_files.believed("a", Mailbox(str(post.box)).now())
     return post
 
 
@@ -130,17 +130,17 @@ def test_a_stamp_that_stayed_counts_for_nothing_until_it_can_go(
     ruin(quiet, DERIVED[0], marked)
     desk, log = Mailbox(str(quiet.box)), quiet.file(MESSAGES)
     at = log.stat().st_mtime_ns
-    assert desk.logs.trail.believed("a", desk.now() + 1000)
+    assert desk.logs.stamp_files.believed("a", desk.now() + 1000)
     quiet.send("b", "a", "hidden?")
     os.utime(log, ns=(at, at))
-    assert not desk.logs.trail.believed("a", desk.now() + 1000)
+    assert not desk.logs.stamp_files.believed("a", desk.now() + 1000)
     quiet.send("a", "b", "another")
     quiet.check("b")
-    assert not desk.logs.trail.believed("a", desk.now())
+    assert not desk.logs.stamp_files.believed("a", desk.now())
     assert "hidden?" in hooked(quiet)
     shutil.rmtree(quiet.file(".cache/quiet/a"))
     quiet.check("a")
-    assert desk.logs.trail.believed("a", desk.now())
+    assert desk.logs.stamp_files.believed("a", desk.now())
     quiet.send("b", "a", "seen")
     assert not os.path.exists(quiet.file(".cache/quiet/a"))
 

@@ -192,7 +192,7 @@ def _transcript(scene: Scene) -> None:
         lines.append(json.dumps(event) + "\n")
     path.write_text("".join(lines))
     where = Whereabouts(client="claude", conversation=str(path))
-    processes.note_whereabouts(mine, where, scene.mailbox.logs.trail.kept())
+    processes.note_whereabouts(mine, where, scene.mailbox.logs.stamp_files.kept())
 
 
 def _present(scene: Scene) -> None:

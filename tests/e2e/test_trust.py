@@ -91,4 +91,4 @@ def test_nothing_that_a_worker_does_frees_it(worker: Worker, mode: str, bounds: 
     now = ControlDesk(OpenMailbox(str(post.box)))
     allowed = now.standing(worker.id).policy.allow
     assert now.box.logs.broken() is not None or allowed == ("Bash",)
-    assert bindings.is_bound(now.box.logs.trail, worker.id)
+    assert bindings.is_bound(now.box.logs.stamp_files, worker.id)

@@ -210,13 +210,13 @@ def test_a_release_from_another_machine_wakes_everybody_however_it_is_spelt(two:
     for box in (*two.boxes, *two.boxes):
         box.catch_up()
     assert shown(south, "ben") == []
-    assert south.logs.trail.is_quiet("ben")
+    assert south.logs.stamp_files.is_quiet("ben")
     with open(north.logs.reads.path, "ab") as log:
         line = codec.spell_read(Read(sent, "cat", 2, "release"))
         log.write(line.replace(b'"release"', b'"\\u0072elease"'))
     for box in two.boxes:
         box.catch_up()
-    assert not south.logs.trail.is_quiet("ben")
+    assert not south.logs.stamp_files.is_quiet("ben")
     assert shown(south, "ben") == ["to one of you"]
 
 

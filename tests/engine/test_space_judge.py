@@ -310,12 +310,12 @@ def test_a_session_that_the_person_names_may_live_anywhere(pair: Three) -> None:
 def test_an_order_from_elsewhere_binds_at_once(pair: Three) -> None:
     """The worker is noted as bound as the line is written: a log that is cut before it looks frees it no more. Sessions
     that never lived here are not noted."""
-    trail = pair.south.box.logs.trail
-    Path(trail.kept("bound", WORKER)).unlink()
+    stamp_files = pair.south.box.logs.stamp_files
+    Path(stamp_files.kept("bound", WORKER)).unlink()
     pair.north.publish(MESSAGES, policy(USER), None)
     pair.south.catch_up()
-    assert bindings.is_bound(trail, WORKER)
-    assert not bindings.is_bound(trail, LEAD)
+    assert bindings.is_bound(stamp_files, WORKER)
+    assert not bindings.is_bound(stamp_files, LEAD)
 
 
 def test_lines_wait_where_seals_cannot_be_verified(pair: Three, monkeypatch: pytest.MonkeyPatch) -> None:

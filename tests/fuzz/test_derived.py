@@ -155,7 +155,7 @@ def _works(place: Path) -> None:
     assert box.peek("bob") == []
     state = box.state()
     for name in READERS:
-        assert not box.logs.trail.is_quiet(name) or not inbox.unread(name, state, box.now())
+        assert not box.logs.stamp_files.is_quiet(name) or not inbox.unread(name, state, box.now())
 
 
 def _noting(shown: list[str]) -> Callable[[list[inbox.Item]], list[inbox.Item]]:

@@ -101,7 +101,7 @@ def note(stage: Stage, me: Session, *, first: bool) -> None:
         return
     number = client.hosts[-1]
     process = SeenProcess(number, 1, stage.world.hosts.there[number].start, 0, "a client")
-    kept = ProcessRecords(stage.desk(me.id).logs.trail.kept())
+    kept = ProcessRecords(stage.desk(me.id).logs.stamp_files.kept())
     try:
         kept.record(process, me.id, "socket", first=first)
     except OSError:

@@ -52,7 +52,7 @@ def look(stage: Stage, process: Process, machine: Machine) -> None:
         if rule not in standing.deny:
             judge.breach(f"{rule} was forbidden {who}, and {machine.name} says {standing.deny}")
         lives = any(one.id == who and one.machine is machine for one in judge.sessions)
-        if lives and not bindings.is_bound(desk.logs.trail, who):
+        if lives and not bindings.is_bound(desk.logs.stamp_files, who):
             judge.breach(f"{who} is under an order, and not bound")
 
 

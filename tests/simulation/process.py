@@ -62,7 +62,7 @@ class Process:
         """How many of its next calls are half way, or right behind a failed one (``sites``)."""
         self.beside = 0
         """How many of its next calls are beside a function that is named (``sites``)."""
-        self.trail: tuple[Site, ...] = ()
+        self.stamp_files: tuple[Site, ...] = ()
         """The places of its last two calls."""
         self.heat = 0
         """How many of its next calls lie right behind a change that others must not meet half done."""

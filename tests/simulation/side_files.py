@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 HARM = ("kill", "power", "fault", "short", "full", "slow", "stop", "long")
 """What may take a derived file's words away."""
-COMMANDS = ("export", "fetch", "vigil", "approve", "answered")
+COMMANDS = ("export", "fetch", "lock", "approve", "answered")
 SCENES = {
     "exports": Scene(
         1.5,
@@ -44,7 +44,7 @@ SCENES = {
         "attach fetch run_steward",
         ("0 power *120", "0 kill *120", "0 fault *120", "1 power *400", "1 power unlink*6", "1 kill *400"),
     ),
-    "doorbells": Scene(1, "everyone check", "vigil! vigil! vigil send check", "vigil vigil"),
+    "doorbells": Scene(1, "everyone check", "lock! lock! lock send check", "lock lock"),
     "approvals": Scene(0.7, "approve", "approve! answered! answered! answered", "answered approve answered"),
     "backups of everything": Scene(
         1,
@@ -121,7 +121,7 @@ def fetch(stage: Stage, process: Process, me: Session) -> None:
         stage.judge.breach("the files of a mailbox take no room")
 
 
-def vigil(stage: Stage, process: Process, me: Session) -> None:
+def lock(stage: Stage, process: Process, me: Session) -> None:
     """Wait for a session's mail, as a doorbell does: mostly for the same client."""
     waiting, client = stage.waiting, 900 + (process.chance.random() < 0.2)
     others = stage.world.calls - process.calls
@@ -155,15 +155,15 @@ def approve(stage: Stage, process: Process, me: Session) -> None:
     """Note that a lead approved a call: the client's question about it is answered by that."""
     stage.waiting.approved[me.id] += 1
     stage.waiting.when[me.id] = max(stage.world.now, stage.waiting.when.get(me.id, 0))
-    bindings.grant(stage.desk(me.id).logs.trail, f"call-{me.id}")
+    bindings.grant(stage.desk(me.id).logs.stamp_files, f"call-{me.id}")
     stage.waiting.when[me.id] = stage.world.now
 
 
 def answered(stage: Stage, process: Process, me: Session) -> None:
     """Ask whether a call was approved."""
     desk, waiting = stage.desk(me.id), stage.waiting
-    trail, begun = desk.logs.trail, stage.world.now
-    if not bindings.has_grants(trail) or not bindings.take(trail, f"call-{me.id}", desk.now()):
+    stamp_files, begun = desk.logs.stamp_files, stage.world.now
+    if not bindings.has_grants(stamp_files) or not bindings.take(stamp_files, f"call-{me.id}", desk.now()):
         return
     waiting.answered[me.id] += 1
     if waiting.answered[me.id] > waiting.approved[me.id]:

@@ -113,11 +113,11 @@ class Sites:
         known[site] += 1
         if near:
             process.beside = NEAR
-            self._near[BESIDE].update(process.trail)
+            self._near[BESIDE].update(process.stamp_files)
         if process.beside:
             process.beside -= 1
             self._near[BESIDE].add(site)
-        process.trail = (*process.trail[-1:], site)
+        process.stamp_files = (*process.stamp_files[-1:], site)
         if call in TURNING:
             process.half_way = HALF_WAY
         elif process.half_way:
@@ -131,7 +131,7 @@ class Sites:
         if process.missing:
             process.missing -= 1
             self._near[MISSED].add(site)
-            if process.missing == MISSING - 1 and any(map(_opens_log, process.trail[:-1])):
+            if process.missing == MISSING - 1 and any(map(_opens_log, process.stamp_files[:-1])):
                 self._near[UNMADE].add(site)
         return site
 

@@ -161,7 +161,7 @@ def test_the_note_of_a_watch_outlives_a_power_failure(seed: int) -> None:
     found: list[bool] = []
 
     def notes() -> Watched:
-        return Watched(Logs(BOX, state=STATE).trail)
+        return Watched(Logs(BOX, state=STATE).stamp_files)
 
     with world:
         alone(world, partial(found_mailbox, stage), lambda: notes().note("bo", "ann"))

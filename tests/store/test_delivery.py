@@ -64,7 +64,7 @@ def test_what_is_recorded_is_delivered_even_if_the_stamp_cannot_be_made(holder: 
     with locks[0]:
         assert shown == ["role:ops", "bob"]
         assert holder.peek("bob") == []
-        assert not holder.logs.trail.is_quiet("bob")
+        assert not holder.logs.stamp_files.is_quiet("bob")
 
 
 @pytest.mark.parametrize("what", ["sent", "foreign", "given back", "role taken"])
@@ -92,7 +92,7 @@ def test_what_happens_while_mail_is_shown_is_not_taken_for_read(holder: Mailbox,
         return items
 
     assert holder.deliver("bob", meanwhile) == 1
-    assert not holder.logs.trail.is_quiet("bob")
+    assert not holder.logs.stamp_files.is_quiet("bob")
     left = [item.message.id for item in Mailbox(holder.directory).peek("bob")]
     assert left == [{"given back": held.id, "role taken": kept.id, "foreign": "late"}.get(what, left[0])]
 
@@ -143,7 +143,7 @@ def test_a_death_that_is_recorded_is_no_failure_though_nothing_can_be_given_back
 
 
 class Meanwhile(StampFiles):
-    """A trail by which something happens once, after the logs were opened and before what is derived is looked at."""
+    """Stamps by which something happens once, after the logs were opened and before what is derived is looked at."""
 
     def __init__(self, mailbox: Mailbox, happens: list[Callable[[], object]]) -> None:
         super().__init__(mailbox.logs.derived)
@@ -166,7 +166,7 @@ def test_a_look_beside_a_check_of_the_same_session_is_no_error(holder: Mailbox, 
         other.send(Draft(sender="ann", to=("bob",), content="later"))
         other.deliver("bob", lambda items: items)
 
-    holder.logs.trail = Meanwhile(holder, [happens])
+    holder.logs.stamp_files = Meanwhile(holder, [happens])
     assert holder.peek("bob") == []
 
 
@@ -278,12 +278,12 @@ def test_a_holder_is_not_left_quiet_while_another_may_give_back(holder: Mailbox,
         holder.deliver("bob", fails)
     cat = Mailbox(holder.directory, clock=clock)
     cat.deliver("cat", lambda items: items)
-    assert not cat.logs.trail.is_quiet("cat")
+    assert not cat.logs.stamp_files.is_quiet("cat")
     assert cat.peek("cat") == []
     assert cat.part(Delivery).withheld
     assert at_once(holder, clock, "bob") == ["role:ops"]
     cat.deliver("cat", lambda items: items)
-    assert cat.logs.trail.is_quiet("cat")
+    assert cat.logs.stamp_files.is_quiet("cat")
     assert cat.peek("cat") == []
     assert not cat.part(Delivery).withheld
 

@@ -53,7 +53,7 @@ def foreign(box: Mailbox, *ids: str, to: str = ME) -> None:
 
 
 def epoch(box: Mailbox) -> int:
-    left = box.logs.trail.ended(box.logs.messages.path)
+    left = box.logs.stamp_files.ended(box.logs.messages.path)
     assert left is not None
     return left[2]
 
@@ -115,7 +115,7 @@ def test_a_second_line_where_a_killed_writer_was_about_to_write_is_shown_once(bo
     """The writer noted where its line would end; the other program's line is shorter than it, or longer."""
     old, path = next(iter(box.state().messages)), box.logs.messages.path
     there = os.stat(path)
-    box.logs.trail.leave(path, there.st_ino, there.st_size + length, epoch(box), there.st_size)
+    box.logs.stamp_files.leave(path, there.st_ino, there.st_size + length, epoch(box), there.st_size)
     foreign(box, old)
     assert delivered(box, ME) == []
     foreign(box, "x-1")

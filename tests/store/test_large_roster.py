@@ -120,11 +120,11 @@ def test_the_reads_of_some_are_found_among_all(tmp_path: Path, size: int) -> Non
 
 
 def stamped(tmp_path: Path, count: int) -> StampFiles:
-    """The trail of a mailbox in which so many sessions have no news."""
-    trail = StampFiles(str(tmp_path / "box/.cache"), str(tmp_path / "state"))
+    """The stamps of a mailbox in which so many sessions have no news."""
+    stamp_files = StampFiles(str(tmp_path / "box/.cache"), str(tmp_path / "state"))
     for number in range(count):
-        trail.stamp(f"s-{number}", 0)
-    return trail
+        stamp_files.stamp(f"s-{number}", 0)
+    return stamp_files
 
 
 def asides(tmp_path: Path) -> list[str]:
@@ -134,33 +134,33 @@ def asides(tmp_path: Path) -> list[str]:
 @pytest.mark.parametrize("whom", [EVERYONE, [f"s-{n}" for n in range(stamps.MANY + 1)]], ids=["all", "a tag of many"])
 def test_the_stamps_of_many_go_in_one_step(tmp_path: Path, whom: list[str] | None) -> None:
     """No guard finds one; the steward removes the files, and a session that looked has a stamp again."""
-    trail = stamped(tmp_path, stamps.MANY + 1)
-    trail.disturb(whom)
-    assert not any(trail.is_quiet(f"s-{n}") for n in range(stamps.MANY + 1))
+    stamp_files = stamped(tmp_path, stamps.MANY + 1)
+    stamp_files.disturb(whom)
+    assert not any(stamp_files.is_quiet(f"s-{n}") for n in range(stamps.MANY + 1))
     assert len(asides(tmp_path)) == 1
-    trail.stamp("s-0", 0)
-    trail.sweep()
-    assert (asides(tmp_path), trail.is_quiet("s-0")) == ([], True)
+    stamp_files.stamp("s-0", 0)
+    stamp_files.sweep()
+    assert (asides(tmp_path), stamp_files.is_quiet("s-0")) == ([], True)
 
 
 def test_stamps_put_aside_are_bounded(tmp_path: Path) -> None:
     """Directories of stamps that are put aside do not grow in number where no steward runs. The stamps go all the
     same."""
-    trail = stamped(tmp_path, 0)
+    stamp_files = stamped(tmp_path, 0)
     for number in range(stamps.ASIDES):
         (tmp_path / f"box/.cache/quiet.gone-{number}").mkdir(parents=True)
         (tmp_path / f"box/.cache/quiet.gone-{number}/s").touch()
-    trail = stamped(tmp_path, stamps.MANY + 1)
-    trail.disturb(EVERYONE)
-    assert not any(trail.is_quiet(f"s-{n}") for n in range(stamps.MANY + 1))
+    stamp_files = stamped(tmp_path, stamps.MANY + 1)
+    stamp_files.disturb(EVERYONE)
+    assert not any(stamp_files.is_quiet(f"s-{n}") for n in range(stamps.MANY + 1))
     assert len(asides(tmp_path)) == stamps.ASIDES
 
 
 def test_a_link_in_the_place_of_stamps_is_not_followed_by_the_sweep(tmp_path: Path) -> None:
     """A checkout may bring one: what it points at stays."""
-    trail, elsewhere = stamped(tmp_path, 1), tmp_path / "elsewhere"
+    stamp_files, elsewhere = stamped(tmp_path, 1), tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "precious").touch()
     (tmp_path / "box/.cache/quiet.gone-0").symlink_to(elsewhere)
-    trail.sweep()
+    stamp_files.sweep()
     assert (elsewhere / "precious").exists()

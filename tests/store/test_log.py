@@ -198,7 +198,7 @@ def test_a_log_is_made_for_its_owner_alone(tmp_path: Path) -> None:
 
 
 class Intruder(StampFiles):
-    """A trail beside which a program without the lock writes, just after our writer looked at the log's end."""
+    """Stamps beside which a program without the lock writes, just after our writer looked at the log's end."""
 
     def __init__(self, path: Path, pieces: list[bytes]) -> None:
         super().__init__(str(path.parent / "cache"))
@@ -219,7 +219,7 @@ def test_a_torn_line_left_between_our_look_and_our_write_swallows_nothing(
     """An acknowledged record is once, on a line of its own, however a program without the lock cuts in."""
     path = tmp_path / "log"
     path.write_bytes(b"before" + end)
-    Log(str(path), trail=Intruder(path, list(pieces))).append([b"first\n", b"second\n"])
+    Log(str(path), stamp_files=Intruder(path, list(pieces))).append([b"first\n", b"second\n"])
     there = path.read_bytes().split(b"\n")
     assert (there.count(b"first"), there.count(b"second")) == (1, 1)
     assert there[-1] == b""
@@ -286,13 +286,13 @@ def test_a_log_of_many_descriptors_worth_of_reads_leaks_none(tmp_path: Path) -> 
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == limit
 
 
-@pytest.mark.parametrize("trail", [True, False])
+@pytest.mark.parametrize("stamp_files", [True, False])
 def test_lines_that_are_written_again_open_and_name_the_log_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trail: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stamp_files: bool
 ) -> None:
     """However many they are; without a note of the log's end there is no name to make durable."""
     path = tmp_path / "log.jsonl"
-    log = Log(str(path), trail=StampFiles(str(tmp_path / ".cache")) if trail else None)
+    log = Log(str(path), stamp_files=StampFiles(str(tmp_path / ".cache")) if stamp_files else None)
     path.write_bytes(b"".join(b"%d\n" % n for n in range(50)))
     kept = path.read_bytes()
     written: list[tuple[int, int]] = []
@@ -303,7 +303,7 @@ def test_lines_that_are_written_again_open_and_name_the_log_once(
         held.sync(held.lines())
     assert len(written) == 50
     assert len({fd for fd, _ in written}) == 1
-    assert named == [str(tmp_path)] * trail
+    assert named == [str(tmp_path)] * stamp_files
     assert path.read_bytes() == kept
 
 
@@ -312,7 +312,7 @@ def test_the_name_of_a_log_that_another_made_is_durable_before_our_lines(
 ) -> None:
     """A foreign program never syncs it, and a killed steward may not have. Our note of the end spares the next one."""
     path = tmp_path / "log.jsonl"
-    log = Log(str(path), trail=StampFiles(str(tmp_path / ".cache")))
+    log = Log(str(path), stamp_files=StampFiles(str(tmp_path / ".cache")))
     path.write_bytes(b"theirs\n")
     named: list[tuple[str, bytes]] = []
     monkeypatch.setattr(system, "sync_directory", lambda place: named.append((place, path.read_bytes())))

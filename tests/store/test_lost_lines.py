@@ -110,18 +110,18 @@ def test_a_repetition_behind_a_foreign_line_is_not_shown_again(box: Mailbox, mon
 @pytest.mark.parametrize("repeat", [send, take_in])
 def test_a_new_id_has_nobody_begin_again(box: Mailbox, repeat: Callable[[Mailbox, str], None]) -> None:
     """A message with a new id makes no session begin again, nor does its repetition."""
-    left = box.logs.trail.ended(box.logs.messages.path)
+    left = box.logs.stamp_files.ended(box.logs.messages.path)
     repeat(box, ME)
     assert delivered(box, ME) == ["lost"]
     send(box, ME)
-    now = box.logs.trail.ended(box.logs.messages.path)
+    now = box.logs.stamp_files.ended(box.logs.messages.path)
     assert left is not None
     assert now is not None
     assert left[2] == now[2]
 
 
 class Meanwhile(StampFiles):
-    """A trail by which something happens once a poll has opened the logs."""
+    """Stamps by which something happens once a poll has opened the logs."""
 
     def __init__(self, box: Mailbox, happens: Callable[[], object]) -> None:
         super().__init__(box.logs.derived)
@@ -158,6 +158,6 @@ def test_a_poll_that_began_before_the_repetition_does_not_have_the_next_show_it(
         if polled:
             assert looked(other) == ["left"]
 
-    box.logs.trail = Meanwhile(box, happens)
+    box.logs.stamp_files = Meanwhile(box, happens)
     assert looked(box) == ["left"]
     assert delivered(other, ME) == ["left"]

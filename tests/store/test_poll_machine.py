@@ -244,7 +244,7 @@ class CursorMachine(RuleBasedStateMachine):
         if not hasattr(self, "box") or self.guard_blind:
             return
         for who in AGENTS:
-            assert not self.box.logs.trail.is_quiet(who) or self._pure(who) == []
+            assert not self.box.logs.stamp_files.is_quiet(who) or self._pure(who) == []
 
 
 class ScanMachine(CursorMachine):

@@ -50,7 +50,7 @@ def test_stamps_that_cannot_be_listed_are_an_error(box: Mailbox) -> None:
     """Else a session would be told that nothing waits, though somebody wrote."""
     hide(Path(box.logs.cache(QUIET)))
     with pytest.raises(StorageFailed, match="look through"):
-        box.logs.trail.disturb(EVERYONE)
+        box.logs.stamp_files.disturb(EVERYONE)
 
 
 def test_a_sign_of_life_that_cannot_be_left_is_an_error(box: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,10 +235,10 @@ def test_a_list_of_mailboxes_that_cannot_be_read_is_not_empty(post: Post) -> Non
 
 def test_where_the_bound_cannot_be_listed_somebody_is_bound(post: Post, box: Mailbox) -> None:
     """A program does not get the person's commands by it, and a mailbox keeps its record."""
-    state = box.logs.trail.kept()
+    state = box.logs.stamp_files.kept()
     assert not paths.bound_somewhere(state)
     assert bindings.here(state, box.directory) == []
-    bindings.bind(box.logs.trail, "ann")
+    bindings.bind(box.logs.stamp_files, "ann")
     assert bindings.here(state, box.directory) == ["ann"]
     hide(post.scratch / state / BOUND)
     assert paths.bound_somewhere(state)
@@ -249,45 +249,45 @@ def test_where_the_bound_cannot_be_listed_somebody_is_bound(post: Post, box: Mai
 def test_who_cannot_be_looked_at_is_bound(post: Post, box: Mailbox) -> None:
     """Binding restricts: a stamp that cannot be looked at, read, or compared binds; one that is not there does not.
     One that is freed here is bound by the other mailbox alone."""
-    trail = box.logs.trail
-    state, bound = trail.kept(), post.scratch / trail.kept(BOUND)
+    stamp_files = box.logs.stamp_files
+    state, bound = stamp_files.kept(), post.scratch / stamp_files.kept(BOUND)
     there = StampFiles(str(post.scratch / "other" / ".cache"), state)
     (post.scratch / "other").mkdir()
     assert not paths.is_bound(state, "ann")
-    bindings.bind(trail, "ann")
+    bindings.bind(stamp_files, "ann")
     bindings.bind(there, "bob")
     assert paths.is_bound(state, "ann")
-    assert [bindings.is_bound(trail, who) for who in ("ann", "bob", "cat")] == [True, False, False]
+    assert [bindings.is_bound(stamp_files, who) for who in ("ann", "bob", "cat")] == [True, False, False]
     (bound / "cat").symlink_to(bound / "cat")
-    assert bindings.is_bound(trail, "cat")
+    assert bindings.is_bound(stamp_files, "cat")
 
     hide(post.scratch / "other")
-    assert bindings.is_bound(trail, "bob")  # its stamp may mean this mailbox under another path
-    bindings.bind(trail, "bob")
+    assert bindings.is_bound(stamp_files, "bob")  # its stamp may mean this mailbox under another path
+    bindings.bind(stamp_files, "bob")
     show(post.scratch / "other")
     assert len((bound / "bob").read_bytes().splitlines()) == 2
     for who in ("ann", "bob"):
-        bindings.unbind(trail, who, box.now())
+        bindings.unbind(stamp_files, who, box.now())
     assert not paths.is_bound(state, "ann")
     assert (bound / "bob").read_bytes() == there.line()
 
     hide(bound)
     assert paths.is_bound(state, "nobody")
-    assert bindings.is_bound(trail, "nobody")
+    assert bindings.is_bound(stamp_files, "nobody")
 
 
 def test_a_stamp_that_cannot_be_read_goes_when_all_go(post: Post, box: Mailbox) -> None:
     """It may free a session of this mailbox; one that names another mailbox stays."""
-    trail = box.logs.trail
-    unbound = post.scratch / trail.kept(UNBOUND)
-    bindings.unbind(trail, "ann", box.now())
-    bindings.unbind(StampFiles(str(post.scratch / "other" / ".cache"), trail.kept()), "bob", box.now())
+    stamp_files = box.logs.stamp_files
+    unbound = post.scratch / stamp_files.kept(UNBOUND)
+    bindings.unbind(stamp_files, "ann", box.now())
+    bindings.unbind(StampFiles(str(post.scratch / "other" / ".cache"), stamp_files.kept()), "bob", box.now())
     (unbound / "cat").symlink_to(unbound / "ann")
-    trail.disturb(EVERYONE)
+    stamp_files.disturb(EVERYONE)
     assert [path.name for path in unbound.iterdir()] == ["bob"]
     hide(unbound)
     with pytest.raises(StorageFailed):
-        bindings.unbound(trail)
+        bindings.unbound(stamp_files)
 
 
 def test_files_that_cannot_be_looked_at_are_not_missing(post: Post, box: Mailbox) -> None:

@@ -164,7 +164,7 @@ def lost(scene: Scene, tmp_path: Path) -> Records:
     start(scene, OTHER)
     assert scene.asked() == "deny"
     assert scene.asked(who=OTHER) is None
-    bindings.grant(scene.mailbox.logs.trail, "call")
+    bindings.grant(scene.mailbox.logs.stamp_files, "call")
     post.cwd = post.scratch
     return Records(scene, tmp_path / "kept")
 

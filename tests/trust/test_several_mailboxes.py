@@ -98,7 +98,7 @@ def permission(scene: Scene, given: dict[str, str]) -> dict[str, str]:
 
 def test_a_grant_answers_for_the_mailbox_that_gave_it(scene: Scene, other: Path) -> None:
     """Another mailbox's look takes it away from nobody."""
-    here, there = scene.mailbox.logs.trail, OpenMailbox(str(other)).logs.trail
+    here, there = scene.mailbox.logs.stamp_files, OpenMailbox(str(other)).logs.stamp_files
     bindings.grant(here, "call")
     now = scene.mailbox.now()
     assert [bindings.take(one, "call", now) for one in (there, here, here)] == [False, True, False]

@@ -62,7 +62,7 @@ def tell_changes(
     look again after each of the ``pauses`` (seconds). If nobody can be told now, the next look tells."""
     if not call.transcript:
         return
-    path = box.logs.trail.kept(CHANGED, call.session_id)
+    path = box.logs.stamp_files.kept(CHANGED, call.session_id)
     try:
         system.make_directory(system.dirname(path))
         with FileLock(path, LOCK_WAIT):  # several calls at once are one look after the other

@@ -61,7 +61,7 @@ def compare_input(
 ) -> None:
     """Tell the lead and the person if the call behind us ran with another input than was let pass. They hear of a hook
     once, and once more when it made a call that the rules deny. ``judge`` asks those."""
-    path = box.logs.trail.kept(CHANGED, call.session_id)
+    path = box.logs.stamp_files.kept(CHANGED, call.session_id)
     if call.given is None or not system.exists(path):
         return
     try:

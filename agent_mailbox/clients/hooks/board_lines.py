@@ -54,12 +54,12 @@ def at_start(desk: OpenMailbox, me: str, program: str) -> list[str]:
     """Return what a session is told as it starts, or comes back: the tasks that it holds or may claim, its tags'
     notes."""
     told: list[str] = []
-    if Board(desk.logs.trail, TASKS).is_used():
+    if Board(desk.logs.stamp_files, TASKS).is_used():
         views = TaskViews(desk).tasks(me)
         mine = [one for one in views if one.is_mine]
         told += _held(mine, program) or open_tasks(desk, me, program, views)
         task_reports.tell(desk, me)
-    if Board(desk.logs.trail, NOTES).is_used():
+    if Board(desk.logs.stamp_files, NOTES).is_used():
         told += _notes(desk, me, program)
     return told
 

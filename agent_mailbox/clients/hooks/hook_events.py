@@ -168,7 +168,7 @@ class Hook(Record):
             mail, held = self._choose(items, until) if items else items, list[str]()
             if not mail and not parts:
                 return ()
-            if mail and self.call.event in _BEGINNINGS and self.desk.logs.trail.was_woken(self.call.session_id):
+            if mail and self.call.event in _BEGINNINGS and self.desk.logs.stamp_files.was_woken(self.call.session_id):
                 from ...mailbox.session_brake import SessionBrake  # mail that perhaps did not wake it
 
                 held = SessionBrake(self.desk, self.call.session_id).tell_held(mail)
@@ -194,14 +194,14 @@ class Hook(Record):
         """Tell the session's lead, if it has one, and those who watch it, that its turn ends."""
         agent = self.desk.logs.read_roster().get(self.call.session_id)
         is_led = agent is not None and agent.lead not in (None, USER)
-        if agent is not None and (is_led or Watched(self.desk.logs.trail).is_watched(agent.session_id)):
+        if agent is not None and (is_led or Watched(self.desk.logs.stamp_files).is_watched(agent.session_id)):
             from ...control import orders  # the turn of one that others wait for
 
             orders.report_idle(self.desk, agent.session_id)
 
     def tell_changed_calls(self, *, ran: bool = False) -> None:
         """Tell the lead of a bound session of calls that another tool's hook changed; ``ran``: of the one behind us."""
-        if (ran or self.call.transcript) and is_bound(self.desk.logs.trail.kept(), self.call.session_id):
+        if (ran or self.call.transcript) and is_bound(self.desk.logs.stamp_files.kept(), self.call.session_id):
             from ...control.requests import Requests  # a session that a lead or a policy binds
             from ..permission.permit import Permit
 
@@ -210,7 +210,7 @@ class Hook(Record):
 
     def board_lines(self, *, begins: bool = False) -> list[str]:
         """Return what the session is told of tasks and notes. A mailbox without them costs a look for a file."""
-        kept_here = self.desk.logs.trail.kept_here
+        kept_here = self.desk.logs.stamp_files.kept_here
         if not any(system.exists(kept_here(name) or "") for name in (("tasks", "notes") if begins else ("tasks",))):
             return []
         from . import board_lines  # a mailbox that is a board, too
@@ -219,7 +219,7 @@ class Hook(Record):
 
     def settle_board(self) -> None:
         """Note that the session was told of its tasks."""
-        if system.exists(self.desk.logs.trail.kept_here("tasks") or ""):
+        if system.exists(self.desk.logs.stamp_files.kept_here("tasks") or ""):
             from ...control import task_offers  # likewise
 
             task_offers.note_told(self.desk, self.call.session_id)
@@ -304,7 +304,7 @@ def _answer_prompt(hook: Hook) -> None:
         left = hook.settle_offers(pauses, returns=returns) if grown or returns or erases else bool(offered)
         enters = state is None or (returns and hook.call.was_elsewhere(hook.environ))
         told = hook.enter_session("") if enters else alarm
-        if is_board_due := hook.desk.logs.trail.is_board_due(hook.call.session_id, hook.desk.now):
+        if is_board_due := hook.desk.logs.stamp_files.is_board_due(hook.call.session_id, hook.desk.now):
             told += hook.board_lines()
         hook.deliver_mail(_context_answer(hook.call), told, quiet=not left)
         if is_board_due:

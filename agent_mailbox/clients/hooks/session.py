@@ -81,7 +81,7 @@ def enter_session(
     told; the session registers all the same. A new session's lead is never left out: the person replaces an unusable
     one.
     """
-    desk.logs.trail.try_to_disturb(session_id)  # a crash may have restored a stamp (``store.log.stamps``)
+    desk.logs.stamp_files.try_to_disturb(session_id)  # a crash may have restored a stamp (``store.log.stamps``)
     roster = desk.logs.read_roster()
     told: list[str] = []
     kind = find_client(where.client)
@@ -147,7 +147,7 @@ def _take_along(session_id: str, mailbox: str, wait: float) -> None:
     try:
         before = OpenMailbox(mailbox, wait=wait)
         if standing.binds(standing.find_standing(before, session_id), before.logs.read_roster().get(session_id)):
-            bindings.bind(before.logs.trail, session_id)
+            bindings.bind(before.logs.stamp_files, session_id)
     except MailboxError:
         pass  # it is gone: only a mark closes what cannot be asked
 

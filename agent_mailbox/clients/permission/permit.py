@@ -89,7 +89,7 @@ class Permit(Record):
         agent = self.box.logs.read_roster().get(me)
         if (why := self.box.logs.broken()) is not None:
             reads = policy.is_reading(self.call.tool, self.given, self._where_called())
-            if bindings.is_bound(self.box.logs.trail, me) and not reads:
+            if bindings.is_bound(self.box.logs.stamp_files, me) and not reads:
                 self.write(closed_answer(self.call.event, f"{why}; only the person can mend that: {TRUST}"))
                 return True
         elif not binds(standing, agent):
@@ -98,11 +98,11 @@ class Permit(Record):
             return False
         if not binds(standing, agent):
             return False
-        bindings.bind(self.box.logs.trail, me)
+        bindings.bind(self.box.logs.stamp_files, me)
         if not self.asks_the_person:
             self.tell_changes()
         named = False
-        if not self.asks_the_person and bindings.has_grants(self.box.logs.trail):
+        if not self.asks_the_person and bindings.has_grants(self.box.logs.stamp_files):
             self._take_grant()  # drop a grant that an earlier, equal call left unused
             named = self._take_grant(NAMED)
         try:
@@ -215,10 +215,10 @@ class Permit(Record):
         """Spare the hooks that follow the question; sound as the quiet stamps are (``store.user_state.bindings``)."""
         logs, me = self.box.logs, self.call.session_id
         with logs.messages.held(), logs.reads.held(), logs.roster.held():
-            logs.trail.vouch(self.box.config.stamp)
+            logs.stamp_files.vouch(self.box.config.stamp)
             now = self.box.now()
             if not binds(find_standing(self.box, me), self.box.logs.read_roster().get(me)):
-                bindings.unbind(logs.trail, me, now)
+                bindings.unbind(logs.stamp_files, me, now)
 
     # -- asking the lead ----------------------------------------------------------------------------------------------
 
@@ -339,10 +339,10 @@ class Permit(Record):
     def _keep_grant(self, given: Mapping[str, Any], kind: str = ASKED) -> None:
         """Have this decision answer the next question too. ``ASKED``: the client's question about this call, if a rule
         makes it ask. ``NAMED``: the call that the model was told to make."""
-        bindings.grant(self.box.logs.trail, self._call_id(given, kind))
+        bindings.grant(self.box.logs.stamp_files, self._call_id(given, kind))
 
     def _take_grant(self, kind: str = ASKED) -> bool:
-        return bindings.take(self.box.logs.trail, self._call_id(self.given, kind), self.box.now())
+        return bindings.take(self.box.logs.stamp_files, self._call_id(self.given, kind), self.box.now())
 
     def _call_id(self, given: Mapping[str, Any], kind: str) -> str:
         from hashlib import sha256  # where calls were granted, or one is

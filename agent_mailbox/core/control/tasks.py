@@ -72,7 +72,7 @@ class Tasks(dict[str, Task]):
         is_waiting = by is not None and not by.is_over and not self.holder(by, roster, gone)
         return by.id if by is not None and is_waiting and not self.holder(task, roster, gone) else ""
 
-    def _undone(self, task: Task) -> list[str]:
+    def _open_blockers(self, task: Task) -> list[str]:
         """Return those that are known here: of an archived task the others are not."""
         return [one for one in self.waits_for(task) if one in self]
 
@@ -176,7 +176,7 @@ class Tasks(dict[str, Task]):
         names = bool(payload.over) and payload.over == task.claim
         by = self.get(task.handed)
         comes_along = by is not None and step.is_by_holder(by)
-        if (waits := self._undone(task)) and not (step.is_proven and (names or comes_along)):
+        if (waits := self._open_blockers(task)) and not (step.is_proven and (names or comes_along)):
             return Verdict(REFUSED, "", f"it waits for {', '.join(map(word, waits))}", about=holder)
         if not task.answerer:
             return None
@@ -235,7 +235,7 @@ class Tasks(dict[str, Task]):
             is_late = step.is_by(task.answerer)
             why = "its holder ended: claim it again" if is_late else f"the task is {word(task.answerer)}'s"
             return step.refused(task.answerer, why)
-        if not isinstance(payload, TaskDropped) and (waits := self._undone(task)):
+        if not isinstance(payload, TaskDropped) and (waits := self._open_blockers(task)):
             return Verdict(REFUSED, "", f"it waits for {', '.join(map(word, waits))}", about=task.answerer)
         return None
 

@@ -59,4 +59,4 @@ def _note_bound(logs: Logs, sessions: Sequence[str] | None) -> None:
     roster = logs.read_roster()
     for session_id in logs.last_seen() if sessions is None else sessions:
         if roster.state(session_id) != DEAD and logs.last_seen([session_id]):
-            bindings.bind(logs.trail, session_id)
+            bindings.bind(logs.stamp_files, session_id)

@@ -29,10 +29,10 @@ def is_past(path: str, now: int) -> bool:
 
 
 class Board:
-    """The marks of one kind, of the mailbox that a trail belongs to."""
+    """The marks of one kind, of the mailbox that these stamps belong to."""
 
-    def __init__(self, trail: StampFiles, kind: str) -> None:
-        self._directory = trail.kept_here(kind)
+    def __init__(self, stamp_files: StampFiles, kind: str) -> None:
+        self._directory = stamp_files.kept_here(kind)
 
     def is_used(self) -> bool:
         """Return whether anybody ever put something of this kind into the mailbox."""

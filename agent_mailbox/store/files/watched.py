@@ -19,10 +19,10 @@ WATCHED = "watched"
 
 
 class Watched:
-    """The notes of the mailbox that a trail belongs to."""
+    """The notes of the mailbox that these stamps belong to."""
 
-    def __init__(self, trail: StampFiles) -> None:
-        self._directory = trail.kept_here(WATCHED)
+    def __init__(self, stamp_files: StampFiles) -> None:
+        self._directory = stamp_files.kept_here(WATCHED)
 
     def is_watched(self, agent: str) -> bool:
         """Return whether anybody watches an agent."""

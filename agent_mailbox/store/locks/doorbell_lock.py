@@ -25,7 +25,7 @@ _MOST = 1 << 16
 
 
 class DoorbellLock:
-    """A session's vigil, for a ``with`` block after ``take``.
+    """A session's lock, for a ``with`` block after ``take``.
 
     ``cache`` is the mailbox's ``.cache``, ``client`` the number of the client's process.
     """

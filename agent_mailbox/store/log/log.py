@@ -36,11 +36,11 @@ class Log:
     """One log file. Reading needs no file; the first append makes it."""
 
     def __init__(
-        self, path: str, wait: float = WAIT, trail: StampFiles | None = None, kept: Kept | None = None
+        self, path: str, wait: float = WAIT, stamp_files: StampFiles | None = None, kept: Kept | None = None
     ) -> None:
         self.path = path
         self.wait = wait
-        self.trail = trail
+        self.stamp_files = stamp_files
         self.kept = kept
 
     def view(self) -> ProofView | None:
@@ -117,7 +117,7 @@ class Log:
     def held(self, patience: float = 0) -> HeldLog:
         """Return the log under its lock, for a ``with`` block that looks and then appends. ``patience``: the seconds to
         wait for the lock at least."""
-        return HeldLog(self.path, max(self.wait, patience), self.trail, self.kept)
+        return HeldLog(self.path, max(self.wait, patience), self.stamp_files, self.kept)
 
     def decide(self, act: Callable[Concatenate[HeldLog, P], T], *given: P.args, **named: P.kwargs) -> T:
         """Return what ``act`` does with the log under its lock, and with what is ``given``: it looks, then appends."""
@@ -153,10 +153,10 @@ class HeldLog(FileLock):
     """
 
     def __init__(
-        self, path: str, wait: float = WAIT, trail: StampFiles | None = None, kept: Kept | None = None
+        self, path: str, wait: float = WAIT, stamp_files: StampFiles | None = None, kept: Kept | None = None
     ) -> None:
         super().__init__(path, wait)
-        self.trail = trail
+        self.stamp_files = stamp_files
         self.kept = kept
         self._entry: LogEnd | None = None
         self._end = 0
@@ -199,7 +199,7 @@ class HeldLog(FileLock):
                 there = system.fstat(self.fd)
                 inode, size = there.st_ino, there.st_size
                 left = self._left_by_us(inode, size)
-                if size == 0 or (left is None and self.trail is not None):
+                if size == 0 or (left is None and self.stamp_files is not None):
                     # The process that made this file, or renamed it here, may have died before it synced the name.
                     system.sync_directory(system.dirname(self.path))
                 # The same byte ends a whole record that lost its newline, and isolates a torn one.
@@ -208,9 +208,9 @@ class HeldLog(FileLock):
                 if self.kept is not None and self._entry is not None and any(about):
                     data, decided = self.kept.sealed(todo, about, size + len(first), self._entry.generation)
                 data = first + data
-                if self.trail is not None:
+                if self.stamp_files is not None:
                     here, end = (self.path, inode, size), size + len(data)
-                    self.is_undated |= not self.trail.announce(*here, end, left, disturbs, begins=self._begins)
+                    self.is_undated |= not self.stamp_files.announce(*here, end, left, disturbs, begins=self._begins)
                 self._write(data, size)
                 self._dirty = self._dirty or durably
                 written, self._end = written + len(data), size + len(data)
@@ -233,8 +233,8 @@ class HeldLog(FileLock):
         there = system.fstat(self.fd)
         more = there.st_size - size
         if more == len(data):
-            if self.trail is not None and not self.is_undated:
-                self.trail.date(self.path, there.st_mtime_ns)
+            if self.stamp_files is not None and not self.is_undated:
+                self.stamp_files.date(self.path, there.st_mtime_ns)
             return 0
         found = system.pread(self.fd, more, size)
         place = found.find(data)
@@ -281,15 +281,17 @@ class HeldLog(FileLock):
 
     def _left_by_us(self, inode: int, size: int) -> int | None:
         """Return the log's epoch if it is as our last writer left it; None if that is uncertain."""
-        left = self.trail.ended(self.path) if self.trail is not None else None
+        left = self.stamp_files.ended(self.path) if self.stamp_files is not None else None
         return left[2] if left is not None and left[:2] == (inode, size) else None
 
     def announce_replacement(self, size: int) -> None:
         """Note that the log ends at ``size``, before another takes its place. Stamps go as before an append."""
         inode = system.fstat(self.fd).st_ino
-        if self.trail is not None:
+        if self.stamp_files is not None:
             left = self._left_by_us(inode, size)
-            self.is_undated |= not self.trail.announce(self.path, inode, size, size, left, (), begins=self._begins)
+            self.is_undated |= not self.stamp_files.announce(
+                self.path, inode, size, size, left, (), begins=self._begins
+            )
 
     def sync(self, found: Iterable[tuple[int, bytes]] | None = None) -> None:
         """Sync the log when the block ends, appended to or not: its last writer may have died before its sync.
@@ -330,14 +332,14 @@ class HeldLog(FileLock):
                         start += done
             finally:
                 system.close(fd)
-            if left is None and self.trail is not None:  # its name may not be durable either, as in ``append``
+            if left is None and self.stamp_files is not None:  # its name may not be durable either, as in ``append``
                 system.sync_directory(system.dirname(self.path))
         except OSError as error:
             raise storage_failed("write", self.path, error) from None
-        if self.trail is not None and left is not None:
+        if self.stamp_files is not None and left is not None:
             now = system.fstat(self.fd)
             if now.st_size == size:  # the note says what it said; the log alone has another time
-                self.trail.date(self.path, now.st_mtime_ns)
+                self.stamp_files.date(self.path, now.st_mtime_ns)
 
     def view(self) -> ProofView | None:
         """Return the record's view of the lines; None if the mailbox has no record."""

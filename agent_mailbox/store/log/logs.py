@@ -59,7 +59,7 @@ class Logs:
         """It names leads, so with a record it is outside the project."""
         self.derives = True  # see ``read_only``
         self.shared: bool | None = None  # see ``is_shared``
-        self.trail = StampFiles(self.derived, state if record is None else record.state)
+        self.stamp_files = StampFiles(self.derived, state if record is None else record.state)
         self._roster: Roster | None = None
         self._roster_at = (0, 0)
         self._trusted = True
@@ -67,7 +67,7 @@ class Logs:
         self.quiet: dict[str, Any] = {}
         self._book = "", b""
         self.messages, self.reads, self.roster = (
-            Log(f"{directory}/{name}", wait, self.trail, None if record is None else custody.Kept(record, name))
+            Log(f"{directory}/{name}", wait, self.stamp_files, None if record is None else custody.Kept(record, name))
             for name in (paths.MESSAGES, paths.READS, paths.ROSTER)
         )
 

@@ -91,10 +91,10 @@ def replace(
             if log.kept is not None and entry is not None:
                 log.kept.follow(entry)
             if (
-                log.trail is not None and not log.is_undated
+                log.stamp_files is not None and not log.is_undated
             ):  # only now: the note also says that the log's name is durable
-                log.trail.leave(log.path, there.st_ino, there.st_size, new_epoch())
-                log.trail.date(log.path, there.st_mtime_ns)
+                log.stamp_files.leave(log.path, there.st_ino, there.st_size, new_epoch())
+                log.stamp_files.date(log.path, there.st_mtime_ns)
         finally:  # nobody else can: the old file has no name any more
             _fetch(log, size)
         return there.st_ino
@@ -122,5 +122,5 @@ def _fetch(log: HeldLog, size: int) -> None:
     """Append what an unlocked writer added to the old log behind its ``size`` to the new one."""
     late = system.pread(log.fd, system.fstat(log.fd).st_size - size, size)
     if late:
-        again = Log(log.path, trail=log.trail, kept=log.kept)
+        again = Log(log.path, stamp_files=log.stamp_files, kept=log.kept)
         again.append([late if late.endswith(b"\n") else late + b"\n"], EVERYONE)

@@ -45,23 +45,23 @@ def _adopt(logs: Logs) -> tuple[int, bool]:
     """Return the epoch, and whether no question to the projection was left open."""
     with logs.messages.held() as log:
         at = system.fstat(log.fd)
-        left = logs.trail.ended(logs.messages.path)
+        left = logs.stamp_files.ended(logs.messages.path)
         if left is not None and left[:2] == (at.st_ino, at.st_size):
             return left[2], True  # one of our writers was at work when it was asked
         try:
             system.sync_directory(logs.directory)  # the note also says that the log's name is durable
         except OSError as error:
             raise storage_failed("sync", logs.directory, error) from None
-        start, epoch = logs.trail.grown(logs.messages.path, at.st_ino, at.st_size) or (0, 0)
+        start, epoch = logs.stamp_files.grown(logs.messages.path, at.st_ino, at.st_size) or (0, 0)
         is_new = not epoch or are_new(logs, log.fd, start, at.st_size)
         if not epoch or not is_new:
             epoch = new_epoch()
         try:
-            logs.trail.disturb(EVERYONE)
+            logs.stamp_files.disturb(EVERYONE)
         except StorageFailed:
             return epoch, is_new  # without a note the guard believes no stamp that stays
-        logs.trail.leave(logs.messages.path, at.st_ino, at.st_size, epoch)
-        logs.trail.date(logs.messages.path, at.st_mtime_ns)
+        logs.stamp_files.leave(logs.messages.path, at.st_ino, at.st_size, epoch)
+        logs.stamp_files.date(logs.messages.path, at.st_mtime_ns)
         return epoch, is_new
 
 

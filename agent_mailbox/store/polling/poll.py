@@ -183,7 +183,7 @@ class Poll:
 
     def _asked(self, logs: OpenLogs, now: int, adopt: bool) -> list[Item]:
         path, fd, end = self._logs.messages.path, logs.messages, logs.messages_end
-        epoch = 0 if fd is None else self._logs.trail.epoch(path, fd, end)
+        epoch = 0 if fd is None else self._logs.stamp_files.epoch(path, fd, end)
         cursor = self._load()
         if epoch is None and adopt:
             from . import foreign_lines  # off the path of our own writers' mail
@@ -205,7 +205,7 @@ class Poll:
 
         It is -1, which is not kept, if the open logs may be older: the lines that began the epoch would be news."""
         path = self._logs.messages.path
-        is_old = logs.messages is not None and not self._logs.trail.began(path, logs.messages_end)
+        is_old = logs.messages is not None and not self._logs.stamp_files.began(path, logs.messages_end)
         return -1 if epoch is None or is_old else epoch
 
     # -- is the cursor good? ------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ _MISSING = (0, 0, 0, 0, 0)
 def files(logs: Logs) -> Files:
     """Return what identifies the content of the three logs, with the note about the messages (``StampFiles.ended``)."""
     messages, reads, roster = logs.messages.path, logs.reads.path, logs.roster.path
-    return _file(messages), _file(reads), _file(roster), logs.trail.ended(messages)
+    return _file(messages), _file(reads), _file(roster), logs.stamp_files.ended(messages)
 
 
 def _file(path: str) -> File:

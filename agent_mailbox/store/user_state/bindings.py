@@ -43,12 +43,12 @@ def here(state: str, directory: str) -> list[str]:
     return [name for name in names if place in (read_file(system.join(bound, name)) or b"").split(b"\n")]
 
 
-def bind(trail: StampFiles, session_id: str) -> bool:
+def bind(stamp_files: StampFiles, session_id: str) -> bool:
     """Note that the session has a lead or a policy, for readers that cannot tell which; return whether that is noted.
 
     A full disk leaves a mark that names no mailbox. It binds, too."""
-    path = trail.kept(BOUND, session_id)
-    return _is_said(trail, path) or write_if_possible(path, trail.line(), system.O_APPEND)
+    path = stamp_files.kept(BOUND, session_id)
+    return _is_said(stamp_files, path) or write_if_possible(path, stamp_files.line(), system.O_APPEND)
 
 
 def named(state: str, session_id: str) -> list[str] | None:
@@ -61,60 +61,62 @@ def named(state: str, session_id: str) -> list[str] | None:
     return [line.decode("utf-8", "surrogateescape") for line in lines]
 
 
-def is_bound(trail: StampFiles, session_id: str) -> bool:
+def is_bound(stamp_files: StampFiles, session_id: str) -> bool:
     """Return whether the session had a lead or a policy at the last look. A stamp that cannot be read says so."""
-    return paths.is_bound(trail.kept(), session_id) and not trail.is_of_another(trail.kept(BOUND, session_id))
+    return paths.is_bound(stamp_files.kept(), session_id) and not stamp_files.is_of_another(
+        stamp_files.kept(BOUND, session_id)
+    )
 
 
-def unbind(trail: StampFiles, session_id: str, now: int) -> None:
+def unbind(stamp_files: StampFiles, session_id: str, now: int) -> None:
     """Say that the session has neither lead nor policy at ``now`` (ms); the caller holds the locks of all logs.
 
     Giving it one is a write to those logs, which ends this stamp as it does the quiet one.
     """
-    free, bound = trail.kept(UNBOUND, session_id), trail.kept(BOUND, session_id)
-    write_if_possible(free, trail.line())
+    free, bound = stamp_files.kept(UNBOUND, session_id), stamp_files.kept(BOUND, session_id)
+    write_if_possible(free, stamp_files.line())
     set_time(free, now * 1_000_000 - TICK)
     said = stamps.lines_of_stamp(bound)
-    others = [line for line in said if not trail.is_here(line)]
+    others = [line for line in said if not stamp_files.is_here(line)]
     if others and len(others) < len(said):
         write_if_possible(bound, b"".join(line + b"\n" for line in others))
     elif said and not others:
         remove_if_possible(bound)
 
 
-def frees(trail: StampFiles, session_id: str, now: int) -> bool:
+def frees(stamp_files: StampFiles, session_id: str, now: int) -> bool:
     """Return whether the guard believes a stamp, at ``now`` (ms), that nothing binds the session."""
-    free = trail.kept(UNBOUND)
-    return _is_said(trail, f"{free}/{session_id}") and trail.believed(session_id, now, free) is not None
+    free = stamp_files.kept(UNBOUND)
+    return _is_said(stamp_files, f"{free}/{session_id}") and stamp_files.believed(session_id, now, free) is not None
 
 
-def unbound(trail: StampFiles) -> list[str]:
+def unbound(stamp_files: StampFiles) -> list[str]:
     """Return the sessions of this mailbox that have such a stamp."""
-    free = trail.kept(UNBOUND)
+    free = stamp_files.kept(UNBOUND)
     try:
-        return sorted(name for name in system.listdir(free) if _is_said(trail, system.join(free, name)))
+        return sorted(name for name in system.listdir(free) if _is_said(stamp_files, system.join(free, name)))
     except FileNotFoundError:
         return []
     except OSError as error:
         raise storage_failed("look through", free, error) from None
 
 
-def has_grants(trail: StampFiles) -> bool:
+def has_grants(stamp_files: StampFiles) -> bool:
     """Return whether any decision may wait for the question that follows it."""
-    return system.exists(trail.kept(GRANTS))
+    return system.exists(stamp_files.kept(GRANTS))
 
 
-def grant(trail: StampFiles, call: str) -> None:
+def grant(stamp_files: StampFiles, call: str) -> None:
     """Note a decision for the question that follows; ``call`` identifies it."""
-    write_if_possible(trail.kept(GRANTS, call), trail.line())
+    write_if_possible(stamp_files.kept(GRANTS, call), stamp_files.line())
 
 
-def take(trail: StampFiles, call: str, now: int) -> bool:
+def take(stamp_files: StampFiles, call: str, now: int) -> bool:
     """Return whether there is such a note, not older than ``GRANT_LIFE``. It answers once: taking removes it."""
-    path = trail.kept(GRANTS, call)
+    path = stamp_files.kept(GRANTS, call)
     try:
         made = system.stat(path).st_mtime_ns // 1_000_000
-        if not _is_said(trail, path):
+        if not _is_said(stamp_files, path):
             return False  # another mailbox's: each that binds the session decides
         system.unlink(path)
     except OSError:
@@ -122,6 +124,6 @@ def take(trail: StampFiles, call: str, now: int) -> bool:
     return now - made <= GRANT_LIFE
 
 
-def _is_said(trail: StampFiles, path: str) -> bool:
+def _is_said(stamp_files: StampFiles, path: str) -> bool:
     """Return whether a stamp names this mailbox."""
-    return any(map(trail.is_here, stamps.lines_of_stamp(path)))
+    return any(map(stamp_files.is_here, stamps.lines_of_stamp(path)))

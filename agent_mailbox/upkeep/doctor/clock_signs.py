@@ -32,7 +32,10 @@ def check_clock(mailbox: Mailbox) -> None:
     """Raise ``Refused`` if the clock is far from every sign, and keep the doubt for the next run."""
     now, found = mailbox.now(), [*signs_of_life(mailbox)]
     look = ClockDoubt(
-        now, ProcessRecords(mailbox.logs.trail.kept()).here.partition(" ")[0], _uptime_millis(), max(found, default=0)
+        now,
+        ProcessRecords(mailbox.logs.stamp_files.kept()).here.partition(" ")[0],
+        _uptime_millis(),
+        max(found, default=0),
     )
     doubt = clocks.doubted(look, found, doubt_of(mailbox))
     if doubt is None:

@@ -143,7 +143,7 @@ def _check_stamps(mailbox: Mailbox) -> Iterator[Problem]:
         return len(inbox.due(truth.unread_by_logs(session_id), NOW, IDLE))
 
     def is_hiding(truth: UnreadToCheck) -> bool:
-        return mailbox.logs.trail.believed(session_id, mailbox.now()) is not None and count_hidden(truth) > 0
+        return mailbox.logs.stamp_files.believed(session_id, mailbox.now()) is not None and count_hidden(truth) > 0
 
     truth = UnreadToCheck(mailbox)
     for session_id in _names_in(mailbox, stamps.QUIET):
@@ -156,12 +156,12 @@ def _check_stamps(mailbox: Mailbox) -> Iterator[Problem]:
 def _check_unbound(mailbox: Mailbox) -> Iterator[Problem]:
     def is_wrong(desk: OpenMailbox) -> bool:
         agent = control_log.of(desk).roster.get(session_id)
-        freed = bindings.frees(mailbox.logs.trail, session_id, mailbox.now())
+        freed = bindings.frees(mailbox.logs.stamp_files, session_id, mailbox.now())
         return freed and standing.binds(standing.find_standing(desk, session_id), agent)
 
     desk = _open_underived(mailbox)
-    for session_id in bindings.unbound(mailbox.logs.trail):
-        path = mailbox.logs.trail.kept(stamps.UNBOUND, session_id)
+    for session_id in bindings.unbound(mailbox.logs.stamp_files):
+        path = mailbox.logs.stamp_files.kept(stamps.UNBOUND, session_id)
         if is_wrong(desk) and _is_still_wrong(mailbox, lambda: is_wrong(_open_underived(mailbox))):
             what = f"says that nothing binds {session_id}, but it has a lead or a policy, which its tool calls bypass"
             yield Problem(path, None, what, REMOVE_DERIVED)
@@ -187,7 +187,7 @@ def _check_ends(mailbox: Mailbox) -> Iterator[Problem]:
 
 
 def _ended_elsewhere(mailbox: Mailbox, log: Log) -> str | None:
-    left = mailbox.logs.trail.ended(log.path)
+    left = mailbox.logs.stamp_files.ended(log.path)
     try:
         at = system.stat(log.path)
     except OSError:

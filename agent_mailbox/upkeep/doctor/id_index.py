@@ -70,15 +70,15 @@ class IdIndex:
         return [source for source, _ in self._ids]
 
 
-def find_duplicates(census: IdIndex, moving: Callable[[], bool]) -> Iterator[Problem]:
+def find_duplicates(ids: IdIndex, moving: Callable[[], bool]) -> Iterator[Problem]:
     """Yield the duplicate ids: read those with repeated hashes again, and compare them."""
-    repeated = census.repeated_hashes()
+    repeated = ids.repeated_hashes()
     if not repeated:
         return
     met: dict[str, tuple[CheckedLog, Message]] = {}
     both: Counter[str] = Counter()
     first: dict[str, tuple[int, str]] = {}
-    for source in census.sources:
+    for source in ids.sources:
         for number, line in source.lines():
             message = codec.message(line)
             if isinstance(message, BadLine) or hash(message.id) not in repeated:

@@ -52,19 +52,19 @@ def _check_all(
     logs, archive, now = mailbox.logs, mailbox.archive, mailbox.now()
     months = archive.months() if archived is not None else []
     manifest = Manifest(archive)
-    census = IdIndex()
+    ids = IdIndex()
     newest = _checked_open_log(logs.messages, live.messages, live.messages_end)
-    yield from _check_messages(newest, census.hashes_of(newest), now)
+    yield from _check_messages(newest, ids.hashes_of(newest), now)
     for month in months:
         old = _checked_archived_log(archive.log(month), manifest, month)
-        yield from _check_messages(old, census.hashes_of(old), None)
-    census.sort_hashes()
-    yield from find_duplicates(census, lambda: not logs.messages.is_at_path(live.messages) or at_work())
+        yield from _check_messages(old, ids.hashes_of(old), None)
+    ids.sort_hashes()
+    yield from find_duplicates(ids, lambda: not logs.messages.is_at_path(live.messages) or at_work())
     yield from _check_reads(
-        _checked_open_log(logs.reads, live.reads, live.reads_end), None if archived is None else census, now
+        _checked_open_log(logs.reads, live.reads, live.reads_end), None if archived is None else ids, now
     )
     for month, end in (archived or {}).items():
-        yield from _check_reads(_checked_archived_log(archive.reads_log(month), manifest, month, end), census, None)
+        yield from _check_reads(_checked_archived_log(archive.reads_log(month), manifest, month, end), ids, None)
     yield from _check_roster(_checked_open_log(logs.roster, live.roster, live.roster_end), now)
     if archived is not None:
         yield from _check_roster(_checked_archived_log(archive.roster_log(), manifest), None)
@@ -100,7 +100,7 @@ def _check_messages(source: CheckedLog, ids: array[int], now: int | None) -> Ite
     yield from clock.clock_notes()
 
 
-def _check_reads(source: CheckedLog, census: IdIndex | None, now: int | None) -> Iterator[Problem]:
+def _check_reads(source: CheckedLog, ids: IdIndex | None, now: int | None) -> Iterator[Problem]:
     clock, lost, astray = Clock(source.path, now), CheckTally(), CheckTally()
     for number, line in source.lines():
         record = codec.read(line)
@@ -110,9 +110,9 @@ def _check_reads(source: CheckedLog, census: IdIndex | None, now: int | None) ->
             yield bad_line(source, number, line, record)
             continue
         clock.take_timestamp(number, record.timestamp)
-        if census is None:
+        if ids is None:
             continue
-        homes = [home.month for home in census.logs_with(record.message_id)]
+        homes = [home.month for home in ids.logs_with(record.message_id)]
         if not homes:
             lost.count_finding(number, record.message_id)
         elif source.month is not None and source.month not in homes and None not in homes:

@@ -96,7 +96,7 @@ def _written_paths(mailbox: Mailbox) -> Iterator[tuple[str, Try, str]]:
 
 def _own_records(mailbox: Mailbox) -> Iterator[tuple[str, Try, str]]:
     """Yield the places among the user's own records that concern this mailbox."""
-    state = mailbox.logs.trail.kept()
+    state = mailbox.logs.stamp_files.kept()
     yield state, obstacles.to_create, "no mailbox can be made"
     for name, fails in ((BOUND, "no session can be bound"), ("unbound", DERIVED), ("sessions", DERIVED)):
         yield system.join(state, name), obstacles.to_create, fails
