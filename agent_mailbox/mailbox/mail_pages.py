@@ -21,7 +21,7 @@ from .queries import MailQueries
 from .selection import candidates, chooses
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ..core.records import Message, Read
     from ..store.log.log import Log
@@ -86,13 +86,16 @@ class MailPages(MailQueries):
     def page(self, selection: Selection, before: Position | None, limit: int) -> Page:
         """Return the newest ``limit`` messages of the selection before a position (None: the newest of all)."""
         roster = self._mailbox.logs.read_roster()
-        chosen, older = chooses(selection, roster), Older(before)
+        chosen = chooses(selection, roster)
 
         def offered(view: IndexLookup) -> Iterator[Row]:
-            older.begin()
             return candidates(view, selection, roster, before.timestamp if before else None)
 
-        found, reads = self._newest(offered, lambda m: older(m) and chosen(m), limit + 1)
+        def wanted() -> Callable[[Message], bool]:
+            older = Older(before)
+            return lambda m: older(m) and chosen(m)
+
+        found, reads = self._newest(offered, wanted, limit + 1)
         shown = tuple(found[-limit:])
         first = Position(shown[0].timestamp, shown[0].id) if len(found) > limit else None
         replies = self._ask(lambda view: {m.id: view.replies(m.id) for m in shown}) or {}
@@ -226,10 +229,6 @@ class Older:
 
     def __init__(self, before: Position | None) -> None:
         self._before = before
-        self._passed = False
-
-    def begin(self) -> None:
-        """Begin again with the newest message."""
         self._passed = False
 
     def __call__(self, message: Message) -> bool:

@@ -265,19 +265,24 @@ class MailQueries:
     def _select(self, selection: Selection, limit: int) -> tuple[list[Message], message_reads.Reads]:
         roster = self._mailbox.logs.read_roster()
         wanted = chooses(selection, roster)
-        messages, reads = self._newest(lambda view: candidates(view, selection, roster), wanted, limit)
+        messages, reads = self._newest(lambda view: candidates(view, selection, roster), lambda: wanted, limit)
         if waits := [m for m in self._mailbox.queued() if wanted(m)]:
             messages = [*{m.id: m for m in (*messages, *waits)}.values()][-limit:]
         return messages, reads
 
     def _newest(
-        self, candidates: Callable[[IndexLookup], Iterator[Row]], wanted: Callable[[Message], bool], limit: int
+        self,
+        candidates: Callable[[IndexLookup], Iterator[Row]],
+        wanted: Callable[[], Callable[[Message], bool]],
+        limit: int,
     ) -> tuple[list[Message], message_reads.Reads]:
-        answer = self._ask(lambda index: index.newest(candidates(index), wanted, limit))
+        """Return the newest messages for which the predicate of ``wanted`` holds. Each look begins with another one: an
+        index that turns out wrong is built and asked again, or all mail is looked through."""
+        answer = self._ask(lambda index: index.newest(candidates(index), wanted(), limit))
         if answer is None:
             everything = self.everything()
             newest_first = list(everything.messages.values())[::-1]  # as the index would offer them
-            found = [m for m in newest_first if wanted(m)][: limit or None][::-1]
+            found = [*filter(wanted(), newest_first)][: limit or None][::-1]
             answer = found, everything.reads
         return answer
 

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.errors import NotFound
-from agent_mailbox.mailbox.mail_pages import MailPages
+from agent_mailbox.mailbox.mail_pages import MailPages, Position
 from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.mailbox.open_mailbox import wall_clock
 from agent_mailbox.mailbox.selection import Selection, chooses
+from agent_mailbox.store.projection.index_keys import Doubt
+from agent_mailbox.store.projection.lookup import IndexLookup
 from tests.helpers import MESSAGES, record, stamp
 
 if TYPE_CHECKING:
+    from agent_mailbox.core.records import Message
+    from agent_mailbox.store.projection.index_keys import Row
     from tests.helpers import Post
 
 NOW = wall_clock() - 1_800_000
@@ -77,6 +81,31 @@ def test_the_pages_together_are_the_whole_selection(
         assert rounds < 30
     assert len(found) == len({*found})
     assert {*found} == wanted
+
+
+@pytest.mark.parametrize("mends", [True, False])
+def test_a_page_is_the_same_if_the_index_turns_out_wrong_within_it(
+    post: Post, mends: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The index is built and asked again from the newest message on; if it is wrong once more, all mail is."""
+    fill(post)
+    library = MailPages(Mailbox(str(post.box)))
+    *_, oldest, before, _ = [m for m in library.everything().messages.values() if m.timestamp == NOW + 3000]
+    position = Position(before.timestamp, before.id)
+    page = library.page(Selection(), position, 7)
+    assert page.messages[-1] == oldest
+    asked, read = list[str](), IndexLookup._message
+
+    def damaged(view: IndexLookup, row: Row) -> Message:
+        found = read(view, row)
+        if found == oldest and (not mends or not asked):
+            asked.append(found.id)
+            raise Doubt("the line is another")
+        return found
+
+    monkeypatch.setattr(IndexLookup, "_message", damaged)
+    assert library.page(Selection(), position, 7).messages == page.messages
+    assert len(asked) == 2 - mends
 
 
 def test_a_stretch_and_what_is_known_are_the_same_with_the_index_and_without(
