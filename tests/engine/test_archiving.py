@@ -360,6 +360,23 @@ def test_a_long_roster_of_the_dead_is_shortened_on_every_machine(
         assert sorted((a.session_id, a.name, a.state) for a in box.logs.read_roster().agents.values()) == sorted(before)
 
 
+def test_a_machine_whose_logs_are_not_as_they_were_left_retells_nobody(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine whose logs are not as they were left follows no decision on its roster: a fresh log would hide that."""
+    north, south = two.boxes
+    with_dead(north, monkeypatch)
+    north.send(Draft(sender="ann", to=("ben",), content="one"))
+    south.catch_up()
+    steward(north)
+    before = roster_lines(south)
+    path = Path(south.logs.messages.path)
+    path.write_bytes(path.read_bytes().replace(b"one", b"two"))
+    with pytest.raises(Refused, match="is not as it was left"):
+        south.catch_up()
+    assert roster_lines(south) == before
+
+
 def test_a_retried_send_of_purged_mail_is_the_same_mail(two: Two) -> None:
     """An id that the engine has no more is looked up here, also for mail that waited for the engine; others' too."""
     north, south = two.boxes

@@ -383,28 +383,32 @@ def test_a_writer_killed_before_it_counts_leaves_nothing_broken(
     assert scene.asked(TOUCH) == "deny"
 
 
-@pytest.mark.parametrize("at", ["follow", "rename"])
+@pytest.mark.parametrize("at", [("follow",), ("rename",), ("follow", "rename")], ids="-".join)
 def test_a_steward_killed_as_it_replaces_a_log_leaves_nothing_broken(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, at: str
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, at: tuple[str, ...]
 ) -> None:
-    """Before the new log is in its place, and after that but before it is noted: both are what we left."""
+    """Before the new log is in its place, and after that but before it is noted: both are what we left. So is a log
+    that nobody noted, of which the next steward was killed, too."""
     scene.policy(deny=(RULE,))
     for _ in range(3):
         scene.post.send(OTHER, LEAD)
     scene.post.check(LEAD)
+    scene.post.send(OTHER, LEAD)
 
     def killed(*_: object) -> None:
         raise Killed
 
-    with monkeypatch.context() as patch:
-        if at == "follow":
-            patch.setattr(Kept, "follow", killed)
-        else:
-            patch.setattr("agent_mailbox.store.files.system.rename", killed_but_for_small_files)
-        with pytest.raises(Killed):
-            rotation_run(scene)
-    assert scene.rules() == ((), (RULE,))
-    assert scene.mailbox.logs.broken() is None
+    for step in at:
+        with monkeypatch.context() as patch:
+            if step == "follow":
+                patch.setattr(Kept, "follow", killed)
+            else:
+                patch.setattr("agent_mailbox.store.files.system.rename", killed_but_for_small_files)
+            with pytest.raises(Killed):
+                rotation_run(scene)
+        assert scene.rules() == ((), (RULE,))
+        assert scene.mailbox.logs.broken() is None
+        scene.post.check(LEAD)  # the next steward has mail to move, and nobody wrote any
     scene.post.send(OTHER, LEAD)
     rotation_run(scene)
     scene.policy(deny=(RULE, "Bash(touch:*)"))
