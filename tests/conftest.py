@@ -20,9 +20,10 @@ from agent_mailbox.core import proofs
 from agent_mailbox.core.records import USER
 from agent_mailbox.mailbox import open_mailbox
 from tests.door import switches
-from tests.helpers import PRODUCT, Post, Program
+from tests.helpers import PRODUCT, Post, Program, left_open
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 switches.switch_now()
@@ -86,9 +87,12 @@ def shared_records(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(autouse=True)
-def own_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test opens in this process keeps its records where its program does, and not among the user's own."""
+def own_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a test opens in this process keeps its records where its program does, and not among the user's own. It
+    leaves none of its files open: a replicator or a console that did so would run out of descriptors."""
     monkeypatch.setenv(switches.STATE, str(tmp_path / "home/.local/state/agent-mailbox"))
+    yield
+    assert not (left := left_open(tmp_path)), f"left open: {left}"
 
 
 @pytest.fixture

@@ -260,22 +260,14 @@ class Program:
 
         data = stdin.encode() if isinstance(stdin, str) else stdin
         out, err = io.BytesIO(), io.BytesIO()
-        before, is_alone = self._open_files(), _is_alone()
+        before, is_alone = open_files(self.scratch), _is_alone()
         with _surroundings(self.environ(env), cwd or self.cwd, data, out, err):
             rc = main(self._words(words))
-        if is_alone and _is_alone() and self._open_files().keys() - before:
+        if is_alone and _is_alone() and open_files(self.scratch).keys() - before:
             gc.collect()  # what an exception holds
-            left = self._open_files()
+            left = open_files(self.scratch)
             assert left.keys() - before <= {*map(str, system.waiting)}, (words, left)
         return Result(rc, out.getvalue(), err.getvalue())
-
-    def _open_files(self) -> dict[str, str]:
-        """The program's files that this process has open, by their descriptors; none but on Linux."""
-        place, found = "/proc/self/fd", dict[str, str]()
-        for number in os.listdir(place) if os.path.isdir(place) else ():
-            with suppress(OSError):  # that of this look is closed again
-                found[number] = os.readlink(f"{place}/{number}")
-        return {number: path for number, path in found.items() if path.startswith(str(self.scratch))}
 
     def python(self, code: str, *words: object, **how: Any) -> Result:
         """A child that runs ``code`` (the arguments in ``sys.argv[1:]``)."""
@@ -288,6 +280,24 @@ _threads = {*threading.enumerate()}
 
 def _is_alone() -> bool:
     return _threads.issuperset(threading.enumerate())
+
+
+def open_files(below: Path) -> dict[str, str]:
+    """The files below a directory that this process has open, by their descriptors; none but on Linux."""
+    place, found = "/proc/self/fd", dict[str, str]()
+    for number in os.listdir(place) if os.path.isdir(place) else ():
+        with suppress(OSError):  # that of this look is closed again
+            found[number] = os.readlink(f"{place}/{number}")
+    return {number: path for number, path in found.items() if path.startswith(f"{below}/") or path == str(below)}
+
+
+def left_open(below: Path) -> dict[str, str]:
+    """Those that nobody closes any more, nor waits with."""
+    from agent_mailbox.store.files import system
+
+    if open_files(below):
+        gc.collect()  # what an exception holds
+    return {number: path for number, path in open_files(below).items() if number not in {*map(str, system.waiting)}}
 
 
 @contextmanager
