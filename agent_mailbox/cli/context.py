@@ -10,7 +10,7 @@ import posix
 import sys
 
 from ..core import frame
-from ..core.address import check_id
+from ..core.address import UUID_SIZE, check_id
 from ..core.records import USER
 from ..core.roster import MIN_PREFIX
 from ..core.text import neutral, typed
@@ -64,10 +64,9 @@ def meant_agent(who: str, roster: Roster) -> str:
 def complete_id(who: str, roster: Roster) -> str:
     """Return the agent's id that is the one UUID which begins so; else the word itself."""
     # Only UUIDs: "worker1" is a session of its own, not a prefix of "worker10".
-    is_part = (
-        roster.get(who) is None and len(who) >= MIN_PREFIX and any(_is_beginning_of(who, i) for i in roster.agents)
-    )
-    return roster.find(who).session_id if is_part else who
+    if roster.get(who) is not None or not MIN_PREFIX <= len(who) < UUID_SIZE:
+        return who
+    return roster.find(who).session_id if any(_is_beginning_of(who, i) for i in roster.agents) else who
 
 
 class Context:

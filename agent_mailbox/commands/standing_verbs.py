@@ -74,7 +74,7 @@ def show_status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bo
 
 def _count_asked(mailbox: Mailbox, me: str, roster: Roster) -> int:
     """Return how many requests wait for the decision of the person, or of an agent that leads others."""
-    if me != USER and not any(agent.lead == me for agent in roster.agents.values()):
+    if me != USER and not roster.led_by(me):
         return 0
     from ..control.requests import Requests  # most agents decide nothing
 

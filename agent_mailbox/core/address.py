@@ -47,8 +47,10 @@ SHOWN = frozenset(
     )
 )
 """Words by which readers know everyone, the person, themselves, or a word of ours: no name may consist of them."""
+UUID_SIZE = 36
+"""Characters of a UUID as it is written (RFC 9562)."""
 MAX_ID = 128
-"""Characters in an id, name, role or tag value: a UUID has 36; a longer one risks the file name that each agent has."""
+"""Characters in an id, name, role or tag value: a longer one risks the file name that each agent has."""
 EXAMPLE_ID = "3e0372f9-8dd5-42a4-86dc-24f763ea5cb1"
 """An id as errors show it to somebody who never saw one."""
 
@@ -269,7 +271,7 @@ def uuid_of(digits: str, version: str, variant: str = "") -> str:
 
 def shorten_id(text: str) -> str:
     """Return the part of an id that is shown: the beginning of a UUID, else all of it."""
-    is_uuid = len(text) == 36 and text[8] == text[13] == text[18] == text[23] == "-"
+    is_uuid = len(text) == UUID_SIZE and text[8] == text[13] == text[18] == text[23] == "-"
     return text[:ID_SHOWN] if is_uuid else text
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from ..errors import NotFound
 from . import address, proofs
-from .address import Reader
 from .records import USER, Record, RosterEvent
 from .text import did_you_mean, near
 
@@ -212,8 +211,7 @@ class Roster:
             for word in (event.session_id, event.name, *roles):
                 self._free(word, agent)
         self._lineages.clear()
-        if not self.roles_ever.issuperset(agent.roles):
-            self.roles_ever.update(agent.roles)
+        self.roles_ever.update(agent.roles)
 
     def _known(self, session_id: str) -> Agent | None:
         return self.agents.get(session_id)
@@ -258,10 +256,10 @@ class Roster:
         agent = self.get(session_id)
         return agent.state if agent else None
 
-    def reader(self, session_id: str) -> Reader:
+    def reader(self, session_id: str) -> address.Reader:
         """Return the agent as a reader; a stranger reads as an agent without name or tags."""
         agent = self.get(session_id) or Agent(session_id=session_id)
-        return Reader(session_id, self.lineage(session_id), agent.name, frozenset(agent.tags), agent.muted)
+        return address.Reader(session_id, self.lineage(session_id), agent.name, frozenset(agent.tags), agent.muted)
 
     def lineage(self, session_id: str) -> tuple[str, ...]:
         """Return the session and all those it continues, itself first."""
@@ -321,6 +319,10 @@ class Roster:
     def crowd(self, tag: str) -> int:
         """Return how many agents that are not dead may carry the tag, without a look at each: no fewer than do."""
         return len(self.carriers(tag))
+
+    def led_by(self, session_id: str) -> list[Agent]:
+        """Return the agents, dead or not, whose lead the session is."""
+        return [a for a in self.agents.values() if a.lead == session_id]
 
     def shown_as(self, _spelt: str, /) -> Iterable[Agent]:
         """Return all agents that a word of this folded case may show (``frame.shown_words``), and perhaps others."""

@@ -145,6 +145,9 @@ class RosterCache(Roster):
     def crowd(self, tag: str) -> int:
         return len(self._with(tag)) + len(self._changed_with.get(tag, ()))
 
+    def led_by(self, session_id: str) -> list[Agent]:
+        return [a for _, a in self._mentioning(_led_by(session_id)) if a.lead == session_id]
+
     def _named(self, name: str) -> list[Agent]:
         return [agent for _, agent in self._mentioning(name) if agent.name == name]
 
@@ -259,16 +262,22 @@ def _hash(word: str) -> int:
 
 
 def _words(agent: Agent) -> set[str]:
-    """Return the words that find an agent: its id, its name, both as one reads them, tags, the agents it continues.
+    """Return the words that find an agent: its id, its name, both as one reads them, tags, the agents it continues, its
+    lead.
 
     The tags of the dead are other words: who asks for a role's holders passes by those of the past."""
     tags = map(_of_dead, agent.tags) if agent.state == DEAD else agent.tags
     words = {agent.session_id, agent.name or agent.session_id, *tags, *agent.continues}
+    words.update([_led_by(agent.lead)] if agent.lead else ())
     return words.union([word.casefold() for word in shown_words(agent)])
 
 
 def _of_dead(tag: str) -> str:
     return f"{tag} {DEAD}"
+
+
+def _led_by(session_id: str) -> str:
+    return f"led by {session_id}"
 
 
 def _entries(agent: Agent, place: int) -> list[int]:

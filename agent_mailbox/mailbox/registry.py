@@ -162,7 +162,7 @@ def _left_to_the_person(decision: Decision, roster: Roster) -> Iterator[str]:
         old = event.continues
         if old is None or old in roster.estate(event.session_id):
             continue
-        led = [agent.session_id for agent in roster.agents.values() if agent.lead == old and agent.state != DEAD]
+        led = [agent.session_id for agent in roster.led_by(old) if agent.state != DEAD]
         if led:
             workers = f"{led[0]} and {len(led) - 1} more" if len(led) > 1 else led[0]
             change = f"agent-mailbox roster update --session-id {typed(led[0])} --lead {typed(event.session_id)}"

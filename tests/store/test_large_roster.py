@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
 from agent_mailbox.core import codec, line_forms, roster_cache
 from agent_mailbox.core.records import RosterEvent
 from agent_mailbox.core.roster import Roster
+from agent_mailbox.core.roster_cache import RosterCache
 from agent_mailbox.store.files import lines as lines_in
 from agent_mailbox.store.files import small_files
 from agent_mailbox.store.log import logs, stamps
 from agent_mailbox.store.log.stamps import EVERYONE, StampFiles
 
+if TYPE_CHECKING:
+    from tests.helpers import Post
+
 COUNT = 40
 
 
-def registered(session_id: str, at: int = 0, **more: str) -> bytes:
+def registered(session_id: str, at: int = 0, **more: Any) -> bytes:
     """The line of a registration."""
     return codec.spell_event(RosterEvent("register", session_id, at, **more))
 
@@ -90,6 +95,39 @@ def test_a_change_reads_the_book_once(many: logs.Logs, monkeypatch: pytest.Monke
     with many.roster.held() as log:
         log.append([registered(f"more-{n}", 2) for n in range(logs.NEWS // 50)], EVERYONE)
     assert len(found.read_roster().agents) == len(anew(many).read_roster().agents)
+
+
+NEWCOMER = "1bd4f3a0-5c1e-4a7b-9b06-2f1f0c9d8e7a"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("roster", "register", "--session-id", NEWCOMER, "--name", "new", "--tags", "role:r"),
+        ("roster", "show", "agent-000001"),
+        ("status", "--session", "agent-000001"),
+        ("dead-letters", "--session", "agent-000001"),
+        ("check", "--session", "agent-000001"),
+        ("send", "--from", "agent-000001", "--to", "agent-000002", "--body", "b"),
+        ("send", "--from", "agent-000001", "--to", "role:r", "--body", "b"),
+        ("roster", "retire", "--session-id", "agent-000003"),
+    ],
+    ids=lambda words: " ".join(word for word in words if not word.startswith("agent-")),
+)
+def test_the_usual_verbs_look_at_few_agents_of_many(
+    post: Post, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command that concerns one agent or two never decodes the whole roster, which has some role mail that waits."""
+    known = (registered(f"agent-{n:06}", n, tags=("role:r",)) for n in range(COUNT))
+    post.file("agent-roster.jsonl").write_bytes(b"".join(known))
+    post.send("agent-000001", "role:r")
+    post.ok("status", "--session", "agent-000001")
+
+    def refuse(_: RosterCache) -> NoReturn:
+        raise AssertionError(f"{words} decodes all agents")
+
+    monkeypatch.setattr(RosterCache, "agents", property(refuse))
+    assert post.call(*words).rc == 0
 
 
 def lines(text: bytes) -> list[bytes]:

@@ -24,7 +24,7 @@ _CHUNK = 1 << 16
 _MOST = 1 << 26
 """Bytes of a small file: what is larger is no file of ours."""
 SECOND = 1_000_000_000
-VERSION = b"agent-mailbox 10"
+VERSION = b"agent-mailbox 11"
 """Changes with any format below; a file of another version is rebuilt, never migrated."""
 _HEAD = 64
 """Bytes that hold the first line of a derived file: the version, the length of what follows, its seal."""

@@ -60,7 +60,7 @@ _STATE = f"""CASE
 _INDEXES = (
     "INDEX {} ids ON messages (id)",
     f"INDEX {{}} lonely ON messages (address, timestamp, place) WHERE state = 0 AND place >= {LIVE}",
-    f"INDEX {{}} sent ON messages (sender, address, timestamp) WHERE state = 0 AND place >= {LIVE}",
+    f"INDEX {{}} sent ON messages (sender, address, timestamp, place) WHERE state = 0 AND place >= {LIVE}",
     f"INDEX {{}} doubtful ON messages (place, id) WHERE state = {DOUBTFUL} AND place >= {LIVE}",
     "UNIQUE INDEX {} about ON reads (message, place)",
     f"INDEX {{}} marked ON reads (reader) WHERE kind & {MARKED}",

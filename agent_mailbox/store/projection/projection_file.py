@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-VERSION = 5
+VERSION = 6
 """Changes with the schema, with ``words.folded`` and with ``index_keys``; a file of another version is built again."""
 CACHE_KIB = 32 << 10
 HASH_SIZE = 16 << 20

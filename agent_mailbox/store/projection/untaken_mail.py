@@ -183,4 +183,4 @@ class LonelyMail:
 
     def _may_wait(self, word: str) -> bool:
         roster = self._state.roster
-        return roster.mode(word) in (ROLE, TAG) and len(roster.carriers(role_or_tag(word))) < 2
+        return roster.mode(word) in (ROLE, TAG) and len(roster.some_carrying(role_or_tag(word), 2)) < 2

@@ -74,6 +74,7 @@ def the_same_answers(known: Roster, asked: Roster) -> None:
         assert all(agent in all_of_them for agent in some)
         assert asked.carriers(word) == known.carriers(word)
         assert asked.crowd(word) >= len(known.carriers(word))
+        assert asked.led_by(word) == known.led_by(word)
         assert asked.mode(word) == known.mode(word)
         assert asked.bearer(word) == known.bearer(word)
         assert asked.is_shown_of_another(word) == known.is_shown_of_another(word)
