@@ -350,6 +350,16 @@ def test_the_doctor_names_every_problem_with_its_place(post: Post) -> None:
     assert f"id {twin['id']} is used again with another body" in text.stdout
 
 
+def test_a_live_line_with_the_id_of_archived_mail_is_reported_as_a_duplicate(post: Post) -> None:
+    """It is no remains of a steward's run, which no further run would complete."""
+    one, two = record(), record()
+    post.append(MESSAGES, one, two)
+    post.append(f"{ARCHIVE}/{one['timestamp'][:7]}.jsonl", {**one, "content": "archived"}, two)
+    found = {(os.path.basename(p["file"]), p["line"], p["what"].partition(":")[0]) for p in post.doctor()}
+    assert (MESSAGES, 1, f"id {one['id']} is used again with another body; the first line counts") in found
+    assert {f"1 archived and still live (the first is {two['id']})"} == {w for _, _, w in found if "still live" in w}
+
+
 def test_what_others_cannot_reach_is_no_problem_whatever_its_mode(post: Post) -> None:
     """An editor writes 0644; below a directory that others cannot enter that opens nothing."""
     post.send("x", "all")

@@ -75,7 +75,7 @@ def find_duplicates(ids: IdIndex, moving: Callable[[], bool]) -> Iterator[Proble
     repeated = ids.repeated_hashes()
     if not repeated:
         return
-    met: dict[str, tuple[CheckedLog, Message]] = {}
+    met: dict[str, tuple[CheckedLog, int, Message]] = {}
     both: Counter[str] = Counter()
     first: dict[str, tuple[int, str]] = {}
     for source in ids.sources:
@@ -83,13 +83,16 @@ def find_duplicates(ids: IdIndex, moving: Callable[[], bool]) -> Iterator[Proble
             message = codec.message(line)
             if isinstance(message, BadLine) or hash(message.id) not in repeated:
                 continue
-            home, earlier = met.setdefault(message.id, (source, message))
+            home, line_number, earlier = met.setdefault(message.id, (source, number, message))
             if earlier is message:
                 continue
             if home.month is None and source.month is not None:
-                both[source.path] += 1
-                first.setdefault(source.path, (number, message.id))
-                met[message.id] = (source, message)  # a second archived one is a duplicate
+                met[message.id] = (source, number, message)  # a second archived one is a duplicate
+                if message == earlier:
+                    both[source.path] += 1
+                    first.setdefault(source.path, (number, message.id))
+                else:  # no steward copied it: another program used the id of archived mail
+                    yield Problem(home.path, line_number, _describe_duplicate(earlier, message))
                 continue
             yield Problem(source.path, number, _describe_duplicate(message, earlier))
     if not moving():
