@@ -73,6 +73,8 @@ def compose_message(
     is_dead = sender is not None and sender.state == DEAD and not roster.heirs(draft.sender)
     message_id = new_id() if draft.id is None else check_id_form(draft.id)
     resolved = resolve(draft.to, roster, namespaces, strict=strict, answering=answering)
+    if draft.type == "note" and (other := next((one for one in resolved.recipients if ":" not in one), None)):
+        raise Malformed(f"a note is for a tag: {other!r}", "name project:NAME, or another tag")
     made = message(draft, resolved.recipients, message_id, now, resolved.bare)
     warnings = [*([unanswerable(draft.sender)] if is_dead else []), *resolved.warnings]
     if len(draft.content) > long_words and (count := text.words(draft.content)) > long_words:

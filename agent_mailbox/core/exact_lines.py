@@ -31,8 +31,8 @@ _TITLED = [b"subject", b":", b",", b"content"]
 _USUAL_END = b':null,"ttl_hours":null,"read_by":[]}'
 _WORD = rb"[!#-\[\]-~]+"
 _SEAL = rb'(?:,"seal":"[ !#-\[\]-~]+")?'
-_REST = rb'"read_by":\[\](?:,"type":"[a-z]+")?(?:,"ack":true)?(?:,"priority":"[a-z]+")?%b\}' % _SEAL
-"""A message from behind its time to live."""
+_REST = rb'"read_by":\[\](?:,"type":"(?!note")[a-z]+")?(?:,"ack":true)?(?:,"priority":"[a-z]+")?%b\}' % _SEAL
+"""A message from behind its time to live. A note has none."""
 _END = re.compile(rb':(?:null|"(%b)"),"ttl_hours":(?:null|[1-9][0-9]{0,3}),%b' % (_WORD, _REST))
 _TEXT = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
 LASTING = re.compile(

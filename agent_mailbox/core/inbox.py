@@ -218,9 +218,12 @@ def _without_replaced(items: Iterable[Item], idle: set[str], state: InboxState, 
 def expires_at(message: Message, roster: Roster, ttls: Mapping[str, float | None]) -> int | None:
     """Return the instant (ms) from which the message counts as expired; None if there is none now.
 
-    None means no time to live, or a direct recipient that is frozen now and so stops the clock. With several addresses
-    the longest counts. An instant that the message itself names holds for all of them, and stops for nobody.
+    None means no time to live, as of every note, or a direct recipient that is frozen now and so stops the clock. With
+    several addresses the longest counts. An instant that the message itself names holds for all of them, and stops for
+    nobody.
     """
+    if message.type == "note":
+        return None
     if message.expires_at is not None:
         return message.expires_at
     latest = 0

@@ -13,7 +13,7 @@ from ..core.compose import Draft
 from ..core.keeping import notes
 from ..core.keeping.notes import Note
 from ..core.line_forms import lines_with, may_be_note
-from ..core.records import MAX_TTL_HOURS, Message
+from ..core.records import Message
 from ..core.text import typed
 from ..errors import Malformed, NotFound, Refused
 from ..store.files import system
@@ -122,7 +122,7 @@ class Noting:
         extra = ({} if old is None else {notes.REPLACES: old.message.id}) | more or None
         Board(self.box.logs.stamp_files, NOTES).note_use()
         draft = Draft(
-            sender=me, to=tuple(tags), content=body, subject=title, type=notes.NOTE, ttl_hours=MAX_TTL_HOURS,
+            sender=me, to=tuple(tags), content=body, subject=title, type=notes.NOTE,
             thread=None if old is None else old.message.id, extra=extra,
         )  # fmt: skip
         return self.box.part(Sending).send_all([draft], by_id=False)[0].message

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.helpers import MESSAGES, refused
+from tests.helpers import MESSAGES, record, refused
 
 if TYPE_CHECKING:
     from tests.helpers import Post
@@ -86,3 +86,23 @@ def test_the_steward_keeps_what_is_current(team: Post) -> None:
     assert team.ok("steward", "run", "--max-live", "0")["archived"] == 3
     assert listed(team) == before == [second["id"]]
     assert len(team.ok("search", "old")["messages"]) == 1
+
+
+def test_no_note_expires_whatever_wrote_it(team: Post) -> None:
+    """Another program's note without hours to live stays on the board, and is no dead letter of its sender."""
+    old = {"timestamp": "2026-01-01T00:00:00Z", "type": "note"}
+    lines = [record("ann", "project:app", **old), record("ann", ["project:app", "role:x"], ttl_hours=1, **old)]
+    team.append(MESSAGES, *lines)
+    made = team.send("ann", "project:app", "sent", "--type", "note")
+    assert team.ok("dead-letters", "--all")["messages"] == []
+    assert team.ok("status", "--session", "ann")["dead_letters"] == 0
+    done = team.ok("steward", "run", "--max-live", "0")
+    assert (done["archived"], done["kept"], done["pending"]) == (0, 3, 0)
+    assert listed(team) == [f"note-{one[:8]}" for one in (*(line["id"] for line in lines), made)]
+
+
+def test_a_note_for_an_agent_or_for_all_is_refused(team: Post) -> None:
+    """The board is of tags, and a note is in no inbox."""
+    for to in ("ben", "all", "project:app,ben"):
+        said = team.call("send", "--from", "ann", "--to", to, "--type", "note", "--body", "x")
+        refused(said, 2, "a note is for a tag")

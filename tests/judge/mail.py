@@ -68,8 +68,8 @@ class Judge:
     # until when
 
     def has_expired(self, mail: Mail) -> bool:
-        """Return whether its time is over at every address."""
-        if mail.waits_elsewhere:
+        """Return whether its time is over at every address. A note has no end."""
+        if mail.waits_elsewhere or mail.kind == "note":
             return False
         if mail.line.get("expires_at") is not None:
             return self.now >= read_time(mail.line["expires_at"])

@@ -100,8 +100,6 @@ class Core(RuleBasedStateMachine):
         to = list(TAGS[:2]) if kind == "note" else to
         to = [*to, f"role:{WORD}"] if is_bare and f"role:{WORD}" not in to else to
         line |= {"bare": [WORD]} if is_bare else {}
-        if kind == "note":  # as our writer says it: a note has no end
-            line["ttl_hours"], until = 878_400, None
         line |= {"expires_at": _spell(self.now + until, form)} if until else {}
         said = to if len(to) > 1 or form % 2 else to[0]
         if form > 2:

@@ -144,7 +144,7 @@ def _owed(
 
 def is_pending(message: Message, state: InboxState, now: int) -> bool:
     """Return whether a reader is missing: an unread direct recipient, an unclaimed role, a tag's other bearers."""
-    if state.expired(message, now):
+    if message.type == notes.NOTE or state.expired(message, now):
         return False
     for address in message.recipients:
         if state.roster.mode(address) in (DIRECT, ROLE):

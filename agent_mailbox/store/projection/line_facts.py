@@ -95,7 +95,7 @@ def facts_of(line: bytes) -> Facts | None:
         return None
     is_plain = len(m.recipients) == 1 and not m.read_by and not m.extra and m.expires_at is None and m.when is None
     hours = m.ttl_hours or 0
-    word = m.recipients[0] if is_plain and hours == int(hours) else None
+    word = m.recipients[0] if is_plain and m.type != "note" and hours == int(hours) else None
     return m.id, m.sender, m.timestamp, m.thread, word, int(hours), m.ack
 
 
