@@ -20,7 +20,7 @@ from agent_mailbox.space import purging
 from agent_mailbox.space.copy import comparison, following, replica, send_queue
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.order import bundles
-from agent_mailbox.space.order.order import ARCHIVE, MESSAGES, WIDEST
+from agent_mailbox.space.order.order import ARCHIVE, MESSAGES, PASSED, WIDEST
 from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.log.unordered import unsealed
 from agent_mailbox.store.user_state import creation
@@ -269,6 +269,20 @@ def test_a_machine_that_lost_its_record_shows_nothing_again(two: Two) -> None:
         assert live(south) == []
         south.catch_up()
         assert (live(south), archived(south)) == ([], ["one"])
+
+
+def test_what_a_machine_heard_it_need_not_take_in_again(two: Two) -> None:
+    """That another one followed a decision is kept, also where nothing comes behind it; a purge waits for that word."""
+    north, south = two.boxes
+    read(two, "one")
+    for box in (south, north, south, north):
+        box.catch_up()
+        steward(north)
+    assert two.orders[0].space.records[-1].log == PASSED
+    assert north.replica is not None
+    again = Replica(north.logs, two.orders[0], north.replica.directory)
+    again.look_locally()
+    assert again.state.applied == two.orders[0].last_position()
 
 
 def with_dead(box: Mailbox, patch: pytest.MonkeyPatch) -> None:

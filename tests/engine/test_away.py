@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import threading
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import chain, repeat
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -150,6 +151,23 @@ def test_a_server_that_was_long_in_reach_has_its_time_to_speak(monkeypatch: pyte
     with silent() as there:
         threading.Thread(target=speak, args=(there,), daemon=True).start()
         connect_first([there.getsockname()], PATIENCE)[1].close()
+
+
+def test_a_server_that_takes_no_connection_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel says nothing for two minutes where a queue is full. Whoever gets the connection waits for all that
+    the server says."""
+    monkeypatch.setattr(random, "sample", lambda places, _: [*places])
+    taken = list[socket.socket]()
+    with socket.socket() as full, silent() as there:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        places = [there.getsockname(), full.getsockname()]  # the last is tried first
+        with closing(socket.create_connection(places[1])):
+            threading.Thread(target=speak, args=(there,), daemon=True).start()
+            threading.Thread(target=lambda: taken.append(connect_first(places, PATIENCE)[1]), daemon=True).start()
+            until(lambda: taken, PATIENCE / 3)
+    with taken[0] as found:
+        assert (found.getpeername(), found.getblocking()) == (places[0], True)
 
 
 def test_of_several_servers_the_first_that_speaks_is_taken() -> None:

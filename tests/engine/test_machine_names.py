@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox import Draft, Mailbox, Refused, Registration
-from agent_mailbox.space import joining_space, machine_names, space_checks, space_words
+from agent_mailbox.errors import Unavailable
+from agent_mailbox.space import joining_space, machine_names, replicator, space_checks, space_words
 from agent_mailbox.space import space as spaces
+from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.copy.space_troubles import TAKEN, noted_trouble
 from agent_mailbox.space.order.order import Displaced, Moved
 from agent_mailbox.space.space import Space
@@ -68,6 +70,8 @@ def take_over(place: Path, space: Callable[[str], Space]) -> None:
 
     assert machine_trust.load_rights(south.directory) == {}
     assert noted_trouble(again.directory, TAKEN) == ""
+    problems = space_checks.space_problems(again.box.logs, joining_space.read_standing(again.box.logs))
+    assert replicator.name_warning("north") not in problems
     (other,) = joining_space.read_standing(again.box.logs).machines
     assert other == {"machine": "south", "behind": None, "heard": None, "given_up": False, "key": None}
     assert [one.machine for one in space_trust.unheard_lines(again.box.logs)] == ["south"]
@@ -119,3 +123,21 @@ def test_the_name_of_a_machine_that_was_given_up_is_taken_over(tmp_path: Path, s
     """NATS orders it; ``test_postgres_order`` has the same with PostgreSQL."""
     space = f"names-{next(_spaces)}"
     take_over(tmp_path, lambda machine: Space(server, space, machine, credential))
+
+
+def test_who_is_cut_off_as_it_joins_is_in_no_space(
+    tmp_path: Path, server: str, credential: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mailbox is in a space once all of that is here, and compared: one that lost its engine before is in none."""
+    space = Space(server, f"names-{next(_spaces)}", "north", credential)
+    logs = Mailbox(creation.create(str(tmp_path / "north"), os.environ)).logs
+
+    def lose_engine(*_: object) -> None:
+        raise Unavailable("engine is out of reach", "wait for it")
+
+    with monkeypatch.context() as away:
+        away.setattr(Replica, "take_in", lose_engine)
+        with pytest.raises(Unavailable):
+            joining_space.join_space(logs, space)
+    assert spaces.space_of(logs) is None
+    assert joining_space.join_space(logs, space).machine == "north"

@@ -12,7 +12,7 @@ import random
 import shutil
 import stat
 import tempfile
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from typing import TYPE_CHECKING, Any
 
 import hypothesis.strategies as st
@@ -637,6 +637,14 @@ def test_without_sqlite_everything_is_scanned(box: Mailbox, monkeypatch: pytest.
 def test_without_fts5_everything_is_scanned(box: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """A SQLite built without it answers alike."""
     monkeypatch.setattr(projection_file, "_SCHEMA", projection_file._SCHEMA.replace("fts5", "fts0"))
+    scanned(box)
+
+
+def test_while_its_log_changes_everything_is_scanned(box: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time words are taken in, another line is where a message was: whoever searches is answered alike."""
+    with suppress(FileNotFoundError):
+        os.unlink(index_file(box))
+    monkeypatch.setattr(line_facts.Lines, "at", lambda *_: b"another line")
     scanned(box)
 
 

@@ -571,7 +571,7 @@ def test_an_upgrade_frees_nobody_and_the_person_confirms(scene: Scene) -> None:
     assert scene.mailbox.logs.read_roster().agents[WORKER].lead == LEAD
     assert scene.post.call("control", "approve", request.id, "--session", LEAD).rc == 1
     assert scene.post.unread(LEAD)[-1] == mail
-    assert any("init --adopt" in note for note in scene.notes())
+    assert any("init --adopt" in note and "from before seals" in note for note in scene.notes())
     adoption.trust_logs(scene.mailbox)  # trust alone adopts nothing, and old lines stay old
     assert (scene.rules(), scene.mailbox.logs.read_roster().agents[WORKER].lead) == (((), (RULE,)), LEAD)
     assert any("init --adopt" in note for note in scene.notes())

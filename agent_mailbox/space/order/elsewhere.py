@@ -42,7 +42,7 @@ class Elsewhere(Record):
     behind: int | None = None
 
 
-def own_word(logs: Logs, applied: int, end: int, now: int, host: str = "") -> bytes:
+def own_word(logs: Logs, applied: int, end: int, now: int, host: str) -> bytes:
     """Return this machine's word for the others; ``end`` is the order's."""
     seen = sorted(((at, who) for who, at in logs.last_seen().items() if now - at < SINCE), reverse=True)
     word = {"applied": applied, "behind": max(end - applied, 0), "by": PROCESS, "host": host}
