@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 def describe_standing(found: SpaceStanding, command: Callable[[str], str], keyed: str = "") -> str:
     """Return a machine's place in its space; ``command`` completes the next one. ``keyed``: see ``describe_trust``."""
+    install = "" if found.troubles else f": {command('engine serve --install')}"  # a trouble names its own command
     lines = [
         f"space      {found.space} as {found.machine}, {neutral(found.url)}",
         f"engine     {neutral(found.trouble) or 'answers'}",
-        "replicator " + ("runs" if found.serving else f"does not run: {command('engine serve --install')}"),
+        "replicator " + ("runs" if found.serving else f"does not run{install}"),
         f"records    {_count_records(found)}",
         f"waiting    {count_noun(found.waiting, 'line')} of this machine, {count_noun(found.queued, 'send')}",
     ]

@@ -91,7 +91,9 @@ def wakes(north: Joined, south: Joined, other: Space) -> None:
 
     Under another name it brings that mail to the others."""
     logs = north.box.logs
-    assert IS_GONE in joining_space.read_standing(logs).troubles[0]
+    standing = joining_space.read_standing(logs)
+    assert IS_GONE in standing.troubles[0]
+    assert "serve --install" not in space_words.describe_standing(standing, str)
     assert noted_trouble(north.directory, TAKEN) == spaces.why_late(logs)
     end = south.order.last_position()
     for _ in range(2):  # the first look takes the order in
