@@ -202,7 +202,6 @@ class Tasking:
             made.append(compose.message(draft, draft.to, random_id(), self.box.now()))
         if made:
             log.append(map(compose.stored_line, made), {*hearers, me}, [self.box.prove(me)] * len(made))
-            log.sync()
         return made[len(made) - len(along) :]
 
     def _refuse_stranger(self, me: str, holder: str, view: TaskView, fold: ControlState) -> None:

@@ -88,7 +88,6 @@ def _hand_back(desk: OpenMailbox, sessions: Collection[str], actor: str, judge: 
         if claims:
             given = [Read(message_id, who, desk.now(), "release") for message_id, who in claims]
             log.append(map(codec.spell_read, given), EVERYONE, [desk.prove(actor)] * len(given))
-            log.sync()
 
     desk.giving_back(sessions).decide(give)
 

@@ -111,7 +111,6 @@ class _Found:
         if number is None or (is_live and not sources[self.logs[number]][3]):
             if number is not None:
                 self._late.add(number)
-                self._proven.discard(number)
             number = self.numbers[key] = len(self.times)
             for column, value in ((self.times, message.timestamp), (self.logs, log), (self.positions, position)):
                 column.append(value)

@@ -59,7 +59,6 @@ def settle(
             with desk.logs.reads.held() as log:
                 proof = desk.prove(session_id) if verdict.lost else None
                 log.append(lines, EVERYONE if verdict.lost else (), [proof] * len(lines))
-                log.sync()
         left = [offer for offer in open_offers if offer.nonce not in events and offer.nonce not in verdict.unknown]
         save_offers(desk.logs, session_id, left)
         return bool(left)
