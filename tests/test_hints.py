@@ -42,7 +42,7 @@ def test_a_command_that_the_program_names_can_be_typed(said: str, given: dict[st
     command, rest = ALL[path], words[len(path) :]
     if isinstance(command, click.Group) and rest[:1] == ["X"]:
         return  # for any of its commands
-    context = click.Context(command, info_name=" ".join(path), parent=click.Context(cli))
+    context = click.Context(command, info_name=" ".join(path), parent=click.Context(cli, **cli.context_settings))
     given, left, _ = command.make_parser(context).parse_args(rest)
     assert left == [] or isinstance(command, click.Group), given
 
