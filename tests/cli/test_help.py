@@ -59,8 +59,8 @@ def test_the_help_of_each_command_fits_eighty_columns() -> None:
     left: list[tuple[list[str], click.Command]] = [(["agent-mailbox"], cli)]
     while left:
         path, command = left.pop()
-        width = {"terminal_width": 80, "max_content_width": 80}
-        context = click.Context(command, info_name=" ".join(path), **width, **cli.context_settings)
+        context = click.Context(command, info_name=" ".join(path), **cli.context_settings)
+        context.terminal_width = context.max_content_width = 80
         lines = command.get_help(context).splitlines()
         assert max(map(len, lines)) <= 80, path
         assert [line for line in lines[1:] if line.endswith("…")] == [], path
