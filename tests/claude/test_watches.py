@@ -126,6 +126,18 @@ def test_the_steward_tells_what_a_killed_process_could_not(desk: Desk) -> None:
     assert desk.told() == []
 
 
+def test_a_note_of_a_watch_that_was_lost_is_written_again(desk: Desk) -> None:
+    """Without it the agent's own hook tells nobody; the steward looks into the log."""
+    desk.watch("--idle")
+    (note,) = desk.post.user_state.glob("watched/*/*")
+    before = note.read_bytes()
+    note.unlink()
+    desk.post.ok("steward", "run")
+    assert note.read_bytes() == before
+    desk.shim.hook("Stop")
+    assert len(desk.told()) == 1
+
+
 def test_without_its_derived_files_a_watch_counts_all_the_same(desk: Desk) -> None:
     """Deleting ``.cache`` costs time."""
     desk.watch("--idle")

@@ -16,7 +16,7 @@ from agent_mailbox.cli import mail_output
 from agent_mailbox.cli.folding import fold_lines
 from agent_mailbox.clients.permission.own_commands_hook import CommandPlace
 from agent_mailbox.core import codec
-from agent_mailbox.core.attachments import DIRECTORY, files, is_stored, lines, not_kept, stored
+from agent_mailbox.core.attachments import DIRECTORY, MOST, files, is_stored, lines, not_kept, stored
 from agent_mailbox.core.instant import DAY
 from agent_mailbox.core.records import Message
 from agent_mailbox.errors import Refused
@@ -252,12 +252,16 @@ def test_names_and_urls_stay_within_their_line() -> None:
 
 
 def test_a_message_names_what_the_mailbox_has(pair: Post) -> None:
-    """A batch that names a file that is not there, or is no file's entry, is not sent."""
+    """A batch that names a file that is not there, or is no file's entry, or too many files, is not sent."""
     attach(pair, "plan.png")
     known = pair.objects(MESSAGES)[0]["attachments"][0]
     other = {**known, "sha256": "0" * 64, "path": f"{DIRECTORY}/{'0' * 64}.png"}
-    for entry, code, said in ((other, 1, "no such attachment"), ({**known, "path": "x"}, 3, "names no file")):
-        batch = json.dumps({"recipient": "bob", "content": "x", "attachments": [entry]})
+    for entries, code, said in (
+        ([other], 1, "no such attachment"),
+        ([{**known, "path": "x"}], 3, "names no file"),
+        ([known] * (MOST + 1), 3, "more than"),
+    ):
+        batch = json.dumps({"recipient": "bob", "content": "x", "attachments": entries})
         refused(pair.call("send", "--from", "ann", "--jsonl", "-", stdin=batch), code, said)
     batch = json.dumps({"recipient": "bob", "content": "x", "attachments": [known]})
     assert pair.call("send", "--from", "ann", "--jsonl", "-", stdin=batch).rc == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,9 +16,11 @@ from agent_mailbox.errors import BadData, Busy
 from agent_mailbox.space.copy import comparison
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.copy.taken_records import CROWD
+from agent_mailbox.space.order.order import MESSAGES
 from agent_mailbox.store.log.log import HeldLog, Log
 from agent_mailbox.store.log.unordered import unsealed
 from agent_mailbox.store.user_state import creation
+from tests.helpers import record
 
 from .memory_order import MemoryOrder, MemorySpace
 
@@ -235,6 +238,19 @@ def test_a_killed_process_leaves_nothing_twice(two: Two) -> None:
             assert (box.logs.ends(), order.last_position()) == (lines, end)
     assert shown(south, "ben") == ["one", "two"]
     assert shown(south, "ben") == []
+
+
+def test_of_lines_of_which_one_has_a_taken_id_each_other_comes_under_its_own(two: Two) -> None:
+    """Another program writes them here, and one has the id of mail that is on its way: that one stays here alone."""
+    north, south = two.boxes
+    taken = north.send(Draft(sender="ann", to=("ben",), content="first")).message.id
+    lines = (record("cron", "ben", content, id=given) for given, content in ((taken, "late"), ("a", "x"), ("b", "y")))
+    with Path(south.logs.messages.path).open("a") as log:
+        log.writelines(f"{json.dumps(line)}\n" for line in lines)
+    south.catch_up()
+    north.catch_up()
+    assert [one.content for one in north.state().messages.values()] == ["first", "x", "y"]
+    assert {one for log, one in two.orders[0].space.ids if log == MESSAGES} == {taken, "a", "b"}
 
 
 def test_a_copy_that_was_changed_is_found_by_the_sums_alone(two: Two) -> None:

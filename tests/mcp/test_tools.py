@@ -234,8 +234,8 @@ def test_the_input_ends_with_the_client(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setattr(os, "getppid", lambda: 1)
     assert lines.readline() == ""
     (endless := tmp_path / "endless").write_bytes(b"x" * (standard_streams.LONGEST + (1 << 17)))
-    with pytest.raises(Exception, match="over the limit"):
-        standard_streams.InputStream(os.open(endless, os.O_RDONLY)).readline()
+    with endless.open("rb") as file, pytest.raises(Exception, match="over the limit"):
+        standard_streams.InputStream(file.fileno()).readline()
 
 
 def test_a_missing_extra_is_said_with_the_command_that_adds_it(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:

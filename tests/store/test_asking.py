@@ -11,13 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_mailbox.core import codec, obligations
+from agent_mailbox import Draft, Mailbox
+from agent_mailbox.core import codec, obligations, proofs
 from agent_mailbox.core.address import DEFAULT_TTL
 from agent_mailbox.core.message_reads import Reads
+from agent_mailbox.core.records import USER
 from agent_mailbox.mailbox.delivery import Offer, recall_offers
 from agent_mailbox.store.log.logs import Logs
 from agent_mailbox.store.projection import index_keys, intake, line_facts, open_ends, projection_file
 from agent_mailbox.store.projection.open_ends import read_asks
+from agent_mailbox.store.user_state import creation
 from tests.helpers import MESSAGES, READS, ROSTER, stamp
 
 if TYPE_CHECKING:
@@ -167,6 +170,22 @@ def test_the_projection_answers_as_the_whole_logs_do(seed: int, tmp_path_factory
             for who in chance.sample(WHO, 3):
                 agrees(who, read_asks(logs, who, DEFAULT_TTL), logs)
                 assert recall_offers(logs, who) == recalled_plainly(logs, who)
+
+
+def test_what_is_proven_of_an_ask_and_of_its_answer_is_the_same(tmp_path: Path) -> None:
+    """The person's ask is settled by the session that it reached, by whose proof."""
+
+    def prove(who: str) -> str:
+        return proofs.TERMINAL if who == USER else proofs.of_session(who)
+
+    box = Mailbox(creation.create(str(tmp_path / "box"), os.environ), prove=prove)
+    box.check_in("bob")
+    asked = box.send(Draft(sender=USER, to=("bob",), content="done?", ack=True)).message.id
+    box.deliver("bob", list)
+    box.send(Draft(sender="bob", to=(USER,), content="yes", thread=asked))
+    found, plainly = read_asks(box.logs, "bob", DEFAULT_TTL), box.logs.asking(DEFAULT_TTL)
+    assert found.messages == plainly.messages
+    assert [proofs.proves(one.proof) for one in found.messages.values()] == [True, True]
 
 
 def recalled_plainly(logs: Logs, who: str) -> list[Offer]:

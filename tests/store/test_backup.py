@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
+import os
 import shutil
 import stat
 import subprocess
@@ -18,7 +20,7 @@ import pytest
 from agent_mailbox import Draft, Mailbox
 from agent_mailbox.core.roster import Agent
 from agent_mailbox.core.roster_changes import Registration
-from agent_mailbox.errors import BadData, Busy
+from agent_mailbox.errors import BadData, Busy, StorageFailed
 from agent_mailbox.mailbox.queries import MailQueries
 from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.files import system
@@ -500,6 +502,17 @@ def test_a_full_disk_leaves_no_half_a_backup(full: Post) -> None:
     )
     refused(full.python(code, "backup", full.scratch / "out.tar"), 5, "out.tar")
     assert [p.name for p in full.scratch.iterdir() if "out.tar" in p.name] == []
+
+
+def test_a_backup_whose_name_a_power_failure_may_take_is_an_error(full: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A backup is an error unless its name is durable: else somebody deletes what was backed up."""
+
+    def broken(path: str) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    monkeypatch.setattr(system, "sync_directory", broken)
+    with pytest.raises(StorageFailed, match=r"cannot write .*out\.tar"):
+        backup.write_backup(Mailbox(str(full.box)), str(full.scratch / "out.tar"))
 
 
 def test_what_does_not_read_back_is_no_backup(full: Post, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -165,8 +165,8 @@ def test_who_comes_back_from_the_dead_leases_anew() -> None:
     for event, held in (("freeze", True), ("register", True), ("retire", False), ("register", False)):
         log.roster.apply(RosterEvent(event, "ada", 150, proof=of_session("ada")))
         assert log.held() == ([("ada", True)] if held else []), event
-    log.leases("bob", "src/a.py", at=160)
-    log.leases("ada", "src/b.py", at=160)
+    log.leases("bob", "src/a.py", at=150)
+    log.leases("ada", "src/b.py", at=150)  # at the instant of its return
     assert log.held() == [("bob", True), ("ada", True)]
 
 
