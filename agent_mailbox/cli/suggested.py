@@ -18,7 +18,7 @@ _SENDING = ("send", "reply", "swarm send")
 """Commands that take their session by ``--from``."""
 _ACTING = (
     *("ack", "check", "dead-letters", "history", "mute", "read", "release", "status", "unmute", "wait"),
-    *("approve", "deny", "pending"),
+    *("approve", "deny", "pending", "note add", "task cancel", "task claim"),
     *("control", "lease", "watch", "swarm create", "swarm join", "swarm leave", "swarm pair"),
 )
 """Commands, and groups of commands, that take it by ``--session``."""
@@ -49,6 +49,8 @@ def with_options(words: str, given: Mapping[str, str]) -> str:
     if not names or names[0].startswith("-") or dash + tail == " --help" or (len(names) == 1 and names[0] in _GROUPS):
         return words
     present = words.split()
+    if "--for" in present:  # another gives the task
+        present.append(SESSION)
     taken = [(option, value) for option, value in _taken_options(names, given) if option not in present]
     added = [f" {option} {typed(value)}" for option, value in taken if option != DIR or not _names_its_place(words)]
     return "".join((head, *added, dash, tail))

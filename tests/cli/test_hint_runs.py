@@ -30,8 +30,14 @@ SITUATIONS = (
     ("roster", "show", "no-such"),
     ("teams", "export", "no-such"),
     ("release", "LEE", "--session", "bob"),
+    ("task", "claim", "task-lee", "--session", "bob"),
+    ("task", "cancel", "task-lee", "--session", "lee"),
+    ("note", "drop", "NOTE", "--session", "bob"),
 )
-"""Commands whose answers name commands. ``LEE``: a message that bob may not release."""
+"""Commands whose answers name commands. ``LEE``: a message that bob may not release. ``NOTE``: a note of lee's."""
+
+ADD_TASK = ("task", "add", "--to", "project:x", "--title", "t", "--session", "lee")
+TASKS = (("task-lee",), ("task-open",), ("task-late", "--after", "task-lee"))
 
 
 def said(result: Result) -> list[str]:
@@ -50,13 +56,16 @@ def away(post: Post) -> Post:
     post.env.pop("AGENT_MAILBOX_DIR", None)
     post.box = box
     for words in (
-        ("roster", "register", "--session-id", "lee"),
-        ("roster", "register", "--session-id", "bob", "--name", "Bob", "--lead", "lee"),
+        ("roster", "register", "--session-id", "lee", "--tags", "project:x"),
+        ("roster", "register", "--session-id", "bob", "--name", "Bob", "--lead", "lee", "--tags", "project:x"),
         ("roster", "register", "--session-id", "gone", "--role", "tester"),
         ("roster", "retire", "gone"),
         *(("send", "--from", "lee", "--to", "bob", "--body", body) for body in "abc"),
         ("send", "--from", "bob", "--to", "lee", "--body", "for lee"),
         ("control", "request", "permission", "--tool", "Bash", "--session", "bob"),
+        *((*ADD_TASK, "--task-id", task, *more) for task, *more in TASKS),
+        ("task", "claim", "task-lee", "--session", "lee"),
+        ("note", "add", "--title", "lee's", "--session", "lee"),
     ):
         assert post.call(*words, "--dir", BOX).rc == 0, words
     return post
@@ -65,8 +74,11 @@ def away(post: Post) -> Post:
 @pytest.mark.parametrize("words", SITUATIONS, ids=" ".join)
 def test_each_command_that_an_answer_names_works_as_it_stands(away: Post, words: tuple[str, ...]) -> None:
     """Each command that an answer names works as it is, from the same directory and for the same mailbox."""
-    lees = next(m["id"] for m in away.objects(MESSAGES) if m["recipient"] == "lee")
-    result = away.call(*(lees if word == "LEE" else word for word in words), "--dir", BOX)
+    ids = {
+        "LEE": next(m["id"] for m in away.objects(MESSAGES) if m["recipient"] == "lee"),
+        "NOTE": next(m["id"] for m in away.objects(MESSAGES) if m.get("type") == "note"),
+    }
+    result = away.call(*(ids.get(word, word) for word in words), "--dir", BOX)
     found = said(result)
     assert found, result
     for command in found:
