@@ -69,30 +69,33 @@ def tail(app: App, /, session: str | None, everyones: bool, with_address: str | 
     """
     box = app.mailbox
     me = None if everyones else standing_verbs.who_or_all(app, box, session)
+    if with_address is not None:
+        app.queries.check_party(with_address)
     selection = Selection(reader=me or "", address=with_address or "")
     with Watch([box.directory]) as changes, FollowedMail(box.logs) as followed:
-        first = app.queries.history(me, with_address=with_address, limit=earlier)[0] if earlier else []
+        first, reads = app.queries.history(me, with_address=with_address, limit=earlier) if earlier else ([], Reads())
         chooses(selection, box.logs.read_roster())  # it tells of an address that is none
         shown = {message.id for message in first}
+        app.write_answer("")  # raises if there is no output
         try:
             for message in first:
-                _print_message(app, message)
+                _print_message(app, message, reads)
             while not following_output.is_left():
                 for message in followed.read_news():
                     if message.id not in shown and chooses(selection, box.logs.read_roster())(message):
-                        _print_message(app, message)
+                        _print_message(app, message, Reads())
                 changes.wait(None, *following_output.list_pipes())
         except MailboxError as error:
-            if not error.code.startswith("output"):
+            if not error.code.startswith("output") or not following_output.is_left():
                 raise
             sys.stdout = None  # its reader left
 
 
-def _print_message(app: App, message: Message) -> None:
+def _print_message(app: App, message: Message, reads: Reads) -> None:
     roster = app.mailbox.logs.read_roster()
     app.print_answer(
         render.message_line(message, roster, app.style_text, app.columns),
-        mail_output.message_json(message, Reads(), app.mailbox.directory),
+        mail_output.message_json(message, reads, app.mailbox.directory),
     )
 
 

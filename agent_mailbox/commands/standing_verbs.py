@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..cli.context import Context
+    from ..core.message_reads import Reads
     from ..core.records import Message
     from ..core.roster import Roster
     from ..mailbox.mailbox import Mailbox
@@ -48,9 +49,10 @@ def show_status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bo
         "state": shown_state(found.agent, found.gone) if found.agent else None,
         "tags": list(found.agent.tags) if found.agent else [],
         "missing_acks": [
-            {**_waiting_json(m, found.now, box), "owed_by": render.owing_json(owed)} for m, owed in found.missing_acks
+            {**_waiting_json(m, found.reads, found.now, box), "owed_by": render.owing_json(owed)}
+            for m, owed in found.missing_acks
         ],
-        "waiting_for_nobody": [_waiting_json(m, found.now, box) for m in found.waiting],
+        "waiting_for_nobody": [_waiting_json(m, found.waiting_reads, found.now, box) for m in found.waiting],
         "idle": [{"agent": m.sender, "since": instant.text(m.timestamp)} for m in found.idle],
         **({"queued": len(found.queued)} if found.queued else {}),
         **({"never_sent": found.never_sent} if found.never_sent else {}),
@@ -127,8 +129,8 @@ def _status_text(app: Context, found: Status, roster: Roster, asked: int) -> lis
     return lines
 
 
-def _waiting_json(message: Message, now: int, box: str) -> dict[str, Any]:
-    return {**mail_output.message_json(message, box=box), "age_seconds": max(0, now - message.timestamp) // 1000}
+def _waiting_json(message: Message, reads: Reads, now: int, box: str) -> dict[str, Any]:
+    return {**mail_output.message_json(message, reads, box), "age_seconds": max(0, now - message.timestamp) // 1000}
 
 
 def show_waiting(
@@ -136,7 +138,7 @@ def show_waiting(
 ) -> None:
     """Print the newest ``limit`` messages (0: all) that wait for nobody, with their age: the session's, or
     ``everyones``."""
-    every = MailQueries(mailbox).waiting(None if everyones else who_or_all(app, mailbox, session))
+    every, reads = MailQueries(mailbox).waiting(None if everyones else who_or_all(app, mailbox, session))
     chosen = [m for m in every if since is None or m.timestamp >= since]
     found = chosen[-limit:]
     more = len(chosen) - len(found)
@@ -144,7 +146,7 @@ def show_waiting(
         app.write_answer("no mail without a recipient\n")
         return
     now, roster = mailbox.now(), mailbox.logs.read_roster()
-    value = {"messages": [_waiting_json(m, now, mailbox.directory) for m in found], "more": more}
+    value = {"messages": [_waiting_json(m, reads, now, mailbox.directory) for m in found], "more": more}
     rest = f"{mail_output.count_noun(more, 'older message')} (--limit 0 shows all)\n" if more else ""
     app.print_answer(render.waiting_text(found, now, roster, app.style_text) + rest, value)
 

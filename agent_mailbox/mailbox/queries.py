@@ -60,6 +60,7 @@ class Status(Record):
     gone: frozenset[str]
     missing_acks: tuple[tuple[Message, list[Owing]], ...] = ()
     waiting: tuple[Message, ...] = ()
+    waiting_reads: message_reads.Reads = message_reads.Reads()
     now: int = 0
     idle: tuple[Message, ...] = ()
     queued: tuple[Message, ...] = ()
@@ -123,6 +124,7 @@ class MailQueries:
             gone=frozenset(self._mailbox.gone([session_id])),
             missing_acks=tuple(awaited.missing_acks(session_id, asked, now)),
             waiting=tuple(_waiting(session_id, state, now)),
+            waiting_reads=state.reads,
             now=now,
             idle=tuple(filter(inbox.is_idle_notice, unread)),
             queued=tuple(self._mailbox.queued()),
@@ -136,16 +138,16 @@ class MailQueries:
         mail = (codec.message(line) for _, line in lines if may_be_message(line, kept))
         return sum(isinstance(one, Message) and one.id.encode() in kept for one in mail)
 
-    def waiting(self, session_id: str | None) -> list[Message]:
-        """Return the mail that the session (None: anyone) sent and that waits for nobody, the newest last. The steward
-        moves none of it."""
+    def waiting(self, session_id: str | None) -> tuple[list[Message], message_reads.Reads]:
+        """Return the mail that the session (None: anyone) sent and that waits for nobody, the newest last, with its
+        reads. The steward moves none of it."""
         from ..store.projection import untaken_mail  # as in ``status``
 
         box, now = self._mailbox, self._mailbox.now()
         lonely = untaken_mail.find_untaken(box.logs, session_id, box.config.ttls, now, newest=0, waiting=True)
         roster, reads = box.logs.read_roster(), message_reads.Reads(lonely.reads)
         state = InboxState(messages=lonely.messages, reads=reads, roster=roster, ttls=box.config.ttls)
-        return _waiting(session_id, state, now)
+        return _waiting(session_id, state, now), reads
 
     def owing(self, found: FoundMessage) -> list[Owing]:
         """Return who still owes a message its ack."""
@@ -238,10 +240,8 @@ class MailQueries:
 
         ``with_address``: only mail from or to that agent, role, tag or ``all``; ``since`` in ms; the newest ``limit``.
         """
-        if with_address == "":  # raises NotFound; an empty filter would narrow nothing
-            self.agent("")
-        elif with_address is not None and ":" in with_address:
-            check_namespace(with_address, self._mailbox.config.namespaces)  # the value may be a stranger's
+        if with_address is not None:
+            self.check_party(with_address)
         selection = Selection(reader=session_id or "", address=with_address or "", since=since)
         try:
             return self._select(selection, limit)
@@ -253,6 +253,13 @@ class MailQueries:
             if not found[0]:
                 raise
             return found
+
+    def check_party(self, word: str) -> None:
+        """Raise ``Malformed`` for an unknown namespace, and ``NotFound`` for no word: it would narrow nothing."""
+        if ":" in word:
+            check_namespace(word, self._mailbox.config.namespaces)  # the value may be a stranger's
+        elif not word:
+            self.agent(word)
 
     def search(self, query: str, limit: int) -> tuple[list[Message], message_reads.Reads]:
         """Return the newest ``limit`` messages that have every word of the query, newest last, with their reads.

@@ -209,7 +209,9 @@ def test_each_bare_word_of_several_has_a_taker_of_its_own(pair: Post) -> None:
     assert pair.check("jay-1") == [sent]
     pair.ok("ack", sent, "--session", "jay-1")
     assert pair.ok("steward", "run", "--max-live", "0")["archived"] == 0
-    assert ids(pair.ok("dead-letters", "--waiting", "--session", "alice")["messages"]) == [sent]
+    for words, key in ((("dead-letters", "--waiting"), "messages"), (("status",), "waiting_for_nobody")):
+        (waits,) = pair.ok(*words, "--session", "alice")[key]
+        assert (waits["id"], waits["read_by"]) == (sent, ["jay-1"])
     pair.ok("roster", "update", "--session-id", "jay-1", "--name", "Rook")
     pair.register("jay-2", "--name", "Jay")
     assert pair.check("jay-2") == []
@@ -217,6 +219,7 @@ def test_each_bare_word_of_several_has_a_taker_of_its_own(pair: Post) -> None:
     assert pair.check("heron-1") == [sent]
     (asked,) = pair.ok("status", "--session", "alice")["missing_acks"]
     assert [one["who"] for one in asked["owed_by"]] == ["heron-1"]
+    assert asked["read_by"] == ["jay-1", "heron-1"]
     pair.ok("roster", "retire", "heron-1")
     pair.register("heron-2", "--name", "Wren")
     pair.ok("roster", "update", "--session-id", "heron-2", "--name", "Heron")
