@@ -52,9 +52,9 @@ def add(app: App, /, on: Sequence[str], title: str, body: str | None, replaces: 
 
 
 @note.command("list", cls=CommandWithOptions)
-@click.option("--on", metavar="TAG", default="", help="Only those of this tag.")
+@click.option("--on", metavar="TAG", help="Only those of this tag.")
 @pass_app
-def list_notes(app: App, /, on: str) -> None:
+def list_notes(app: App, /, on: str | None) -> None:
     """List the current notes, the newest last."""
     desk = Noting(app.mailbox)
     found = desk.notes(on)

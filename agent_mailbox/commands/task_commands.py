@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from ..cli import task_output, team_task_output, values
+from ..cli import task_output, team_task_output, values, verbs
 from ..cli.group import CommandGroup, cli
 from ..cli.options import App, CommandWithOptions, pass_app, session_option
 from ..clients import team_tasks
@@ -94,7 +94,7 @@ def add(
         ack_by=values.parse_deadline("--ack-by", ack_by, desk.box.now()),
         plan_required=plan_required,
     )
-    added = desk.add_task(me, [word for one in to for word in one.split(",")], payload)
+    added = desk.add_task(me, verbs.split_recipients(to), payload)
     task_output.warn_of_none(app, desk.views, added)
     app.print_done(
         task_output.step_text(added, desk.box, app.style_text),
@@ -151,7 +151,7 @@ def claim(
     if holder is not None and is_next:
         raise Malformed("--for goes with TASK", "name the task")
     desk, me = _desk(app, session, "the claim")
-    found = desk.claim_next_task(me, to or "") if task_id is None else desk.claim_task(me, task_id, holder or "")
+    found = desk.claim_next_task(me, to) if task_id is None else desk.claim_task(me, task_id, holder or "")
     value = {"task": task_output.task_json(found, whole=True), "already": found.already}
     if not found.is_mine:
         app.print_done(task_output.step_text(found, desk.box, app.style_text), value)

@@ -128,6 +128,7 @@ class Leasing:
 
     def held_by_others(self, me: str, paths: Sequence[str], base: str) -> list[Held]:
         """Return those of the files that another session leases, each with the lease that counts."""
+        _refuse_empty(paths)
         fold = control_log.of_leases(self.box).leases
         live = self._live(fold)
         found = []
@@ -165,8 +166,15 @@ def _is_named(lease: Lease, word: str) -> bool:
     return any(f"/{path}".removesuffix("/**").endswith(end) for path in lease.paths)
 
 
+def _refuse_empty(paths: Sequence[str]) -> None:
+    """Raise ``Malformed`` for an empty path: it would mean the working directory."""
+    if "" in paths:
+        raise Malformed("a path is empty", "name files, or src/parser/**")
+
+
 def _patterns(paths: Sequence[str], base: str) -> tuple[str, tuple[str, ...]]:
     """Return the project of the paths, and what they are in it; a directory means all below it."""
+    _refuse_empty(paths)
     projects: dict[str, None] = {}
     patterns: dict[str, None] = {}
     for path in paths:

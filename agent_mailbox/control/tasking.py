@@ -99,18 +99,18 @@ class Tasking:
             raise _held(found, self)
         return found.replace(already=found.task.claim == before.task.claim and before.holder == holder)
 
-    def claim_next_task(self, me: str, to: str = "") -> TaskView:
+    def claim_next_task(self, me: str, to: str | None = None) -> TaskView:
         """Claim the oldest task that is open to ``me``; ``to``: that is for this address. Raises ``NotFound`` if none
         is."""
         self.note_life(me)
-        stored = self.stored_address(to) if to else ""
+        stored = None if to is None else self.stored_address(to)
         found: list[str] = []
 
         def act(log: HeldLog | OrderedLog) -> Sequence[Message]:
             fold = control_log.of_tasks(self.box)
             gone = self.views.gone_holders(fold)
             views = (self.views.view_task(task, fold, me, gone) for task in fold.tasks.values())
-            one = next((v for v in views if v.is_open_to_me and (not stored or stored in v.task.to)), None)
+            one = next((v for v in views if v.is_open_to_me and (stored is None or stored in v.task.to)), None)
             if one is None:
                 return ()
             found.append(one.task.id)
@@ -144,9 +144,12 @@ class Tasking:
             raise Malformed("a task is for one agent", "add one for each, or name a role or a tag: then one claims it")
 
     def stored_address(self, word: str) -> str:
-        """Return an address as it is in the log: an agent's id, a role or a tag."""
+        """Return an address as it is in the log: an agent's id, a role or a tag. Raises ``Malformed`` for none."""
         roster = self.box.logs.read_roster()
-        return compose.resolve((word,), roster, self.box.config.namespaces).recipients[0]
+        found = compose.resolve((word,), roster, self.box.config.namespaces).recipients
+        if not found:
+            raise Malformed("an address is empty", "name an agent, a role or a tag with --to")
+        return found[0]
 
     def decide_claims(self, act: Callable[[HeldLog | OrderedLog], Sequence[Message]]) -> None:
         """Claim under the lock, and read the claims that go along with another: they are for nobody else."""

@@ -56,10 +56,12 @@ class Noting:
     def __init__(self, box: OpenMailbox) -> None:
         self.box = box
 
-    def notes(self, on: str = "") -> list[Note]:
-        """Return the current notes, the newest last; ``on``: those of one tag."""
+    def notes(self, on: str | None = None) -> list[Note]:
+        """Return the current notes, the newest last; ``on``: those of one tag. Raises ``Malformed`` for no tag."""
+        if on is not None:
+            self._check_tag(on)
         found = [one for one in self.all_notes().values() if one.is_current]
-        return [one for one in found if not on or on in one.message.recipients]
+        return [one for one in found if on is None or on in one.message.recipients]
 
     def all_notes(self) -> dict[str, Note]:
         """Return the live notes by their messages' ids, ended ones too."""
@@ -94,14 +96,17 @@ class Noting:
         old = self.find_note(replaces) if replaces else None
         tags = list(tags) or (list(old.message.recipients) if old is not None else self._projects(me))
         for tag in tags:
-            if ":" not in tag:
-                raise Malformed(f"a note is for a tag: {tag!r}", "write --on project:NAME, or another tag")
-            check_tag(tag, self.box.config.namespaces, self.box.logs.read_roster().roles_ever)
+            self._check_tag(tag)
         named = _files_named(f"{title}\n{body}", directory)
         if named:
             Edits(self.box.logs).leased()
         sent = self._write(me, tags, title, body, old, named)
         return Note(sent)
+
+    def _check_tag(self, tag: str) -> None:
+        if ":" not in tag:
+            raise Malformed(f"a note is for a tag: {tag!r}", "write --on project:NAME, or another tag")
+        check_tag(tag, self.box.config.namespaces, self.box.logs.read_roster().roles_ever)
 
     def with_paths(self) -> list[Note]:
         """Return the current notes that name files."""

@@ -109,7 +109,7 @@ def do_note(app: CallContext, box: Mailbox, given: Given) -> Told:
     desk, me = Noting(box), app.acting_session(given.get("session"), box)
     roster, deed = box.logs.read_roster(), given["do"]
     if deed == "list":
-        found = desk.notes(given.get("on", ""))[-MOST:]
+        found = desk.notes(given.get("on"))[-MOST:]
         said = note_output.list_text(found, roster, frame.plain)
         return said, {"notes": [note_output.note_json(one) for one in found]}
     if deed == "add":
