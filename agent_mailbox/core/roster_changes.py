@@ -16,7 +16,7 @@ from .text import did_you_mean, typed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 NAMED = 3
 """Other holders of a role that a warning names: agents read it, and pay for each word."""
@@ -74,8 +74,8 @@ def enrolled(request: Registration, roster: Roster, actor: str, now: int, namesp
         request = request.replace(name=free_name(me, roster, request.is_unused))
     alike = () if present is not None else tuple(_look_alikes("session id", me, me, roster))
     olds, ends = _succession(request, roster, actor, now)
-    inherited = [tag for old in olds for tag in _left_by(old, me, roster)]
-    tags = _tags(request, present, inherited, tuple(namespaces))
+    before = [tag for old in (me, *olds) for tag in _left_by(old, me, roster)]
+    tags = _tags(request, before, tuple(namespaces))
     name = request.name if request.name is not None else present.name if present else None
     for tag in tags:
         _refuse_agent_word(tag, (me, name), me, roster)
@@ -244,8 +244,9 @@ def _refuse_circle(me: str, lead: str | None, roster: Roster) -> None:
 
 
 def _left_by(old: str, me: str, roster: Roster) -> list[str]:
-    """Return the tags that a successor continues. A client's own team has its members from that client, and a role
-    that is an agent's name by now stays free."""
+    """Return the tags that an agent keeps, itself or by one that it continues.
+
+    A role that is another's name by now stays free. A place in a client's own team comes from that client alone."""
     agent = roster.get(old)
 
     def is_free(tag: str) -> bool:
@@ -253,17 +254,14 @@ def _left_by(old: str, me: str, roster: Roster) -> list[str]:
             _refuse_agent_word(tag, (), me, roster)
         except Refused:
             return False
-        return not tag.startswith("team:")
+        return old == me or not tag.startswith("team:")
 
     return [tag for tag in agent.tags if is_free(tag)] if agent is not None else []
 
 
-def _tags(
-    request: Registration, present: Agent | None, inherited: Iterable[str], namespaces: tuple[str, ...]
-) -> tuple[str, ...]:
+def _tags(request: Registration, before: Sequence[str], namespaces: tuple[str, ...]) -> tuple[str, ...]:
     """Return the tags after the request: ``--tags`` replaces all but role tags; ``--role`` and ``role:`` tags replace
-    roles. ``inherited``: those of agents that it comes to continue."""
-    before = (*(present.tags if present else ()), *inherited)
+    roles. ``before``: those that it keeps else."""
     roles = [tag for tag in before if tag.startswith("role:")]
     others = [tag for tag in before if not tag.startswith("role:")]
     given = [check_tag(tag, namespaces) for tag in request.tags or ()]

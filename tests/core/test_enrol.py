@@ -83,6 +83,13 @@ def test_registering_brings_the_frozen_and_the_dead_back(end):
     assert agents.get("bob-1").roles == ("role:x",)
 
 
+def test_the_dead_come_back_without_a_role_that_is_a_name_by_now():
+    """An agent that comes back loses such a role, and keeps its other tags."""
+    agents = roster(register("bob-1", "role:x", "role:y", "team:t"), event("retire", "bob-1"), register("x"))
+    enrolled(agents, "bob-1")
+    assert (agents.state("bob-1"), agents.get("bob-1").tags) == ("alive", ("role:y", "team:t"))
+
+
 def test_updating_leaves_the_frozen_frozen_and_is_refused_to_the_dead():
     """Only registering again ends a death; an update is no sign of life."""
     agents = roster(register("bob-1"), event("freeze", "bob-1"))
