@@ -370,7 +370,7 @@ def swept(
     Another machine may freeze an agent, and say since when: one that was seen since is not frozen for so long."""
     events = []
     for agent in roster.agents.values():
-        seen = max(last_seen.get(agent.session_id, 0), agent.registered)
+        seen = max(last_seen.get(agent.session_id, 0), agent.registered, agent.again)
         silent = now - seen
         if agent.state == ALIVE and silent >= freeze_hours * HOUR:
             events.append(("freeze", agent, f"silent for {silent // HOUR} h"))

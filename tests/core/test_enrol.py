@@ -657,7 +657,7 @@ def swept(agents: Roster, seen: dict[str, int], now: int) -> list[tuple[str, str
 
 
 def test_silence_of_exactly_the_threshold_freezes():
-    """One millisecond less does not; the heartbeat counts, and before the first one the registration."""
+    """One millisecond less does not; the heartbeat counts, and so does each registration."""
     agents = roster(register("bob-1"))
     assert swept(agents, {}, at(24) - 1) == []
     assert swept(agents, {}, at(24)) == [("freeze", "bob-1")]
@@ -665,6 +665,9 @@ def test_silence_of_exactly_the_threshold_freezes():
     assert swept(agents, {"bob-1": at(5)}, at(29)) == [("freeze", "bob-1")]
     assert swept(agents, {"bob-1": at(-50)}, at(24) - 1) == []
     assert swept(agents, {"other": at(20)}, at(24)) == [("freeze", "bob-1")]
+    agents.apply(register("bob-1", hours=20))
+    assert swept(agents, {}, at(44) - 1) == []
+    assert swept(agents, {}, at(44)) == [("freeze", "bob-1")]
 
 
 def test_frozen_for_exactly_the_threshold_retires():
