@@ -302,6 +302,15 @@ def test_a_steward_at_work_is_not_an_interrupted_one(used: Post) -> None:
     assert all("interrupted" in what for what in whats)
 
 
+def test_the_next_steward_removes_what_a_killed_one_wrote_aside(used: Post) -> None:
+    """A fresh log that never took an old one's place is removed, though there is nothing to move."""
+    asides = [used.file(f"{name}.new") for name in (MESSAGES, READS, ROSTER)]
+    for aside in asides:
+        aside.touch(0o600)
+    used.ok("steward", "run", "--max-live", "9")
+    assert [aside for aside in asides if aside.exists()] == []
+
+
 def test_a_clock_that_jumped_is_a_note_at_the_line(post: Post) -> None:
     """Back by more than minutes in log order, or ahead of now; small steps are not worth a word."""
     at = NOW - DAY

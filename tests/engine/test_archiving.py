@@ -414,11 +414,12 @@ def test_a_retried_send_of_purged_mail_is_the_same_mail(two: Two) -> None:
     assert not [record for record in two.orders[0].space.records if record.log == MESSAGES]
 
 
+@pytest.mark.parametrize("within", [False, True])
 def test_mail_that_waited_until_another_took_its_id_is_set_aside(
-    two: Two,
-    monkeypatch: pytest.MonkeyPatch,
+    two: Two, within: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is kept and counted, and keeps no later mail back. A full queue takes no more."""
+    """It is kept and counted, and keeps no later mail back. A full queue takes no more. The other's mail may come at
+    the moment at which it is published."""
     north, south = two.boxes
     assert north.replica is not None
     draft = Draft(sender="ann", to=("ben",), content="late", id="0f8fad5b-d9cb-469f-a165-70867728950e")
@@ -429,8 +430,12 @@ def test_mail_that_waited_until_another_took_its_id_is_set_aside(
         full.setattr(send_queue, "MOST", 0)
         with pytest.raises(Unavailable, match="the queue is full"):
             north.send(draft.replace(id=None, content="too much"))
-    south.send(draft.replace(sender="ben", to=("ann",), content="first"))
+    first = draft.replace(sender="ben", to=("ann",), content="first")
     two.orders[0].reachable = True
+    if within:
+        two.orders[0].first = lambda: south.send(first)
+    else:
+        south.send(first)
     north.catch_up()
     queue = north.replica.queue
     assert (live(north), queue.count_unsent(), queue.read_entries()) == (["first", "next"], 1, [])

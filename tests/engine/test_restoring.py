@@ -9,8 +9,9 @@ import pytest
 from agent_mailbox import Draft, Registration
 from agent_mailbox.space.copy import comparison
 from agent_mailbox.space.copy.replica import Replica
-from agent_mailbox.space.order import follow_progress
+from agent_mailbox.space.order import bundles, follow_progress
 from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, Moved, reads_of
+from agent_mailbox.store.archive.archive import ROSTER as ARCHIVED
 from agent_mailbox.upkeep import shared_steward
 from tests.helpers import PATIENCE
 
@@ -192,6 +193,7 @@ def test_the_retold_dead_stay_dead_after_the_order_lost_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The decision to retell them is lost, after one machine followed it: another one and a new one come to it, too.
+    Each line comes back in one record.
 
     If south decided, north is the first to bring its lines back."""
     north, south = two.boxes
@@ -204,6 +206,9 @@ def test_the_retold_dead_stay_dead_after_the_order_lost_them(
     settled(two)
     boxes = [*two.boxes, machine(two, tmp_path, "east")]
     assert len({str(roster_lines(box)) for box in boxes}) == 1
+    retold = [found for one in space.records if (found := bundles.unpack_bundle(one.line)) is not None]
+    lines = [line for bundle in retold if bundle.file == ARCHIVED for line in bundle.lines]
+    assert len(lines) == len({*lines})
     states = [{a.session_id: a.state for a in box.logs.read_roster().agents.values()} for box in boxes]
     assert states == [{"ann": "alive", "ben": "alive", "cat": "dead", "dot": "dead"}] * 3
 

@@ -250,9 +250,14 @@ def test_a_header_that_claims_anything_is_refused_in_bounded_memory_and_leaves_n
 
 
 def test_a_restored_mailbox_is_durable_before_it_has_its_name(full: Post, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of its directories is written through by then: a power failure leaves no mailbox without its archive."""
-    synced, sync, rename = set[Path](), system.sync_directory, system.rename
+    """Each of its directories and files is written through by then: a power failure leaves no mailbox without its
+    archive."""
+    synced, sync, rename, write_through = set[Path](), system.sync_directory, system.rename, system.fsync
     named: list[Path] = []
+
+    def note_file(fd: int) -> None:
+        synced.add(Path(os.readlink(f"/proc/self/fd/{fd}")))
+        write_through(fd)
 
     def note(path: str) -> None:
         synced.add(Path(path))
@@ -260,11 +265,12 @@ def test_a_restored_mailbox_is_durable_before_it_has_its_name(full: Post, monkey
 
     def name(old: str, new: str) -> None:
         if old.endswith(".restoring"):
-            named.extend((Path(old), *(path for path in Path(old).rglob("*") if path.is_dir())))
+            named.extend((Path(old), *(one for one in Path(old).rglob("*") if one.is_dir() or one.stat().st_size)))
             assert {*named} <= synced
         rename(old, new)
 
     monkeypatch.setattr(system, "sync_directory", note)
+    monkeypatch.setattr(system, "fsync", note_file)
     monkeypatch.setattr(system, "rename", name)
     full.ok("backup", full.scratch / "backup.tar")
     full.ok("restore", full.scratch / "backup.tar", full.scratch / "place")

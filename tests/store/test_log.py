@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_mailbox import Draft, Mailbox, StorageFailed
+from agent_mailbox import Busy, Draft, Mailbox, StorageFailed
 from agent_mailbox.core import codec, proofs
 from agent_mailbox.mailbox.followed_mail import FollowedMail
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
@@ -167,6 +167,20 @@ def test_a_failed_write_takes_back_only_its_own_bytes(program: Program, tail: by
     assert result.rc == 0, result
     assert os.strerror(errno.EFBIG) in result.stdout
     assert path.read_bytes() == before
+
+
+def test_a_writer_waits_for_its_log_as_long_as_the_log_says_at_least(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer with more patience waits longer."""
+    waited, log = list[float](), Log(str(tmp_path / "log"), 5)
+    monkeypatch.setattr(system, "monotonic", lambda: 0.0)
+    monkeypatch.setattr(system, "flock_within", lambda _, seconds: waited.append(seconds))
+    with FileLock(log.path):
+        for patience in (0, 3, 9):
+            with pytest.raises(Busy):
+                log.append([b"x\n"], patience=patience)
+    assert waited == [5, 5, 9]
 
 
 def test_a_log_that_is_not_a_regular_file_is_refused(tmp_path: Path) -> None:

@@ -158,6 +158,14 @@ def test_a_manifest_line_that_is_lost_or_foreign_is_found(kept: Post) -> None:
     assert_sealed(kept.box)
 
 
+def test_half_a_manifest_line_of_a_killed_steward_is_gone_with_the_next_run(kept: Post) -> None:
+    """Its bytes are sealed by then, so nobody need look at it."""
+    kept.append(NAME, b'{"file":"2020-')
+    run(kept)
+    assert kept.doctor() == []
+    assert_sealed(kept.box)
+
+
 def test_a_torn_manifest_line_is_passed_over_and_mended(kept: Post) -> None:
     """Half a line with something behind it: the next run seals behind it, ``--repair`` takes the half away."""
     kept.append(NAME, b'{"file":"2020-\n')
