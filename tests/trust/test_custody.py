@@ -171,6 +171,9 @@ def test_a_revoked_rule_that_is_appended_again_counts_for_nothing(scene: Scene, 
     scene.post.check(LEAD)
     assert scene.post.ok("steward", "run", "--max-live", "0")["archived"]  # else no log is replaced
     assert line in scene.post.file(MESSAGES).read_bytes()
+    kept = scene.mailbox.logs.messages.kept
+    assert kept is not None
+    assert kept.entry().size == scene.post.file(MESSAGES).stat().st_size, "what is not written through is not noted"
     assert scene.rules() == ((), ("Bash(touch:*)",))
     scene.post.append(MESSAGES, line)
     assert scene.rules() == ((), ("Bash(touch:*)",))
