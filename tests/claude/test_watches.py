@@ -114,10 +114,11 @@ def test_nobody_watches_itself_and_an_agent_whose_id_begins_with_ours_is_another
         refused(desk.post.call("watch", who, "--dead", "--session", who), 1, "cannot watch itself")
 
 
-def test_the_steward_tells_what_a_killed_process_could_not(desk: Desk) -> None:
+@pytest.mark.parametrize("end", ["freeze", "retire"])
+def test_the_steward_tells_what_a_killed_process_could_not(desk: Desk, end: str) -> None:
     """The roster says that the agent ended, and nobody was told."""
     desk.watch("--dead")
-    desk.post.append(ROSTER, {"event": "freeze", "session_id": ME, "timestamp": stamp()})
+    desk.post.append(ROSTER, {"event": end, "session_id": ME, "timestamp": stamp()})
     assert desk.told() == []
     desk.post.ok("steward", "run")
     (told,) = desk.told()

@@ -14,10 +14,12 @@ READERS = ("ann-1", "bob-1", "cid-1")
 PEOPLE = tuple(event("register", who, tags=("role:qa",)) for who in READERS)
 
 
-def sorted_for(to: str | tuple[str, ...], *events: object, kind: str = "message", **signs: Any) -> reach.Arrival:
+def sorted_for(
+    to: str | tuple[str, ...], *events: object, kind: str = "message", by: str = "sender-1", **signs: Any
+) -> reach.Arrival:
     """The arrival of a message from outside."""
     people = roster(*PEOPLE, *events)
-    mail = message(to=to, sender="sender-1", type=kind, ack=True)
+    mail = message(to=to, sender=by, type=kind, ack=True)
     return reach.sort_arrival(mail, reach.find_reach(mail, people), people, **signs)
 
 
@@ -55,9 +57,12 @@ def test_what_has_yet_to_travel_is_seen_when_it_looks(signs: dict[str, Any]):
 
 
 def test_a_reader_that_muted_the_sender_sees_it_when_it_looks():
-    """Neither doorbell nor hook brings it up; control and the person are always heard."""
-    muted = event("update", "ann-1", muted=("sender-1",))
+    """Neither doorbell nor hook brings it up; control and the person are always heard. A session whose id begins as the
+    person's word is not the person."""
+    muted = event("update", "ann-1", muted=("sender-1", "user-1", "user"))
     assert sorted_for("ann-1", muted, waking=["ann-1"]).when_it_looks == ("ann-1",)
+    assert sorted_for("ann-1", muted, by="user-1", waking=["ann-1"]).when_it_looks == ("ann-1",)
+    assert sorted_for("ann-1", muted, by="user", waking=["ann-1"]).now == ("ann-1",)
     assert sorted_for("ann-1", muted, kind="control", waking=["ann-1"]).now == ("ann-1",)
 
 

@@ -57,6 +57,19 @@ def test_unread_is_what_is_addressed_minus_own_read_expired_and_claimed():
     ]
 
 
+def test_who_is_muted_is_shown_and_not_brought_up():
+    """A muted sender is so, also one whose id begins as the person's word; control and the person are always heard."""
+    senders = ("ann-1", "user-1", "user")
+    mailbox = state(
+        [*(message(who, sender=who) for who in senders), message("control", sender="ann-1", type="control")],
+        events=[*PEOPLE, register("user-1"), event("update", "bob-1", muted=senders)],
+    )
+    items = inbox.unread("bob-1", mailbox, at(0))
+    assert {item.message.id: item.muted for item in items} == {
+        "ann-1": True, "user-1": True, "user": False, "control": False,
+    }  # fmt: skip
+
+
 def test_a_word_that_nobody_had_has_a_taker_of_its_own_whatever_else_the_taker_holds():
     """Another holder took the mail for the roles; the one that took the word gets it for that."""
     mail = message("m1", to=("role:x", "role:y", "role:new"), extra={"bare": ["new"]})

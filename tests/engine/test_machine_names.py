@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from agent_mailbox import Draft, Mailbox, Refused, Registration
-from agent_mailbox.errors import Unavailable
+from agent_mailbox.errors import BadData, Unavailable
 from agent_mailbox.space import joining_space, machine_names, replicator, space_checks, space_words
 from agent_mailbox.space import space as spaces
 from agent_mailbox.space.copy.replica import Replica
@@ -23,7 +24,6 @@ from .hostile_space import Joined
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 _spaces = itertools.count()
 IS_GONE = "this machine was given up, and another mailbox has its name now: north"
@@ -143,3 +143,14 @@ def test_who_is_cut_off_as_it_joins_is_in_no_space(
             joining_space.join_space(logs, space)
     assert spaces.space_of(logs) is None
     assert joining_space.join_space(logs, space).machine == "north"
+
+
+def test_who_lacks_a_record_of_the_space_is_told_as_it_joins(tmp_path: Path, server: str, credential: str) -> None:
+    """A line that was changed here is no line of the space any more: the copies would differ for ever."""
+    one = Joined(tmp_path, Space(server, f"names-{next(_spaces)}", "north", credential))
+    one.box.send(Draft(sender="ann", to=("all",), content="of all"))
+    log = Path(one.box.logs.messages.path)
+    log.write_bytes(log.read_bytes().replace(b"of all", b"of one"))
+    with pytest.raises(BadData, match="record of the space is not here"):
+        one.join()
+    one.close()

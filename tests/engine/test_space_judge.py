@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from binascii import a2b_base64
 from pathlib import Path
@@ -672,6 +673,16 @@ def test_an_option_that_names_no_machine_is_refused(text: str) -> None:
     """Neither a name without an equals sign, nor one that no machine has."""
     with pytest.raises(Malformed, match="option is not MACHINE="):
         space_trust.read_changes([], [text])
+
+
+def test_a_fingerprint_is_taken_as_people_write_it_and_no_other() -> None:
+    """A fingerprint may have colons, dashes and capitals. A shorter one, or one with another sign, is refused."""
+    whole = "0123456789abcdef" * 2
+    for text in (whole, whole.upper(), ":".join(re.findall("....", whole)), "-".join(re.findall("....", whole))):
+        assert space_trust.read_changes([f"north={text}"], []) == [space_trust.RightsChange("north", whole)]
+    for text in (whole[1:], whole + "0", "g" + whole[1:]):
+        with pytest.raises(Malformed, match="fingerprint is not 32 hex digits"):
+            space_trust.read_changes([f"north={text}"], [])
 
 
 def test_an_unfit_record_of_rights_is_said(pair: Three) -> None:
