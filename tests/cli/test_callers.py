@@ -804,3 +804,17 @@ def test_each_command_seals_only_what_its_caller_proves(
     assert post.call(*command, stdin='{"to": "bob", "content": "x"}\n').rc == 0
     found = [[desk.prove("me"), desk.prove("user")] for desk in seen]
     assert found[0] == wanted
+
+
+def test_a_process_record_that_lacks_a_word_tells_of_nobody(tmp_path: Path) -> None:
+    """Each of its first line's words is needed, and a record that another program cut is none."""
+    hosts, mine = ProcessRecords(str(tmp_path)), processes.read(os.getpid())
+    assert mine is not None
+    hosts.record(mine, "a", "here")
+    assert len([*hosts.all()]) == 1
+    (path,) = (one for one in tmp_path.rglob("*") if one.is_file())
+    words = path.read_text().splitlines()[0].split(" ")
+    assert len(words) == 5
+    for count in range(len(words)):
+        path.write_text(" ".join(words[:count]) + "\na\n")
+        assert [*hosts.all()] == []
