@@ -1,8 +1,9 @@
 """``scripts/mutate``: draw mutants that nobody chose, and say how many are found: by tests, by the simulation, by none.
 
 A mutant is put into a forked process that has imported all (``warm``). It first runs the tests that reach the changed
-line (``reached``). Those that no test finds are tried in worlds, in which more befalls their function; of the others
-each tenth is. So the second share is of a sample. Tests of real clients, of the browser and of strace are left out.
+line (``reached``); then mypy looks. Those that neither finds are tried in worlds, in which more befalls their function;
+of the others each tenth is. So the second share is of a sample. Tests of real clients, of the browser and of strace are
+left out.
 
 Each result is kept as it comes, so a draw that was stopped goes on where it was. Survivors are printed as patches. No
 mutant is kept: a survivor that counts becomes a test, and ``--again`` tries the survivors with it.
@@ -12,13 +13,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 from math import sqrt
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from tests.faults import reached, warm
 from tests.faults.drawing import ROOMS, draw
+from tests.helpers import ROOT
 from tests.simulation import kinds
 
 if TYPE_CHECKING:
@@ -49,6 +53,16 @@ def find_by_tests(there: warm.Warm, tests: list[str], mutant: Drawn) -> str:
             return failed
         left = left[left.index(name) + 1 :]
     return ""
+
+
+def find_by_types(mutant: Drawn) -> str:
+    """Return the first error that mypy finds, as each push would; empty if it finds none."""
+    with NamedTemporaryFile("w", suffix=".py", encoding="utf-8") as shadow:
+        shadow.write(mutant.text)
+        shadow.flush()
+        command = [sys.executable, "-m", "mypy", "--no-error-summary", "--shadow-file", mutant.path, shadow.name]
+        found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return f"mypy: {found.stdout.partition(chr(10))[0]}" if found.returncode else ""
 
 
 def find_by_worlds(mutant: Drawn, worlds: int) -> str:
@@ -123,7 +137,8 @@ def _try_all(
 
     def run(share: int) -> None:
         for number, mutant in left[share :: warm.PROCESSES]:
-            test = find_by_tests(there, reached.tests_for(tests, mutant.path, mutant.line, SECONDS), mutant)
+            near = reached.tests_for(tests, mutant.path, mutant.line, SECONDS)
+            test = find_by_tests(there, near, mutant) or find_by_types(mutant)
             world = known.get(mutant.diff(), {}).get("world")
             if options.worlds and world is None and (not test or number % SAMPLE == 0):
                 world = find_by_worlds(mutant, options.worlds)
