@@ -123,12 +123,12 @@ def test_a_fifo_in_the_place_of_the_configuration_blocks_nobody(pair: Post) -> N
 
 
 @pytest.mark.parametrize("what", ["file", "dangling"])
-@pytest.mark.parametrize("name", [HEARTBEATS, ARCHIVE])
-def test_what_stands_in_the_place_of_a_directory_is_refused(pair: Post, name: str, what: str) -> None:
+@pytest.mark.parametrize(("name", "failed"), [(HEARTBEATS, ""), (ARCHIVE, "cannot make ")])
+def test_what_stands_in_the_place_of_a_directory_is_refused(pair: Post, name: str, failed: str, what: str) -> None:
     """Heartbeats for who checks, the archive for the steward: exit 5, no traceback, and mail is still mail."""
     put(pair.file(name), what)
     words = ("check", "--session", "a") if name == HEARTBEATS else ("steward", "run", "--max-live", "0")
-    refused_both(pair.call, 5, *words)
+    refused_both(pair.call, 5, *words, said=[f"{failed}{pair.file(name)}"])
     assert len(pair.unread("a")) == 1
     assert len(pair.lines(MESSAGES)) == 2
 
@@ -140,6 +140,14 @@ def test_what_stands_in_the_place_of_the_stewards_lock_is_refused(pair: Post, wh
     code = "import signal, sys; signal.alarm(100); from agent_mailbox.launch import main; sys.exit(main())"
     refused(pair.python(code, "steward", "run", "--max-live", "0"), 5, ".lock")
     assert len(pair.lines(MESSAGES)) == 2
+
+
+def test_a_leftover_that_cannot_be_removed_stops_the_steward(pair: Post) -> None:
+    """A directory in the place of the fresh log: exit 5 says what was tried, and live mail stays live."""
+    put(pair.file(f"{MESSAGES}.new"), "directory")
+    before = mail(pair)
+    refused_both(pair.call, 5, "steward", "run", "--max-live", "0", said=[f"cannot remove {pair.file(MESSAGES)}.new"])
+    assert mail(pair) == before
 
 
 @pytest.mark.parametrize("what", ["directory", "link", "fifo"])
