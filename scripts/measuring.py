@@ -293,7 +293,7 @@ def figures(sources: Sources) -> dict[str, Any]:
         "modules without os, typing, re, json, pathlib": sum(not _loads_banned(tree) for tree in modules.values()),
         "sentences that begin oddly": sum(map(begins_oddly, said)),
         f"sentences of more than {LONG} words": sum(map(is_long, said)),
-        f"sentences of pages of more than {SHORT} words": sum(is_long(one, SHORT) for one in paged),
+        f"sentences of pages of more than {SHORT} words": [one for one in paged if is_long(one, SHORT)],
         "words of the pages for users": user_words(sources.root),
         "words that nobody says": list(sources.unsaid()),
         "longest sentence, in words": max((len(sentence.split()) for sentence in said), default=0),
