@@ -29,8 +29,8 @@ INTRODUCTION = """\
 Figures of whole processes are multiples (×) of a bare interpreter start, `python3 -I -S -c pass`, run right before each
 of them. The tables give the median of the rounds' ratios, and the range from the 10th to the 90th percentile.
 
-The mailboxes hold a year of mail: 40 % direct, 30 % to roles, 20 % to tags, 10 % to all. Messages have 40 to 400
-characters, in 20 projects and 20 roles.
+The mailboxes hold a year of mail. 40 % of it is direct, 30 % to roles, 20 % to tags, 10 % to all. Messages have 40 to
+400 characters, in 20 projects and 20 roles.
 
 - *Plain* is the same scheme written plainly (click, orjson, portalocker, both files read whole) on the same mailboxes.
 - *Lean* is `python3 -I -S agent_mailbox/__main__.py`, and *console* the installed `agent-mailbox`. Goals are judged by
