@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scripts.benchmarks import goals, launch, plot, report, timing
-from scripts.benchmarks.measures import GROUPS, HOOK, PLAIN_CHECK, Results
+from scripts.benchmarks.measures import GROUPS, HOOK, PLAIN_CHECK, POLL, Results
 from tests.helpers import PATIENCE, ROOT
 from tests.night import nightly
 
@@ -66,15 +67,15 @@ def timed(name: str, size: int, seconds: float, how: str = "dash") -> timing.Tim
 @nightly
 @pytest.mark.skipif(not os.access(launch.CONSOLE[0], os.X_OK), reason="agent-mailbox is not installed beside Python")
 def test_a_quick_run_gives_tables_and_leaves_nothing_behind(venv: Path) -> None:
-    """Two small mailboxes, one round: goals, processes and inside figures for the parts asked for."""
+    """Two small mailboxes, one round: the goals, and the figures of the parts asked for."""
     text = bench(venv, "--quick", "--only", "hook", "--only", "poll", "--sizes", "100,300", "--rounds", "1")
-    found = tables(text)
-    assert found.keys() == {"Goals", "Processes", "Inside a process, memory, throughput"}
-    measures = {row[0] for row in found["Goals"][1:]}
-    assert HOOK in measures
-    hooks = [row for row in found["Processes"][1:] if row[0] == HOOK]
-    assert {row[2] for row in hooks} == {"0.1k", "0.3k"}
-    assert all(re.fullmatch(r"[0-9]+\.[0-9]{2}", row[5]) for row in hooks)
+    goal_rows = tables(text)["Goals"]
+    assert HOOK in {row[0] for row in goal_rows[1:]}
+    rows = [*csv.DictReader(text[text.index(",".join(report.HEAD)) :].splitlines())]
+    hooks = [row for row in rows if row["figure"] == HOOK]
+    assert {row["messages"] for row in hooks} == {"100", "300"}
+    assert all(re.fullmatch(r"[0-9]+\.[0-9]{2}", row["starts"]) for row in hooks)
+    assert POLL in {row["figure"] for row in rows}
     assert list(venv.parent.iterdir()) == [venv]
 
 

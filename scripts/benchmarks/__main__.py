@@ -29,9 +29,9 @@ The groups:
   rebuild  cursor and first search with everything derived gone
   writers  messages a second by one and by eight processes, against raw appends
 
-A whole run writes benchmarks.md and poll-cost.svg in docs/internals, takes about a quarter of an hour, 1.5 GB of
-scratch space (TMPDIR says where; the disk measured is that one) and wants a quiet machine. With --quick or --only the
-report goes to standard output; --out DIR writes both files there.
+A whole run writes benchmarks.md, benchmarks.csv and poll-cost.svg in docs/internals. It takes about a quarter of an
+hour, 1.5 GB of scratch space (TMPDIR says where; the disk measured is that one) and wants a quiet machine. With --quick
+or --only the report goes to standard output; --out DIR writes the files there.
 """
 SIZES, AGENTS, ROUNDS, WRITES = (1_000, 100_000, 1_000_000), (10, 1_000, 10_000), 41, 1_000
 QUICK_SIZES, QUICK_AGENTS, QUICK_ROUNDS, QUICK_WRITES = (1_000, 10_000), (10,), 3, 20
@@ -52,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--rounds", type=int, metavar="N", help=f"rounds of every pair, at most ({ROUNDS})")
     made.add_argument("--only", action="append", choices=GROUPS, metavar="GROUP", help="this group; may be repeated")
     made.add_argument("--quick", action="store_true", help="1k and 10k messages, few rounds: does it run at all?")
-    made.add_argument("--out", type=Path, metavar="DIR", help="where to write benchmarks.md and poll-cost.svg")
+    made.add_argument("--out", type=Path, metavar="DIR", help="where to write the report")
     return made
 
 
@@ -84,9 +84,9 @@ def main() -> int:
 
 
 def _hand_out(bench: Bench, directory: Path | None) -> None:
-    text = report.markdown(bench.results, bench.scratch)
+    text, figures = report.markdown(bench.results, bench.scratch), report.figures(bench.results)
     if directory is None:
-        print(text, end="")
+        print(text, figures, sep="\n", end="")
         return
     directory.mkdir(parents=True, exist_ok=True)
     drawn = plot.lines(bench.results)
@@ -96,6 +96,7 @@ def _hand_out(bench: Bench, directory: Path | None) -> None:
         )
         (directory / "poll-cost.svg").write_text(plot.svg(drawn), encoding="utf-8")
     (directory / "benchmarks.md").write_text(text, encoding="utf-8")
+    (directory / "benchmarks.csv").write_text(figures, encoding="utf-8")
 
 
 if __name__ == "__main__":

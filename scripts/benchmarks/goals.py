@@ -15,7 +15,7 @@ from .timing import spread
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .measures import Fact, Results
+    from .measures import Results
     from .timing import Timed
 
 PLAIN_GOALS = {1_000: 6.0, 100_000: 25.0, 1_000_000: 200.0}
@@ -45,9 +45,9 @@ def rows(results: Results) -> list[Row]:
         _ratio(results, measures.RETIRE, 2.0),
         _ratio(results, measures.CHANGED_SEND, 1.7),
         _ratio(results, measures.LIST, 5.0),
-        *(_fact(fact, 20) for fact in results.facts_of(measures.STAMPS)),
+        _worst_fact(results, measures.STAMPS, 20),
         *(_growth(results, name) for name in (measures.HOOK, measures.HOOK_MAIL, measures.CHECK_MAIL, measures.SEND)),
-        *(_fact(fact, 30) for fact in results.facts_of(measures.POLL)),
+        _worst_fact(results, measures.POLL, 30),
         _worst_fact(results, measures.CURSOR, 0.6),
         _worst_fact(results, measures.CURSOR_PEAK, 60),
         *_writers(results),
@@ -107,16 +107,12 @@ def _growth(results: Results, name: str) -> Row | None:
     return Row(title, f"{worst:.2f} ({agents:,} agents, {how})", f"≤ {GROWTH:g}", met)
 
 
-def _fact(fact: Fact, goal: float) -> Row:
-    figure = f"{fact.value:.3g} {fact.unit} ({where(fact.size, fact.agents)})"
-    return Row(fact.name, figure, f"≤ {goal:g} {fact.unit}", fact.value <= goal)
-
-
 def _worst_fact(results: Results, name: str, goal: float) -> Row | None:
-    facts = results.facts_of(name)
-    largest = max((fact.size for fact in facts), default=0)
-    worst = max((fact for fact in facts if fact.size == largest), key=lambda fact: fact.value, default=None)
-    return None if worst is None else _fact(worst, goal)
+    worst = max(results.facts_of(name), key=lambda fact: fact.value, default=None)
+    if worst is None:
+        return None
+    figure = f"{worst.value:.3g} {worst.unit} ({where(worst.size, worst.agents)})"
+    return Row(name, figure, f"≤ {goal:g} {worst.unit}", worst.value <= goal)
 
 
 def _writers(results: Results) -> list[Row]:

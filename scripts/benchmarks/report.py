@@ -1,10 +1,12 @@
-"""The figures as Markdown: the goals, then everything that was measured.
+"""What was measured: the goals as a page, and all figures as CSV.
 
 Belongs here: words and tables. It names the kind of machine, never which one.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import platform
 import statistics
@@ -27,7 +29,8 @@ INTRODUCTION = """\
 `scripts/bench` wrote this page. `scripts/bench --help` tells how to repeat it.
 
 Figures of whole processes are multiples (×) of a bare interpreter start, `python3 -I -S -c pass`, run right before each
-of them. The tables give the median of the rounds' ratios, and the range from the 10th to the 90th percentile.
+of them. A figure is the median of the rounds' ratios. [All figures](benchmarks.csv) have the range from the 10th to the
+90th percentile, too.
 
 The mailboxes hold a year of mail. 40 % of it is direct, 30 % to roles, 20 % to tags, 10 % to all. Messages have 40 to
 400 characters, in 20 projects and 20 roles.
@@ -38,25 +41,28 @@ The mailboxes hold a year of mail. 40 % of it is direct, 30 % to roles, 20 % to 
 - *Others busy*: one of twenty other agents mails the next, which checks, ten times a second (10/s). At 200/s each of
   the twenty does.
 """
+HEAD = ("figure", "how", "messages", "agents", "value", "unit", "starts", "least", "most", "rounds")
+"""The columns of the figures; *starts* is the multiple of a bare start, with its 10th and 90th percentile."""
 MET = {True: "met", False: "**not met**", None: "–"}
 
 
 def markdown(results: Results, scratch: Path) -> str:
-    """The whole report."""
+    """The page: how it was measured, and the goals."""
     parts = [INTRODUCTION, _machine(results, scratch)]
     goal_rows = [(row.measure, row.figure, row.goal, MET[row.met]) for row in goals.rows(results)]
     if goal_rows:
         parts += ["## Goals\n", table(("measure", "figure", "goal", ""), goal_rows)]
-    if results.timed:
-        process_head = ("process", "how", "messages", "agents", "ms", "× bare", "10–90 %", "rounds")
-        parts += ["## Processes\n", table(process_head, [_process(one) for one in results.timed])]
-    if results.facts:
-        fact_head = ("figure", "how", "messages", "agents", "value")
-        parts += [
-            "## Inside a process, memory, throughput\n",
-            table(fact_head, [_fact(fact) for fact in results.facts]),
-        ]
     return "\n".join(parts)
+
+
+def figures(results: Results) -> str:
+    """All figures, as CSV: more rows than a page is read for."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(HEAD)
+    rows.writerows(map(_process, results.timed))
+    rows.writerows(map(_fact, results.facts))
+    return text.getvalue()
 
 
 def table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
@@ -65,29 +71,18 @@ def table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     return "".join("| " + " | ".join(row) + " |\n" for row in rows)
 
 
-def _process(one: Timed) -> tuple[str, ...]:
+def _process(one: Timed) -> tuple[object, ...]:
     found, s = spread(one.ratios), one.subject
-    place = ("", "") if s.name == FLOOR else (goals.count(s.size), f"{s.agents:,}")
+    place = ("", "") if s.name == FLOOR else (s.size, s.agents)
     ms = statistics.median(one.seconds) * 1000
-    return (
-        s.name,
-        s.how,
-        *place,
-        f"{ms:.3g}",
-        f"{found.median:.2f}",
-        _range(found.low, found.high),
-        str(len(one.bare)),
-    )
+    ratios = (f"{ratio:.2f}" for ratio in (found.median, found.low, found.high))
+    return (s.name, s.how, *place, f"{ms:.3g}", "ms", *ratios, len(one.bare))
 
 
-def _range(low: float, high: float) -> str:
-    return f"{low:.2f}–{high:.2f}"
-
-
-def _fact(fact: Fact) -> tuple[str, ...]:
-    place = (goals.count(fact.size), f"{fact.agents:,}") if fact.size else ("", "")
-    value = f"{fact.value:,.0f}" if fact.value >= 100 else f"{fact.value:.3g}"
-    return (fact.name, fact.how, *place, f"{value} {fact.unit}")
+def _fact(fact: Fact) -> tuple[object, ...]:
+    place = (fact.size, fact.agents) if fact.size else ("", "")
+    value = f"{fact.value:.0f}" if fact.value >= 100 else f"{fact.value:.3g}"
+    return (fact.name, fact.how, *place, value, fact.unit, "", "", "", "")
 
 
 def _machine(results: Results, scratch: Path) -> str:
