@@ -109,18 +109,21 @@ def test_before_git_changes_a_tree_the_session_is_told_whom_it_disturbs(desk: De
 
 
 def test_a_note_that_names_a_file_is_pointed_to_once(desk: Desk) -> None:
-    """A session that is about to edit that file, by a tool or a command, hears of the note. Once dropped, it is
-    silent."""
+    """A session that is about to edit that file, by a tool or a command, hears of the note, and so for one below a
+    directory that it names. A file whose name only begins so is another. Once dropped, it is silent."""
     (desk.top / "src/dates.py").write_text("x")
-    words = ("--on", "project:x", "--title", "src/dates.py is generated", "--body", "see src/none.py and http://x/y.py")
+    (desk.top / "src/deep").mkdir()
+    words = ("--on", "project:x", "--title", "src/dates.py is generated", "--body", "by src/deep, not http://x/y.py")
     note = desk.post.ok("note", "add", *words, "--session", ADA, cwd=desk.top)["note"]["id"]
     line = f'{note} "src/dates.py is generated" is about src/dates.py: `'
+    assert desk.writes(desk.top / "src/dates.pyi") == desk.writes(desk.top / "src/deeper/new.py") == ""
     assert line in desk.writes(desk.top / "src/dates.py")
     assert desk.writes(desk.top / "src/dates.py") == ""
     assert line in json.loads(desk.runs("sed -i s/a/b/ src/dates.py", ADA))["hookSpecificOutput"]["additionalContext"]
     assert desk.writes(desk.other / "src/other.py") == ""
+    assert "is about src/deep/new.py" in desk.writes(desk.top / "src/deep/new.py", "cat")
     desk.post.ok("note", "drop", note, "--session", ADA)
-    assert note not in desk.writes(desk.top / "src/dates.py", "cat")
+    assert note not in desk.writes(desk.top / "src/dates.py", "dan")
 
 
 def test_a_claimed_task_leases_the_files_that_it_names(desk: Desk) -> None:
