@@ -89,9 +89,11 @@ def notice(number: int, **more: Any) -> Message:
 
 
 def test_one_idle_notice_of_a_worker_is_unread_and_the_last_one_stands() -> None:
-    """Each replaces the one before, also if the last one was read. Others' notices, and mail, stay."""
+    """Each replaces the one before, also if the last one was read. Others' notices, and mail, stay; a later one to
+    another agent replaces none."""
     other = message("o", "ann-1", "eve-1", type="control", content=IDLE)
-    mails = [notice(1), message("m", "ann-1", "bob-1"), other, notice(2), notice(3)]
+    elsewhere = message("e", "eve-1", "bob-1", type="control", content=IDLE)
+    mails = [notice(1), message("m", "ann-1", "bob-1"), other, notice(2), notice(3), elsewhere]
 
     def unread(*reads: Any) -> list[str]:
         return [item.message.id for item in inbox.unread("ann-1", state(mails, [*reads], PEOPLE), T0)]
