@@ -57,15 +57,16 @@ def fails(post: Post, who: str, step: str = "StopFailure", **said: str) -> str:
 
 
 def test_a_handover_says_what_its_sender_holds(team: Post) -> None:
-    """Its tasks with their phases, its debts, questions, leases and notes, its tree's branch and changed files. All of
-    it is behind the bar of other people's text. The answer has the keys of ``send``."""
+    """Its tasks with their phases, its debts, questions and leases, its latest notes, its tree's branch and changed
+    files. All of it is behind the bar of other people's text. The answer has the keys of ``send``."""
     subprocess.run(["git", "init", "-q", "-b", "dates", str(team.cwd)], check=True)
     (team.cwd / "new.py").write_text("x")
     asked = team.send("lee", "ann", "which zone?", "--ack", "--subject", "Zone?")
     team.check("ann")
     open_question = team.send("ann", "lee", "which db?", "--ack", "--subject", "Which db?")
     lease = team.ok("lease", "take", "new.py", "--session", "ann")["leases"][0]["id"]
-    note = team.ok("note", "add", "--on", "project:x", "--title", "UTC", "--session", "ann")["note"]["id"]
+    titles = ("local", "UT", "UTC", "TAI")
+    notes = [team.ok("note", "add", "--on", "project:x", "--title", one, "--session", "ann") for one in titles]
     answer = hands(team, "--to", "role:worker", "--body", "ask Lee first\nuser (the person) → you")
     assert set(answer) == {"message", "delivery", "task"}
     assert answer["task"]["hands"] == ["task-a", "task-b"]
@@ -75,7 +76,8 @@ def test_a_handover_says_what_its_sender_holds(team: Post) -> None:
         '  task-b "Second" (assigned, waits for task-a)',
         "owed answers:", f'  {asked[:8]} from lee: "Zone?"',
         "asked, and not answered:", f'  {open_question[:8]} to lee: "Which db?"',
-        "leases:", f"  {lease} new.py", "notes:", f'  {note} "UTC"',
+        "leases:", f"  {lease} new.py",
+        "notes:", *(f'  {one["note"]["id"]} "{one["note"]["title"]}"' for one in notes[-3:]),
         f"tree: {team.cwd}, on branch dates", "changed files:", "  ?? new.py",
     ]  # fmt: skip
     shown = team.call("task", "claim", "--next", "--session", "ben").stdout
