@@ -286,6 +286,19 @@ def test_a_session_that_comes_back_takes_back_what_its_transcript_holds_and_nobo
     assert own[:8] in talk.context("SessionStart", source="resume")
 
 
+def test_of_several_deliveries_the_last_is_taken_back(talk: Talk) -> None:
+    """The transcript lacks the first one, so the mail was offered once more, and that one is in it."""
+    talk.post.ok("roster", "update", "--session-id", ME, "--role", "architect")
+    talk.speak()
+    sent = talk.post.send("x", "role:architect")
+    assert sent[:8] in talk.context("UserPromptSubmit")
+    talk.speak()
+    assert sent[:8] in talk.told("Stop")
+    talk.hook("SessionEnd")
+    assert talk.events() == ["claim", "read", "release", "claim", "read", "release"]
+    assert talk.context("SessionStart", source="resume") == ""
+
+
 def test_two_hooks_of_one_start_show_mail_once(talk: Talk) -> None:
     """Plugin and settings both call: the transcript does not have the first one's text yet. A start of another client
     offers it again."""
