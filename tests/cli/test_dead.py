@@ -16,7 +16,7 @@ from agent_mailbox.store.files import system
 from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.upkeep import leftovers, steward
 from agent_mailbox.upkeep import notices as steward_notices
-from tests.helpers import HEARTBEATS, MESSAGES, ROSTER, record, stamp
+from tests.helpers import HEARTBEATS, MESSAGES, READS, ROSTER, record, stamp
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,6 +87,21 @@ def test_a_sender_is_told_of_its_dead_letters_once(pair: Post) -> None:
     later = expired(pair)
     pair.ok("steward", "run", "--max-live", 0)
     assert [n["content"] for n in notices(pair, "alice")] == [f"{later[:8]} to bob: expired"]
+
+
+def test_a_letter_that_outlives_its_notice_is_told_once(pair: Post) -> None:
+    """Its reader knows its title alone, and owes the ack, so it stays. Months later another letter is told alone."""
+    then = wall_clock() - 70 * DAY
+    letter = expired(pair, days=70, ack=True)
+    pair.append(READS, {"message_id": letter, "reader_session_id": "bob", "timestamp": stamp(then), "title": True})
+    mailbox = Mailbox(str(pair.box), clock=lambda: then + DAY, prove=lambda _: STEWARD)
+    steward.run_upkeep(mailbox, trust_clock=True)
+    assert [m["metadata"]["dead_letters"] for m in pair.objects(MESSAGES)[1:]] == [[letter]]
+    pair.ok("steward", "run", "--max-live", 0)
+    assert [m["id"] for m in pair.objects(MESSAGES)] == [letter]
+    later = expired(pair)
+    pair.ok("steward", "run")
+    assert [n["metadata"]["dead_letters"] for n in notices(pair, "alice")] == [[later]]
 
 
 def test_a_notice_names_a_few_letters_and_the_command_that_lists_them(pair: Post) -> None:
