@@ -11,15 +11,18 @@ import pytest
 
 from agent_mailbox import Draft, Mailbox, Refused, Registration
 from agent_mailbox.core import codec
+from agent_mailbox.core.instant import DAY
 from agent_mailbox.core.records import Read
 from agent_mailbox.errors import BadData, Busy
-from agent_mailbox.space.copy import comparison
+from agent_mailbox.mailbox.open_mailbox import wall_clock
+from agent_mailbox.space.copy import comparison, replica
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.copy.taken_records import CROWD
 from agent_mailbox.space.order.order import MESSAGES
 from agent_mailbox.store.log.log import HeldLog, Log
 from agent_mailbox.store.log.unordered import unsealed
 from agent_mailbox.store.user_state import creation
+from agent_mailbox.upkeep import steward
 from tests.helpers import record
 
 from .memory_order import MemoryOrder, MemorySpace
@@ -221,6 +224,33 @@ def test_a_release_from_another_machine_wakes_everybody_however_it_is_spelt(two:
         box.catch_up()
     assert not south.logs.stamp_files.is_quiet("ben")
     assert shown(south, "ben") == ["to one of you"]
+
+
+def test_whoever_comes_back_takes_in_all_that_came(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many records that are, and whether they fill the engine's answers or not."""
+    monkeypatch.setattr(replica, "PAGE", 4)
+    north, south = two.boxes
+    for box in two.boxes:
+        box.catch_up()
+    sent = list[str]()
+    for count in range(10):
+        for number in range(count):
+            sent.append(north.send(Draft(sender="ann", to=("ben",), content=f"{number}")).message.id)
+        assert south.replica is not None
+        south.replica.check_order_again()
+        south.catch_up()
+        assert [*south.state().messages] == sent
+
+
+def test_a_steward_freezes_the_silent_of_its_own_machine_alone(two: Two) -> None:
+    """It has no sign of life of a session of another machine, whose own steward judges that."""
+    north, _ = two.boxes
+    north.catch_up()
+    assert north.replica is not None
+    later = Mailbox(north.directory, clock=lambda: wall_clock() + 2 * DAY)
+    later.share(north.replica)
+    assert steward.run_upkeep(later, trust_clock=True).frozen == 1
+    assert [agent.state for agent in later.logs.read_roster().agents.values()] == ["frozen", "alive"]
 
 
 def test_a_killed_process_leaves_nothing_twice(two: Two) -> None:
