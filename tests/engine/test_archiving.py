@@ -442,6 +442,23 @@ def test_mail_that_waited_until_another_took_its_id_is_set_aside(
     assert b'"late"' in Path(north.replica.directory, send_queue.UNSENT).read_bytes()
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_send_that_nobody_acknowledged_is_never_called_unsent(two: Two, count: int) -> None:
+    """It waits, and is in the order already: its mail is there once, and none of it is set aside."""
+    north, south = two.boxes
+    assert north.replica is not None
+    texts = [f"{number}" for number in range(count)]
+    two.orders[0].mute = True
+    drafts = [Draft(sender="ann", to=("ben",), content=text) for text in texts]
+    assert all(sent.queued for sent in north.send_all(drafts))
+    two.orders[0].mute = False
+    for box in two.boxes:
+        box.catch_up()
+    queue = north.replica.queue
+    assert (live(north), live(south)) == (texts, texts)
+    assert (queue.count_unsent(), queue.read_entries()) == (0, [])
+
+
 def test_a_foreign_line_with_a_purged_id_stays_here(two: Two) -> None:
     """Another program writes mail under an id that was archived and purged: nobody else hears of it."""
     north, south = two.boxes
