@@ -44,6 +44,18 @@ def test_on_a_phone_the_mail_has_the_screen(shared: Running, browser: Browser) -
     assert not page.locator("#rail").is_visible()
 
 
+def test_no_row_of_the_inbox_is_beside_its_group_s_hint(post: Post, browser: Browser) -> None:
+    """The hint is below its heading in a narrow list, and the first row is as wide as the second."""
+    post.register("ada")
+    for plan in ("one", "two"):
+        post.ok("control", "request", "plan", "--session", "ada", "--body", plan)
+    with Running(post) as console:
+        page = Window(browser, console.enter(), viewport={"width": 1000, "height": 800}).go("/")
+        rows = [row.bounding_box() for row in page.locator(".group.stops ol > li").all()]
+        assert len(rows) == 2
+        assert rows[0]["width"] == rows[1]["width"]  # type: ignore[index]
+
+
 def test_times_are_those_of_the_browser_s_zone(post: Post, browser: Browser) -> None:
     """A page shows times and days in the browser's zone, also for rows that come in later."""
     post.register("ada", "--name", "Ada", "--tags", "project:x")
