@@ -1,6 +1,6 @@
-"""The refusal of a session that is nearly an agent's.
+"""The refusal of a session that is nearly an agent's, and the warning that an unknown one was registered.
 
-Belongs here: its words. Must not import click.
+Belongs here: their words. Must not import click.
 """
 
 from __future__ import annotations
@@ -23,3 +23,11 @@ def refuse_misspelt(me: str, roster: Roster) -> None:
             f"did you mean {' or '.join(meant)}? For a new session, first run"
             f" `agent-mailbox roster register --session-id {typed(me)}`",
         )
+
+
+def registered_text(me: str, by: str) -> str:
+    """Return the warning that a command, ``by``, registered a session that it was to know: it may be mistyped."""
+    return (
+        f"no agent {me} was known, and this {by} registered it: `agent-mailbox roster list` shows all,"
+        f" `agent-mailbox roster retire {me}` removes this one"
+    )

@@ -53,10 +53,9 @@ def check_mail(app: Context, desk: OpenMailbox, session: str | None, peek: bool,
     if failed:
         raise failed[0]
     if delivery.registered and session is not None:
-        app.give_warning(
-            f"no agent {me} was known, and this check registered it: `agent-mailbox roster list` shows all,"
-            f" `agent-mailbox roster retire {me}` removes this one"
-        )
+        from ..cli import misspelt_session  # serves only mistakes
+
+        app.give_warning(misspelt_session.registered_text(me, "check"))
 
 
 class CheckPage:

@@ -65,10 +65,16 @@ def register_session(app: Context, change: Registration) -> None:
         widening.check_widening(app, lambda: _describe_widened(desk, me, change))
     request = change.replace(session_id=me)
     absence.note_bearer(desk, request.name, app.acting_party(me))
+    is_new = bool(who) and change.event == "update" and desk.logs.read_roster().get(me) is None
     agent, decision = Registry(desk).register(request, app.acting_party(me))
-    for warning in decision.warnings:
+    warnings = [*decision.warnings]
+    if is_new:
+        from ..cli import misspelt_session  # serves only mistakes
+
+        warnings.append(misspelt_session.registered_text(me, "update"))
+    for warning in warnings:
         app.give_warning(warning)
-    print_agent(app, agent, decision.warnings)
+    print_agent(app, agent, warnings)
 
 
 def _describe_widened(desk: OpenMailbox, me: str, change: Registration) -> str:

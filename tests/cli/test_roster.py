@@ -54,9 +54,10 @@ def test_register_prints_the_agent(post: Post) -> None:
 def test_update_replaces_adds_and_removes_tags(post: Post) -> None:
     """``--tags`` replaces all but roles; roles change by ``--role`` and role tags; an unknown session is registered."""
     said = ("roster", "update", "--session-id", "s-1")
-    assert post.ok(*said, "--tags", "project:inscription,concern:governance")["agent"]["tags"] == [
-        *("project:inscription", "concern:governance")
-    ]
+    first = post.call(*said, "--tags", "project:inscription,concern:governance", "--json")
+    assert first.json["agent"]["tags"] == ["project:inscription", "concern:governance"]
+    assert first.stderr.startswith("warning: no agent s-1 was known, and this update registered it: ")
+    assert post.call(*said).stderr == ""
     for words, tags in (
         (("--role", "architect"), ["role:architect", "project:inscription", "concern:governance"]),
         (("--tags", "domain:z"), ["role:architect", "domain:z"]),
@@ -232,6 +233,7 @@ def test_a_lead_that_nobody_registered_is_worth_a_warning(post: Post) -> None:
     """It may be on its way, or misspelt: then only the person would hear of what its worker asks."""
     post.register("boss")
     for lead, said in (("bos", 1), ("boss", 0), ("user", 0)):
+        post.register(f"worker-of-{lead}")
         result = post.ok("roster", "update", "--session-id", f"worker-of-{lead}", "--lead", lead)
         assert (result["agent"]["lead"], len(result["warnings"])) == (lead, said)
 
