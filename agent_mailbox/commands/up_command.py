@@ -24,7 +24,7 @@ from ..core.control import messages
 from ..core.frame import shown_state
 from ..core.records import USER
 from ..core.text import neutral, typed
-from ..errors import BadData, NotFound, Refused
+from ..errors import BadData, Malformed, NotFound, Refused
 from ..known_clients.every_client import STARTED
 from ..mailbox.open_mailbox import OpenMailbox
 from ..store.files import small_files
@@ -122,13 +122,16 @@ def _write_example(app: App, path: str) -> None:
     found = next((word for word, one in STARTED.items() if shutil.which(one.program)), next(iter(STARTED)))
     if not small_files.make_file(path, team_file.EXAMPLE.replace("{client}", found).encode()):
         raise Refused(f"{path} is there already", f"`agent-mailbox up {typed(path)}` starts it")
-    app.print_done(f"wrote {neutral(path)}\nStart it: {app.complete_command('up')}\n", {"file": path})
+    start = "up" if path == os.path.abspath(FILE) else f"up {typed(path)}"
+    app.print_done(f"wrote {neutral(path)}\nStart it: {app.complete_command(start)}\n", {"file": path})
 
 
 def _read_team(app: App, path: str) -> tuple[bytes, Team]:
+    if os.path.isdir(path):
+        raise Malformed(f"{path} is a directory", f"name the team's file: `agent-mailbox up {typed(path)}/{FILE}`")
     data = small_files.read_file(path)
     if data is None:
-        raise NotFound(f"there is no {path}", "`agent-mailbox up --example` writes one")
+        raise NotFound(f"there is no {path}", f"`agent-mailbox up --example {typed(path)}` writes one")
     try:
         table = tomllib.loads(data.decode())
     except (ValueError, RecursionError) as error:
