@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 SHOWN = 5
 """Files of a client that are named before the question; ``--diff`` shows all."""
 MISSING = (
-    "no client is found on your PATH: install one, then repeat this command; for another client see `agent-mailbox mcp`"
+    "no client is found on your PATH: install one, then repeat this command; `agent-mailbox help mcp` is for others"
 )
 LINES = {
     status_setting.NEW: "its status line: unread mail, what waits for you, the task (--no-statusline leaves it out)",
@@ -108,7 +108,7 @@ def setup(
     if not (dry_run or diff):
         changes = is_new or place not in paths.trusted(app.environ) or any(one.changed for one in found)
         if changes or not app.caller.is_person:
-            _ask(app, lines, yes=yes)
+            _ask(app, lines, found, yes=yes)
         place = creation.create(place, app.environ)
         changed = [path for one in found if one.plan for path in _install(app, one, word)]
         _finish(app, place, found, changed, is_new=is_new)
@@ -116,7 +116,8 @@ def setup(
     shown = "".join(f"{line}\n" for one in found if one.plan for line in neutral_lines(installer.plan_diff(one.plan)))
     text = shown if diff else "".join(f"{line}\n" for line in lines)
     app.print_answer(
-        text or "nothing to change\n", _value(place, found, [], is_new=is_new) | {"dry_run": True, "diff": shown}
+        text or (f"{lines[0]}\n" if is_new else "nothing to change\n"),
+        _value(place, found, [], is_new=is_new) | {"dry_run": True, "diff": shown},
     )
     return 0
 
@@ -176,14 +177,15 @@ def _told(place: str, found: list[ClientSetup], *, is_new: bool) -> Iterator[str
     yield "`agent-mailbox setup --diff` shows every line; `agent-mailbox setup --remove` takes it back"
 
 
-def _ask(app: App, lines: list[str], *, yes: bool) -> None:
+def _ask(app: App, lines: list[str], found: list[ClientSetup], *, yes: bool) -> None:
     """Ask the person once; raise ``Refused`` if they say no, or if nobody can be asked."""
     is_sure = yes and not widening.needs_question(app)
     if is_sure:
         return
     if not app.caller.is_person:
         raise Refused(f"nothing changed: nobody can be asked here: {widening.why_unasked(app)}", UNASKED)
-    widening.ask_person(lines, "Set it up? Agents then run mail commands without asking you.")
+    follows = " Agents then run mail commands without asking you." if any(one.plan for one in found) else ""
+    widening.ask_person(lines, f"Set it up?{follows}")
 
 
 def _finish(app: App, place: str, found: list[ClientSetup], changed: list[str], *, is_new: bool) -> None:

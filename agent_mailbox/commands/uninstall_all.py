@@ -155,7 +155,7 @@ def _what_stays(app: App, remains: everywhere.Remains, deleted: list[str]) -> It
         if os.path.lexists(service):
             remove = f"agent-mailbox engine serve --remove --dir {typed(mailbox)}"
             yield service, f"the service that runs its replicator; `{remove}` removes it"
-        yield mailbox, f"a mailbox with its mail; `rm -r {typed(mailbox)}` deletes it"
+        yield mailbox, f"a mailbox, with what it holds; `rm -r {typed(mailbox)}` deletes it"
     if os.path.isdir(remains.configuration) and remains.configuration != remains.state:
         yield remains.configuration, f"your configuration; `rm -r {typed(remains.configuration)}` deletes it"
     if remains.state not in deleted and os.path.isdir(remains.state):

@@ -152,6 +152,7 @@ def test_the_mailbox_in_use_is_used(found: Program) -> None:
 def test_without_a_client_the_mailbox_is_made_and_the_way_on_is_said(program: Program) -> None:
     """Somebody may install the client afterwards."""
     (empty := program.scratch / "empty").mkdir()
+    assert program.call("setup", "--diff", env={"PATH": str(empty)}).stdout.startswith("mailbox: ")
     done = program.call("setup", "--yes", env={"PATH": str(empty)})
     assert done.rc == 0, done
     assert "no client is found on your PATH" in done.stdout
