@@ -17,8 +17,8 @@ NEEDED = ("mcp", "mcp_types", "anyio")
 @cli.command(cls=CommandWithOptions, prints_json=False)
 @pass_app
 def mcp(app: App, /) -> None:
-    """Serve the mailbox to a client by MCP. The tools are check, send, reply, search and who. Clients start this; it
-    speaks on standard input and output.
+    """Serve the mailbox to a client by MCP. The tools are check, send, reply, task, note, search and who. Clients start
+    this; it speaks on standard input and output.
 
     It is for clients without hooks: where `install` works, mail comes by itself and costs less. The server acts as its
     client's session, else as AGENT_MAILBOX_SESSION, and never as the person.
