@@ -69,7 +69,8 @@ def read_source(app: App, source: str, what: str, limit: int) -> bytes:
         reason = getattr(error, "strerror", None) or str(error)
         at = "; send a text that begins with @ by --body -" if what == "body" else ""
         hint = "pass the text as --body TEXT" if source == "-" else f"check the path{at}"
-        raise Malformed(f"cannot read {'standard input' if source == '-' else source}: {reason}", hint) from None
+        named = "standard input" if source == "-" else source or "a file without a name"
+        raise Malformed(f"cannot read {named}: {reason}", hint) from None
     if len(data.removesuffix(b"\n")) > limit:
         raise BadData(
             f"the {what} is over the limit of {limit} bytes", "write it to a file and send its path", code="too_large"
@@ -93,7 +94,9 @@ def _keep_file(app: App, source: str) -> AttachmentFile:
         fd = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise Malformed(f"cannot read the attachment {source}: {reason}", "check the path") from None
+        raise Malformed(
+            f"cannot read the attachment {source or 'without a name'}: {reason}", "check the path"
+        ) from None
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise Malformed(f"the attachment is no file: {source}", "attach a file, such as an archive of a directory")

@@ -6,6 +6,7 @@ command needs one module: all of them take longer to import than most commands t
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 
@@ -19,6 +20,12 @@ from ..errors import Malformed, StorageFailed
 
 _WHO = ("--session", "--from", "--session-id")
 """The options that name the session. Each command takes one; an error about another names the right one."""
+_NUMBERS = (
+    (r"is not a valid (integer|float)( range)?", "is no number"),
+    (r"is not in the range x>=(\S+?)\.?$", r"is less than \1"),
+    (r"is not in the range (\S+?)<=x<=(\S+?)\.?$", r"is not from \1 to \2"),
+)
+"""Click's words about a number, and ours."""
 
 
 def load_command(name: str) -> None:
@@ -71,9 +78,19 @@ def load_all() -> None:
 cli.load = load_command
 
 
+def _in_our_words(said: str) -> str:
+    """Return click's words about a number as ours."""
+    for theirs, ours in _NUMBERS:
+        said = re.sub(theirs, ours, said)
+    return said
+
+
 def _usage_error(error: click.UsageError, arguments: Sequence[str]) -> Malformed:
     """Return click's usage error as ours."""
-    said, hint = error.format_message(), f"`{error.ctx.command_path} --help` shows the usage" if error.ctx else ""
+    said, hint = (
+        _in_our_words(error.format_message()),
+        f"`{error.ctx.command_path} --help` shows the usage" if error.ctx else "",
+    )
     options = [option for param in error.ctx.command.params for option in param.opts] if error.ctx else []
     who = next((option for option in options if option in _WHO), None)
     if isinstance(error, click.NoSuchOption) and error.option_name in _WHO and who is not None:
