@@ -15,15 +15,15 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from tests.simulation import kinds, runs, shorten
-from tests.simulation.world import PEACE
+from tests.simulation.telling import PEACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT = Path(__file__).absolute().parents[2]
-LINES, LAST = 60, 10
-"""How much of a story is told, behind what the judge compared and the last events that name that: lines before nothing
-goes wrong any more, and of the last look."""
+LINES, LAST = 60, 20
+"""How much of a story is told: lines before nothing goes wrong any more, and of the last look. Ahead of them come
+earlier ones that name what the judge compared."""
 
 
 class Sums:
@@ -74,16 +74,12 @@ def report(result: runs.Result, *, shortly: bool = False) -> None:
     short = shorten.shortened(result)
     print(f"shortened from {len(result.jobs)} commands to {len(short.jobs)}, {result.calls} calls to {short.calls}:")
     told = list(shorten.words(short))
-    for name, lines in short.about.items():
-        print(f"  {name} is in:")
-        for line in lines:
-            print(f"    {line}")
-    if touching := shorten.touching(short, told):
-        print("  the last events that name these:")
+    peace = told.index(PEACE) if PEACE in told else len(told)
+    if touching := shorten.touching(short, told[:peace][:-LINES]):
+        print("  earlier events that name these:")
         for line in touching:
             print(f"    {line[:300]}")
         print("  the end:")
-    peace = told.index(PEACE) if PEACE in told else len(told)
     for line in [*told[:peace][-LINES:], *told[peace:][:1], *told[peace:][1:][-LAST:]]:
         print(f"    {line[:300]}")
     sys.stdout.flush()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.simulation.telling import BROKEN
+
 if TYPE_CHECKING:
     from tests.simulation.letters import Letter, Session
     from tests.simulation.process import Process
@@ -49,6 +51,7 @@ class Ledger:
     def breach(self, what: str) -> None:
         """Note a broken promise."""
         self.breaches.append(what)
+        self.world.tell(f"{BROKEN}{what}")
 
     def has_strangers(self) -> bool:
         """Did programs write that know no lock? Their lines may stand anywhere, also before those of ours."""

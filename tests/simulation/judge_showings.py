@@ -46,6 +46,7 @@ class Showings(Stamped):
         """A session is shown messages: pairs of id and content, in order."""
         session, shown = self.sessions[session_id], list(shown)
         session.seen = self.world.now
+        self.world.tell(f"{process.name} shows {session_id} {[one[:8] for one, _ in shown]}")
         self.answers.append((session_id, *(content.partition(" “")[0] for _, content in shown)))
         before: dict[int, Letter] = {}
         for message_id, content in shown:

@@ -22,6 +22,7 @@ from tests.simulation.hosts import Processes
 from tests.simulation.kernel import Kernel
 from tests.simulation.process import Process
 from tests.simulation.profile import Profile
+from tests.simulation.telling import told_record
 from tests.simulation.world import START, World
 
 if TYPE_CHECKING:
@@ -111,19 +112,20 @@ class MachineKernel(Kernel):
 
 
 class Question:
-    """What is asked, as a word of a call: every story tells it alike."""
+    """What is asked, as a word of a call: every story tells it alike, by the ``lines`` that it brings."""
 
-    __slots__ = ("ask",)
+    __slots__ = ("ask", "lines")
 
-    def __init__(self, ask: Callable[[], Any]) -> None:
+    def __init__(self, ask: Callable[[], Any], lines: Sequence[bytes] = ()) -> None:
         self.ask = ask
+        self.lines = lines
 
     def __call__(self) -> Any:
         """Ask it."""
         return self.ask()
 
     def __repr__(self) -> str:
-        return "?"
+        return "; ".join(told_record(line) or f"{len(line)} bytes" for line in self.lines) or "?"
 
 
 def again(question: Callable[[], Any]) -> None:
@@ -271,8 +273,7 @@ class Machines(World):
         machine.offset += 60 * SECOND  # it was off for a minute, while the others went on
         machine.started = self.now
         machine.hosts.boot(self.now + machine.offset)
-        if self.story is not None:
-            self.story.append(f"  the power of {machine.name} fails; it starts again")
+        self.tell(f"the power of {machine.name} fails; it starts again")
         self.told_of_power(machine)
 
 
@@ -284,8 +285,8 @@ class LossyOrder(MemoryOrder):
         self._world = world
         self._heard = dict[str, bytes]()
 
-    def _ask(self, about: str, question: Callable[[], Any], call: str = "ask") -> Any:
-        return self._world.doors[call](about, Question(question))
+    def _ask(self, about: str, question: Callable[[], Any], call: str = "ask", lines: Sequence[bytes] = ()) -> Any:
+        return self._world.doors[call](about, Question(question, lines))
 
     def last_position(self) -> int:
         """Ask for the end."""
@@ -304,7 +305,7 @@ class LossyOrder(MemoryOrder):
                 self._world.note(self.machine, log, line)
             return position
 
-        found: int = self._ask(f"append {len(lines)} to {log}, expect {expect}", question, "publish")
+        found: int = self._ask(f"append {len(lines)} to {log}, expect {expect}", question, "publish", lines)
         return found
 
     def read_after(self, after: int, most: int) -> Sequence[Ordered]:

@@ -153,7 +153,9 @@ def back(deed: Deed) -> None:
 def clock(deed: Deed) -> None:
     """Somebody sets a machine's clock."""
     if not deed.world.profile.power and "power" not in deed.world.profile.aims:
-        deed.me.machine.offset += int((deed.chance.random() * 6 - 3) * 3600) * SECOND
+        ahead = int((deed.chance.random() * 6 - 3) * 3600)
+        deed.me.machine.offset += ahead * SECOND
+        deed.world.tell(f"the clock of {deed.me.machine.name} goes on by {ahead} seconds")
 
 
 def lose_state(deed: Deed) -> None:

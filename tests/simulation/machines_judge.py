@@ -25,6 +25,7 @@ from agent_mailbox.core.address import uuid_of
 from agent_mailbox.core.space_seals import is_ignored, unsealed
 from agent_mailbox.store.files import system
 from tests.simulation.machines import NAMES
+from tests.simulation.telling import BROKEN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,6 +108,7 @@ class Judge:
     def breach(self, what: str) -> None:
         """Note a broken promise."""
         self.breaches.append(what)
+        self.world.tell(f"{BROKEN}{what}")
 
     def letter(self, process: Process, machine: Machine, sender: str, to: str) -> Letter:
         """A message that somebody is about to send on a machine, to those whom that machine can know."""
@@ -155,6 +157,8 @@ class Judge:
 
     def show(self, me: Session, items: Sequence[Item], process: Process) -> None:
         """A session is shown mail."""
+        if items:
+            self.world.tell(f"{process.name} shows {me.id} {[item.message.id[:8] for item in items]}")
         for item in items:
             message = item.message
             if message.type != "message":

@@ -30,8 +30,9 @@ from tests.simulation.machines_sweeps import TALLY, THEN
 from tests.simulation.machines_upkeep import settle
 from tests.simulation.plans import CALM, REST, STORM, is_numbered
 from tests.simulation.process import Killed
-from tests.simulation.runs import Result, replaced
+from tests.simulation.runs import Result, named_ids, replaced
 from tests.simulation.sites import Sites
+from tests.simulation.telling import READY, first_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -130,6 +131,7 @@ class Driver:
         for machine in there:
             self._alone(machine, "settle", settle)  # who knows nobody of that name sends to a role
         world.quiet = False
+        world.tell(READY.strip())
 
     def _begins(self, place: int, name: str, number: int) -> bool:
         """Begin the next command, if there is room for it; or do what happens between commands."""
@@ -143,8 +145,7 @@ class Driver:
         elif name == TALLY:
             self._each(name, machines_proofs.tally)
         elif name in DEEDS:
-            if self.world.story is not None:
-                self.world.story.append(f"  {place} {name} {session.machine.name}")
+            self.world.tell(f"{place} {name} {session.machine.name}: {first_sentence(DEEDS[name])}")
             DEEDS[name](Deed(self.stage, place, session))
             self._reap()
         elif name != REST:
@@ -205,8 +206,7 @@ class Driver:
         process = self.world.begin(me.machine, f"{place} {name} {me.id}", lambda process: work(self.stage, process, me))
         until = max(me.machine.away_until, me.machine.doubted_until)
         process.in_peace = self.world.quiet and not me.machine.is_unheard and self.world.now >= until
-        if self.world.story is not None:
-            self.world.story.append(f"  {process.name} starts")
+        self.world.tell(f"{process.name} starts: {first_sentence(work)}")
 
     def _until_idle(self) -> None:
         while self.world.living() and self.world.turn():
@@ -221,8 +221,7 @@ class Driver:
             error = process.error
             if error is None or isinstance(error, Killed):
                 continue
-            if self.world.story is not None:
-                self.world.story.append(f"  {process.name} ends: {type(error).__name__}: {error}")
+            self.world.tell(f"{process.name} ends: {type(error).__name__}: {error}")
             words = process.name.split(" ")
             command = words[1] if len(words) > 2 else words[0]
             if not expected(error, command, process, edited=bool(self.judge.edited)):
@@ -263,5 +262,5 @@ def run(
         seed=seed, kind=kind, beside=beside, breaches=judge.breaches, calls=world.calls, digest=world.digest,
         seconds=process_time() - started, simulated=(world.now - 1000 * SECOND) / SECOND, shown=judge.shown,
         acknowledged=judge.acknowledged, checks=judge.checks, made=world.choices.made,
-        jobs=[*jobs], story=world.story or [],
+        jobs=[*jobs], story=world.story or [], about=named_ids(judge.breaches),
     )  # fmt: skip

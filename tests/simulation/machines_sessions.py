@@ -94,4 +94,5 @@ def look_elsewhere(stage: Stage, process: Process, me: Session) -> None:
     for one in elsewhere.load_peers(directory):
         for who, at in one.seen.items():
             if at > one.heard:
-                stage.judge.breach(f"{who} on {one.machine} acted after {me.machine.name} heard of it")
+                late = (at - one.heard) // 1000
+                stage.judge.breach(f"{who} on {one.machine} acted {late} seconds after {me.machine.name} heard of it")

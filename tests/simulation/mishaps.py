@@ -15,6 +15,7 @@ from tests.simulation.choices import Aim
 from tests.simulation.disk import SECOND
 from tests.simulation.open_files import failed
 from tests.simulation.process import Killed
+from tests.simulation.telling import told_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,8 +61,9 @@ def befall(world: World, process: Process, name: str, words: tuple[Any, ...], ch
         return words
     if _can(name, kind):
         world.befallen.add(kind)
-    if world.story is not None and kind != "switch":
-        world.story.append(f"    {process.name} is about to {name}: {kind}")
+        if world.story is not None and kind != "switch":
+            at = f"{name}({told_value(words[0], process.files)})" if words else name
+            world.tell(f"{process.name} {TOLD[kind].format(at)}")
     world.digest = crc32(chosen.encode(), world.digest)
     if kind in ("short", "brim"):
         if kind == "brim" and "write" in name:  # the disk takes a part of this write, and nothing of the next one
@@ -166,3 +168,11 @@ KINDS: dict[str, Callable[[World, Process, str, tuple[Any, ...], int], None]] = 
     "slow": _slow, "park": _park, "long": _long, "faint": _faint,
 }  # fmt: skip
 """What each does to the world, or raises."""
+TOLD = {
+    "kill": "is killed before {}", "stop": "is stopped before {}", "slow": "is slow before {}",
+    "park": "is held before {} until nobody else can go on", "long": "is held before {} for over ten minutes",
+    "fault": "fails at {}", "faint": "dies at {}, which loses what it was to sync", "short": "does a part of {}",
+    "brim": "fills the disk by {}, and fails at the next", "full": "finds the disk full, or no longer so, at {}",
+    "jump": "has the clock jump at {}", "power": "has the power fail at {}",
+}  # fmt: skip
+"""How a story tells each."""

@@ -118,6 +118,7 @@ def stand(stage: Stage, process: Process, me: Session) -> None:
         if process.chance.random() < 0.2:
             configure(stage, process, me)
         now = stage.world.wall() // 1_000_000 + ahead
+        stage.world.tell(f"{process.name} looks, its clock {ahead // HOUR} hours ahead")
         before, settings = Moment(stage.world, process), config.load_config(BOX)
         unread = Poll(desk.logs, me.id, settings).unread(now)
         with alone(stage.world):

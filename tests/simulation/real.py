@@ -91,6 +91,7 @@ def real(seed: int, scratch: Path, patch: pytest.MonkeyPatch) -> Answers:
         patch.setattr(module, name, value)
     world: Any = SimpleNamespace(seed=seed, calls=1, now=time.time_ns(), befell=lambda *_: True)
     world.kernel, world.running = SimpleNamespace(look_up=_looked_up), None
+    world.tell = lambda _: None
     world.hosts = SimpleNamespace(started=0)
     world.living, world.disk = list, SimpleNamespace(spoiled=())
     judge = Unsynced(world)

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from functools import partial
 from random import Random
 from time import process_time
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_mailbox.clients.permission import permit
@@ -38,15 +37,15 @@ from tests.simulation.disk import SECOND
 from tests.simulation.judge import Judge
 from tests.simulation.judge_showings import LAPSES
 from tests.simulation.kernel_libraries import Database
-from tests.simulation.places import BOX
 from tests.simulation.plans import CALM, DOUBT, DRIVEN, OUTAGE, PAUSE, STORM, Job, Plan, plan_of
 from tests.simulation.process import Killed, Process
 from tests.simulation.sites import Sites
 from tests.simulation.stage import Stage
+from tests.simulation.telling import first_sentence
 from tests.simulation.world import World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tests.simulation.letters import Session
 
@@ -100,8 +99,8 @@ class Result(NamedTuple):
     made: dict[tuple[str, int], str]
     jobs: list[Job]
     story: list[str]
-    about: Mapping[str, Sequence[str]] = MappingProxyType({})
-    """The ids that a broken promise is about, each with the lines of the mailbox that have it."""
+    about: Sequence[str] = ()
+    """The ids that a broken promise is about: those by which the judge's answers differ, else those that it names."""
 
 
 def run(
@@ -146,17 +145,14 @@ def run(
         seed=seed, kind=kind, beside=plan.beside, breaches=judge.breaches, calls=world.calls, digest=world.digest,
         seconds=process_time() - started, simulated=(world.now - 1000 * SECOND) / SECOND, shown=judge.shown,
         acknowledged=judge.acknowledged, checks=judge.checks, made=world.choices.made,
-        jobs=list(jobs), story=world.story or [], about=_about(judge),
+        jobs=list(jobs), story=world.story or [],
+        about=sorted(judge.about) or named_ids(judge.breaches),
     )  # fmt: skip
 
 
-def _about(judge: Judge) -> dict[str, list[str]]:
-    """What a breach is about: the ids that the judge's answers differ by, else those that it names."""
-    named = re.findall(r"[0-9a-f]{8}-[0-9a-f-]{27}", " ".join(judge.breaches[:1]))
-    ids = sorted(judge.about) or list(dict.fromkeys(named))
-    files = judge.world.disk.files(solid=False) if ids else ()
-    lines = [(path, line) for path, inode in files for line in bytes(inode.data).split(b"\n") if path.startswith(BOX)]
-    return {one: [f"{path}: {line[:240]!r}" for path, line in lines if one.encode() in line][:12] for one in ids[:5]}
+def named_ids(breaches: Sequence[str]) -> list[str]:
+    """The ids that the first breach names."""
+    return list(dict.fromkeys(re.findall(r"[0-9a-f]{8}-[0-9a-f-]{27}", " ".join(breaches[:1]))))
 
 
 def _libraries(world: World) -> list[tuple[Any, str, Any]]:
@@ -291,13 +287,13 @@ def _until_idle(it: Driver) -> None:
 def _command(it: Driver, number: int | str, name: str, session: str) -> None:
     work: Callable[..., object] = reading.deliver if name == "_last" else commands.named(name)
     me = it.judge.sessions[it.stage.present.get(session, session)]
-    _start(it, number, f"{name} {session}", lambda process: work(it.stage, process, me))
+    _start(it, number, f"{name} {session}", lambda process: work(it.stage, process, me), first_sentence(work))
 
 
-def _start(it: Driver, number: int | str, name: str, work: Callable[[Process], object]) -> None:
+def _start(it: Driver, number: int | str, name: str, work: Callable[[Process], object], about: str = "") -> None:
     process = it.world.spawn(f"{number} {name}", work)
-    if it.world.story is not None:
-        it.world.story.append(f"  {process.name} starts")
+    if about:
+        it.world.tell(f"{process.name} starts: {about}")
 
 
 def _reap(it: Driver) -> None:
@@ -313,8 +309,7 @@ def _reap(it: Driver) -> None:
         if error is None or isinstance(error, Killed):
             continue
         command = process.name.split(" ")[1]
-        if it.world.story is not None:
-            it.world.story.append(f"  {process.name} ends: {type(error).__name__}: {error}")
+        it.world.tell(f"{process.name} ends: {type(error).__name__}: {error}")
         early = it.judge.founded is None or it.judge.founded > process.first
         if not (early and isinstance(error, MailboxError)) and not commands.expected(error, command, process):
             where = traceback.extract_tb(error.__traceback__)[-1]

@@ -6,10 +6,11 @@ and the story of what is left: who did what between which calls.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, TypeVar
 
 from tests.simulation import kinds, plans, runs
-from tests.simulation.world import ENGINE
+from tests.simulation.telling import BROKEN, PEACE, READY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,8 +24,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 TOUCHING = 20
 """Events that are told of what a broken promise is about."""
-
-
+WRITES = r"write|pwrite(?!.*\{)|rename|replace|unlink|ftruncate|open(?=.*/quiet/)"
+"""Calls that change a file; not those that write again what a file has already."""
+FILES = (
+    r"agent-(mailbox|mailbox-reads|roster)\.jsonl\b(?!\.)|agent-mailbox-archive/2.*jsonl|config\.toml|\.cache/quiet/\w"
+)
+"""The logs, the configuration, and quiet stamps."""
+ANSWER = re.compile(r" = (None|\d+)$")
 STEPS = 200
 """Runs that shortening takes at most: as many on a busy machine as on another."""
 
@@ -99,31 +105,50 @@ def _fewer(items: list[T], breaks: Callable[[list[T]], bool], until: Steps) -> l
 
 
 def touching(result: Result, told: list[str]) -> list[str]:
-    """The last events of a told story that name what the broken promise is about; none, if all do or none does."""
-    names = [name[:8] for name in result.about]
-    found = [line for line in told if any(name in line for name in names)]
-    return found[-TOUCHING:]
+    """The last events of a told story that name what the broken promise is about."""
+    return [line for line in told if any(name[:8] in line for name in result.about)][-TOUCHING:]
 
 
 def words(result: Result) -> Iterator[str]:
-    """The run, a line for each stretch of one process's calls, for each question to the engine, and for each thing that
-    befell one."""
-    who, calls = "", list[str]()
-    for line in [*result.story, ""]:
-        name, colon, call = line.partition(": ")
-        if colon and not line.startswith(" ") and name == who:
-            calls.append(call)
+    """The run, to the first broken promise: what happened, and the calls that change what others find.
+
+    Ahead of each it says how far the others are, if they made calls since. What a command is for is said once."""
+    story = result.story[result.story.index(READY) + 1 :] if READY in result.story else result.story
+    last = {line.partition(": ")[0]: n for n, line in enumerate(story) if not line.startswith(" ")}
+    waiting, begun, heard, is_peace = dict[str, list[str]](), set[str](), set[str](), False
+    telling = _telling(result)
+    for n, line in enumerate(story):
+        happened = line.startswith(" ")
+        line = line.strip()
+        who = next((name for name in last if line.startswith((f"{name} ", f"{name}: "))), "")
+        line, starts, meaning = line.partition(" starts: ") if happened else (line, "", "")
+        if is_peace and not happened and who not in waiting:  # one runs behind the other
+            waiting.clear()
+        if starts:
+            if not (is_peace and meaning in heard):
+                yield f"{line} starts" + (f": {meaning}" if meaning not in heard else "")
+            heard.add(meaning)
+            begun.add(line)
+        elif line in heard:  # it asks the engine again, and hears the same
             continue
-        yield from _stretch(who, calls)
-        who, calls = "", []
-        if line.startswith(" ") or not colon:
-            if line:
-                yield line.strip()
+        elif happened or telling.search(line):
+            if ": ask(" in line:
+                heard.add(line)
+            waiting.pop(who, None)
+            for other, calls in waiting.items():
+                if last[other] > n or other in begun:
+                    yield f"{other} makes {len(calls)} calls" + (f", the last {calls[-1]}" if last[other] > n else "")
+            waiting.clear()
+            begun.discard(who)
+            yield line if "publish(" in line else ANSWER.sub("", line)
+            is_peace = is_peace or line == PEACE
+            if line.startswith(BROKEN):
+                return
         else:
-            who, calls = name, [call]
+            waiting.setdefault(who, []).append(line.partition(": ")[2])
 
 
-def _stretch(who: str, calls: list[str]) -> Iterator[str]:
-    if calls:
-        yield f"{who} makes {len(calls)} calls: {calls[0]}" + (f" … {calls[-1]}" if len(calls) > 1 else "")
-        yield from (f"{who}: {call}" for call in calls[1:-1] if call.partition("(")[0] in ENGINE)
+def _telling(result: Result) -> re.Pattern[str]:
+    """The calls that a story tells. A sync is one if what broke is that something was not durable."""
+    syncs = "|f(data)?sync" if any("durable" in breach for breach in result.breaches) else ""
+    return re.compile(rf": (publish\(|ask\('read behind [1-9].*\[\d|({WRITES}{syncs})\(.*/m/({FILES}))")

@@ -18,6 +18,7 @@ from tests.helpers import ROOT
 from tests.simulation import commands, kept, kinds, mutation, plans, real, rich, runs, shorten, succession
 from tests.simulation.choices import Choices
 from tests.simulation.sites import BESIDE, Site, Sites
+from tests.simulation.telling import BROKEN
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -137,7 +138,25 @@ def test_a_wrong_rule_of_the_core_breaks_a_world_and_the_story_begins_with_what_
     found = next(result for result in results if result.breaches)
     (one, *_) = found.about
     assert one in found.breaches[0]
-    assert any("agent-mailbox.jsonl" in line and one in line for line in found.about[one])
+    story = [*shorten.words(runs.run(found.seed, kind=found.kind, told=True))]
+    assert any(f"agent-mailbox.jsonl, {{id {one[:8]}" in line for line in shorten.touching(found, story))
+    assert story[-1] == f"{BROKEN}{found.breaches[0]}"
+
+
+def test_a_story_tells_changes_in_their_order_and_how_far_others_are() -> None:
+    """Looks are counted, and told where somebody else changes something. Nothing is told behind the broken promise."""
+    read, write = "1 check a: stat('/m/x') = 1", "2 send b: write(4:/m/agent-mailbox.jsonl, {id 1}) = 9"
+    begun = ["  1 check a starts: Look", "  2 send b starts: Send", "  3 send c starts: Send"]
+    trace = [*begun, read, read, write, read, "  1 check a shows a ['1']", read, f"  {BROKEN}it", write]
+    assert [*shorten.words(runs.run(1, jobs=[])._replace(story=trace))] == [
+        "1 check a starts: Look",
+        "2 send b starts: Send",
+        "3 send c starts",
+        "1 check a makes 2 calls, the last stat('/m/x') = 1",
+        "2 send b: write(4:/m/agent-mailbox.jsonl, {id 1})",
+        "1 check a shows a ['1']",
+        f"{BROKEN}it",
+    ]
 
 
 def _by_beginning(recipients: tuple[str, ...], reader: address.Reader, bare: object = ()) -> str | None:

@@ -26,12 +26,12 @@ from tests.simulation.kernel import Kernel
 from tests.simulation.mishaps import befall
 from tests.simulation.process import Killed, Process
 from tests.simulation.sites import MISSING
+from tests.simulation.telling import PEACE, told_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from tests.simulation.disk import Inode
-    from tests.simulation.open_files import OpenFile
     from tests.simulation.profile import Profile
     from tests.simulation.sites import Sites
 
@@ -50,8 +50,6 @@ def _set_bounds(until: Sequence[float | None]) -> None:
 
 ENGINE = ("ask", "publish")
 """The calls that a machine makes of the engine of its space."""
-PEACE = "nothing goes wrong any more"
-"""What a story tells ahead of the last look at everything."""
 
 
 class World:
@@ -302,8 +300,7 @@ class World:
         """End every process; from now on nothing goes wrong."""
         self.kill_all()
         self.quiet = True
-        if self.story is not None:
-            self.story.append(f"  {PEACE}")
+        self.tell(PEACE)
 
     def lose_power(self, process: Process) -> None:
         """Have the power fail at a call of the process."""
@@ -319,8 +316,7 @@ class World:
         self.now += 60 * SECOND
         self.started = self.now
         self.hosts.boot(self.wall())
-        if self.story is not None:
-            self.story.append("  the power fails; the machine starts again")
+        self.tell("the power fails; the machine starts again")
         self.on_power()
 
     # -- the judge's --------------------------------------------------------------------------------------------------
@@ -350,20 +346,16 @@ class World:
             return names[cut:] + names[:cut]
         return names
 
+    def tell(self, what: str) -> None:
+        """Tell what is no call, if somebody listens."""
+        if self.story is not None:
+            self.story.append(f"  {what}")
+
     def _tell(self, process: Process, name: str, words: tuple[Any, ...], done: Any) -> None:
         assert self.story is not None
         files = {} if name in ENGINE else process.files
-        said = ", ".join(_short(word, files) for word in words)
-        self.story.append(f"{process.name}: {name}({said}) = {_short(done, files)}")
-
-
-def _short(word: Any, files: Mapping[int, OpenFile]) -> str:
-    if isinstance(word, bytes):
-        return f"{word[:60]!r}{f'… {len(word)} bytes' if len(word) > 60 else ''}"
-    if isinstance(word, int) and word in files and word > 2:
-        return f"{word}:{files[word].path}"
-    text = repr(word)
-    return text if len(text) < 120 else f"{text[:120]}…"
+        said = ", ".join(told_value(word, files) for word in words)
+        self.story.append(f"{process.name}: {name}({said}) = {told_value(done, files)}")
 
 
 def _outside(name: str) -> Callable[..., Any]:
