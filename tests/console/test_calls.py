@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_mailbox.console import calls
+from agent_mailbox.console import call_words, calls
 
 
 def shown(tool: str, given: dict[str, Any]) -> list[tuple[str, str]]:
@@ -65,6 +65,12 @@ def test_no_two_different_texts_look_the_same() -> None:
     assert all(run.isprintable() or run in "\n\t" for text in texts for run in shown("Bash", {"c": text})[0][1])
     assert shown("Bash", {"command": "ls\u3164-la"}) == [("command", "ls\\u3164-la")]
     assert shown("Other", {"deep": {"\u202ekey": "\u3164"}}) == [("deep", '{\n  "\\u202ekey": "\\u3164"\n}')]
+
+
+def test_two_commands_are_no_one_command_in_a_title() -> None:
+    """A title has a sign where a line ends; empty lines have none."""
+    words = call_words.describe_call("Bash", {"command": "make deploy\n\n  rm -rf /tmp/x\n"})
+    assert words.text == "runs make deploy ↵ rm -rf /tmp/x"
 
 
 def test_a_hostile_change_costs_little_and_is_whole() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING, Any
 
 from playwright.sync_api import expect
@@ -13,7 +14,7 @@ from agent_mailbox.core.control.messages import PermissionRequest
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from tests.console.conftest import Running, Window
 from tests.control_desk import ControlDesk
-from tests.helpers import MESSAGES, until
+from tests.helpers import MESSAGES, ROOT, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +30,20 @@ GIVE = """([kind, name, bytes]) => {
     : new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true });
   document.querySelector("#body").dispatchEvent(event);
 }"""
+
+
+def test_the_page_lists_each_key_that_its_description_has(running: Running) -> None:
+    """``?`` shows all keys."""
+    table = (ROOT / "docs/console.md").read_text().partition("## Keys")[2].partition("\n## ")[0]
+    told = {
+        key
+        for row in re.findall(r"(?m)^\| (.+?) \|", table)
+        for keys in re.findall("`(.+?)`", row)
+        for key in keys.split("+")
+    }
+    listed = running.ask("/").text.partition('<dialog id="keys"')[2].partition("</dialog>")[0]
+    assert len(told) > 20
+    assert told == {*re.findall("<kbd>(.+?)</kbd>", listed)}
 
 
 def test_a_line_is_put_off_chosen_and_always_allowed_by_one_key(running: Running, browser: Browser) -> None:
