@@ -199,7 +199,7 @@ def dead_letters(
 ) -> None:
     """List your dead letters, newest last. That is mail to or from you that expired, or whose recipient died, unread.
 
-    The steward tells each sender once, by mail, before it archives them.
+    The steward tells each sender once, by mail, before it archives them. `status` counts those that are not archived.
     """
     start = values.parse_since(since, app.mailbox.now())
     if waiting:
