@@ -76,14 +76,16 @@ def _arrival_of(request: ControlRequest, box: OpenMailbox) -> Arrival:
     return arrivals.find_arrival(box, mail, arrivals.judge_reach(box, mail, roster), roster)
 
 
-def asked_text(request: ControlRequest, box: OpenMailbox, style: Style, command: Callable[[str], str]) -> str:
-    """Return the answer to an agent that asked. ``command`` completes the next one."""
+def asked_text(
+    request: ControlRequest, box: OpenMailbox, style: Style, command: Callable[[str], str], timeout: float
+) -> str:
+    """Return the answer to an agent that asked. ``command`` completes the next one, which waits for ``timeout``."""
     roster = box.logs.read_roster()
     lines = [f"asked {_join_names(roster, request.list_deciders(roster))}: {style(neutral(request.id), 'id')}"]
     if request.is_open:
         seen = reach.list_arrival(_arrival_of(request, box), roster)
         lines += [f"  {label}: {names}" for label, names in seen]
-        lines.append(f"  {command(f'control wait {typed(request.id)} --timeout 600')}")
+        lines.append(f"  {command(f'control wait {typed(request.id)} --timeout {timeout:g}')}")
     return "\n".join(lines) + "\n"
 
 

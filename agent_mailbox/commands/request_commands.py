@@ -23,6 +23,8 @@ _expires = click.option(
     "--timeout", type=click.FloatRange(min=0), metavar="S", help="Seconds until the request expires without an answer."
 )
 _NETWORK = "network"
+LONG = 600
+"""Seconds to wait for the answer to a request that does not expire."""
 _agent = click.argument("agent", metavar="AGENT", shell_complete=complete_session)
 
 
@@ -45,7 +47,9 @@ def _ask(
         else:
             asked = Requests(box).request(me, payload, to=to)
     app.print_done(
-        control_output.asked_text(asked, box, app.style_text, app.complete_command),
+        control_output.asked_text(
+            asked, box, app.style_text, app.complete_command, LONG if timeout is None else timeout
+        ),
         control_output.asked_json(asked, box),
     )
 

@@ -138,6 +138,13 @@ def test_a_request_is_seen_decided_and_told(team: Team) -> None:
     assert "make -j2" in shown
 
 
+def test_the_next_command_waits_as_long_as_the_request_does(team: Team) -> None:
+    """A request that does not expire is waited for during ten minutes."""
+    for words, seconds in (((), "600"), (("--timeout", "90"), "90"), (("--timeout", "0.5"), "0.5")):
+        asked = team.call("control", "request", "plan", "--body", "p", "--session", WORKER, *words)
+        assert f" --timeout {seconds}\n" in asked.stdout, asked
+
+
 def test_a_lead_sees_a_request_as_such_with_the_command_that_decides_it(team: Team) -> None:
     """``check`` shows a lead the command that decides an open request, and who decided a closed one. It offers no
     reply."""
