@@ -214,11 +214,14 @@ def test_two_that_lead_each_other_are_refused(team: Post) -> None:
 
 
 def test_a_file_asks_once_and_again_when_it_or_the_program_is_changed(team: Post) -> None:
-    """The question shows the prompts and the program. What was agreed is the user's own record, not the checkout's."""
+    """The question shows all of the prompts and tasks, and the program. What was agreed is the user's own record, not
+    the checkout's."""
     team.env.pop("AGENT_MAILBOX_TEST_CALLER")
+    long = f"Build. {'Then rest. ' * 9}Then push."
+    (team.cwd / "team.toml").write_text(TEAM.replace("Build.", long))
     refused(team.run("up"), 1, "nobody can be asked here")
     shown = at_terminal(team, line("up"), answer="n\n").stdout
-    for word in ("Bob: Claude Code, builder, lead Ann, small", "Build.", "tools/claude", "git push", '"Begin"'):
+    for word in ("Bob: Claude Code, builder, lead Ann, small", long, "At dawn.", "tools/claude", "git push", "| Begin"):
         assert word in shown
     assert calls(team) == []
     records = team.user_state / "teams"
