@@ -11,9 +11,10 @@ import click
 from ..cli.group import CommandGroup, cli
 from ..cli.options import App, CommandWithOptions, complete_address, complete_session, pass_app
 from ..core.address import check_id
+from ..core.records import USER
 from ..core.roster import STATES
 from ..core.roster_changes import Registration
-from ..errors import NotFound
+from ..errors import Malformed, NotFound
 from . import roster_verbs
 
 
@@ -142,6 +143,8 @@ def retire(app: App, /, word: str | None, session_id: str | None) -> None:
 
 def _mute_or_unmute(app: App, /, session: str | None, word: str, which: str) -> None:
     me = app.session_for(session)
+    if me == USER:
+        raise Malformed("no hook shows mail to you", "name a session by --session; your console mutes a conversation")
     unknown = False
     try:
         whom = app.queries.agent(word)[0].session_id

@@ -10,6 +10,7 @@ import pytest
 
 from agent_mailbox.core.address import EXAMPLE_ID
 from tests.helpers import MESSAGES, ROOT, Post, record, refused
+from tests.surroundings import at_terminal, line
 
 ME = "b1134fc7-6f1e-4997-83ed-699c6c8ae683"
 NOBODY = {"AGENT_MAILBOX_SESSION": None, "CLAUDE_CODE_SESSION_ID": None, "CODEX_SESSION_ID": None}
@@ -133,6 +134,14 @@ def test_a_hint_says_what_the_option_at_hand_needs(post: Post) -> None:
     assert "--body" not in refused(post.call("send", "--jsonl", "/nonexistent/x"), 2, "check the path").stderr
     refused(post.call("lease", "take", "x", "--for", "0", "--session", "a"), 2, "not a time to lease", "--for")
     assert "mail from that id is not muted" in post.call("unmute", "nobody", "--session", "a").stderr
+
+
+def test_the_person_is_told_whose_mail_a_mute_concerns(post: Post) -> None:
+    """Hooks show mail to sessions alone."""
+    post.env.pop("AGENT_MAILBOX_TEST_CALLER")
+    for verb in ("mute", "unmute"):
+        told = at_terminal(post, line(verb, "ann"))
+        assert (told.rc, "no hook shows mail to you" in told.stdout) == (2, True), told
 
 
 def test_a_failed_mute_promises_nothing(post: Post) -> None:
