@@ -30,6 +30,8 @@ FILES = (
     r"agent-(mailbox|mailbox-reads|roster)\.jsonl\b(?!\.)|agent-mailbox-archive/2.*jsonl|config\.toml|\.cache/quiet/\w"
 )
 """The logs, the configuration, and quiet stamps."""
+SYNCS = r"f(data)?sync\(.*(/m|\.jsonl|/boxes(/\w{8})?)\)|rename\(.*/boxes/\w{8}(/[\w-]+)?'\)"
+"""Calls that make logs, names, and the user's records of them durable, or that put such a record in its place."""
 ANSWER = re.compile(r" = (None|\d+)$")
 STEPS = 200
 """Runs that shortening takes at most: as many on a busy machine as on another."""
@@ -125,8 +127,8 @@ def words(result: Result) -> Iterator[str]:
         if is_peace and not happened and who not in waiting:  # one runs behind the other
             waiting.clear()
         if starts:
-            if not (is_peace and meaning in heard):
-                yield f"{line} starts" + (f": {meaning}" if meaning not in heard else "")
+            if meaning not in heard:
+                yield f"{line} starts: {meaning}"
             heard.add(meaning)
             begun.add(line)
         elif line in heard:  # it asks the engine again, and hears the same
@@ -149,6 +151,7 @@ def words(result: Result) -> Iterator[str]:
 
 
 def _telling(result: Result) -> re.Pattern[str]:
-    """The calls that a story tells. A sync is one if what broke is that something was not durable."""
-    syncs = "|f(data)?sync" if any("durable" in breach for breach in result.breaches) else ""
-    return re.compile(rf": (publish\(|ask\('read behind [1-9].*\[\d|({WRITES}{syncs})\(.*/m/({FILES}))")
+    """The calls that a story tells. Names and syncs are among them if what broke is about power."""
+    about = " ".join([*result.breaches, *(line for line in result.story if line.startswith("  "))])
+    syncs = f"|{SYNCS}" if "durable" in about or "power" in about else ""
+    return re.compile(rf": (publish\(|ask\('read behind [1-9].*\[\d|({WRITES})\(.*/m/({FILES}){syncs})")

@@ -151,12 +151,20 @@ def test_a_story_tells_changes_in_their_order_and_how_far_others_are() -> None:
     assert [*shorten.words(runs.run(1, jobs=[])._replace(story=trace))] == [
         "1 check a starts: Look",
         "2 send b starts: Send",
-        "3 send c starts",
         "1 check a makes 2 calls, the last stat('/m/x') = 1",
         "2 send b: write(4:/m/agent-mailbox.jsonl, {id 1})",
         "1 check a shows a ['1']",
         f"{BROKEN}it",
     ]
+
+
+def test_a_story_tells_syncs_where_power_matters() -> None:
+    """Only there do they tell why a promise broke; those of files that nobody has a name for yet never do."""
+    syncs = ["1 send a: fdatasync(4:/m/agent-mailbox.jsonl)", "1 send a: fsync(5:/home/boxes/006d9c31)"]
+    trace = [*syncs, "1 send a: fsync(3:/home/boxes/006d9c31.100)", f"  {BROKEN}it is not durable"]
+    assert [*shorten.words(runs.run(1, jobs=[])._replace(story=trace))] == [*syncs, trace[-1].strip()]
+    trace[-1] = f"  {BROKEN}it is shown twice"
+    assert [*shorten.words(runs.run(1, jobs=[])._replace(story=trace))] == [trace[-1].strip()]
 
 
 def _by_beginning(recipients: tuple[str, ...], reader: address.Reader, bare: object = ()) -> str | None:
