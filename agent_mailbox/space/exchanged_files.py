@@ -97,10 +97,11 @@ class ExchangedFiles:
             system.close(fd)
 
     def _note_file(self, file: attachments.AttachmentFile, now: int) -> None:
-        if file.stored in self.wanted or file.sha256 in self.ours:
+        if file.stored in self.wanted:
             return
         if attachment_files.is_there(self._logs.directory, file):
-            self.due[file.stored] = None
+            if file.sha256 not in self.ours:
+                self.due[file.stored] = None
         elif len(self.wanted) < MOST_WANTED and file.size <= attachment_files.MOST_BYTES:
             self.wanted[file.stored] = WantedFile(file.name, file.size, now)
 

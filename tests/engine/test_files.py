@@ -199,3 +199,20 @@ def test_files_are_taken_back_with_their_last_message(pair: Pair) -> None:
     assert list(north.files.fetch_copies(digest(b"the plan"))) == []
     assert (north.exchanged.ours, north.exchanged.wanted, north.said) == ({}, {}, [])
     assert MOST_WANTED * 200 < 4 << 20, "what is looked for stays small in memory"
+
+
+def test_the_same_bytes_under_another_kind_of_name_reach_their_first_sender(pair: Pair) -> None:
+    """A machine that shipped some bytes fetches them for the message of another that names them otherwise."""
+    north, south = Files(pair, "north"), Files(pair, "south")
+    for name in ("plan.txt", "plan.md"):
+        (pair.program.cwd / name).write_bytes(b"the plan")
+    pair.send("north", "--from", "ann", "--to", "ben", "--body", "x", "--attach", str(pair.program.cwd / "plan.txt"))
+    north.exchanged.take_turn(1)
+    south.catch_up()
+    south.exchanged.take_turn(1)
+    pair.send("south", "--from", "ben", "--to", "ann", "--body", "x", "--attach", str(pair.program.cwd / "plan.md"))
+    south.exchanged.take_turn(2)
+    north.catch_up()
+    for turn in range(3, 8):
+        north.exchanged.take_turn(turn * 1_000_000)
+    assert stored(pair, "north") == stored(pair, "south")
