@@ -105,7 +105,7 @@ def _notices_to(who: str, letters: Letters, state: InboxState, place: str) -> It
     """Yield the notices to one sender: the first counts all letters, and the others name the rest of them."""
     count, parts = len(letters), _split_letters(letters)
     listed = f"agent-mailbox dead-letters --session {typed(who)}{place}"
-    back = {m.id for m, _ in letters if state.reads.released(m.id, m.recipients)}
+    back = state.reads.ever_released() & {m.id for m, _ in letters}
     what = "given back, and nobody took it" if back and count == 1 else "never read"
     what = "never read, or given back" if back and count > 1 else what
     said = f"A message of yours was {what}" if count == 1 else f"{count} messages of yours were {what}"

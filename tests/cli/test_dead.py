@@ -317,3 +317,15 @@ def test_a_foreign_line_removes_no_file_elsewhere(pair: Post) -> None:
     pair.ok("steward", "run")
     assert pair.file("victim").exists()
     assert pair.file(HEARTBEATS, "unknown").exists()
+
+
+def test_role_mail_that_was_given_back_is_not_called_never_read(pair: Post) -> None:
+    """Its sender hears that somebody read it and gave it back, whatever address brought it."""
+    pair.register("carl", "--role", "dev")
+    at = stamp(wall_clock() - 3 * DAY)
+    old = record("alice", "role:dev", timestamp=at, ttl_hours=1)
+    pair.append(MESSAGES, old)
+    told = {"message_id": old["id"], "reader_session_id": "carl", "timestamp": at, "as": "role:dev"}
+    pair.append(READS, *({**told, "event": event} for event in ("read", "release")))
+    pair.ok("steward", "run")
+    assert notices(pair, "alice")[0]["subject"] == "A message of yours was given back, and nobody took it"
