@@ -10,7 +10,7 @@ from ..core.roster import DEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from ..core.roster import Agent
     from .open_mailbox import OpenMailbox
@@ -30,6 +30,14 @@ def one(desk: OpenMailbox, word: str) -> tuple[Agent, int | None]:
     """
     found = desk.logs.read_roster().find(word)
     return found, None if found.session_id == USER else last_seen(found, desk.last_seen((found.session_id,)))
+
+
+def judged_signs(desk: OpenMailbox, sessions: Iterable[str]) -> Mapping[str, int]:
+    """Return the ms of the last sign of life by which each session is judged here.
+
+    If machines share the mailbox, a session without one here is another's, which judges it: it counts as just seen."""
+    seen = desk.logs.last_seen()
+    return {**dict.fromkeys(sessions, desk.now()), **seen} if desk.logs.is_shared else seen
 
 
 def last_seen(agent: Agent, seen: Mapping[str, int]) -> int:

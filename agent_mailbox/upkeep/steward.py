@@ -17,7 +17,7 @@ from ..core.proofs import STEWARD
 from ..core.records import Record, RosterEvent
 from ..core.roster import DEAD
 from ..errors import BadData, MailboxError, Refused
-from ..mailbox import absence
+from ..mailbox import absence, agents
 from ..mailbox.mailbox import Mailbox
 from ..mailbox.queries import MailQueries
 from ..mailbox.registry import Registry
@@ -154,9 +154,7 @@ def _sweep_roster(mailbox: Mailbox) -> tuple[RosterEvent, ...]:
     config = mailbox.config
 
     def decide_sweep(roster: Roster) -> roster_changes.Decision:
-        seen = mailbox.logs.last_seen()
-        if mailbox.logs.is_shared:  # a session without a sign of life here is another machine's, which judges it
-            seen = {**dict.fromkeys(roster.agents, mailbox.now()), **seen}
+        seen = agents.judged_signs(mailbox, roster.agents)
         return roster_changes.Decision(
             events=roster_changes.swept(
                 roster, seen, mailbox.now(), config.freeze_after_hours, config.retire_after_days

@@ -23,6 +23,7 @@ from agent_mailbox.store.log.log import HeldLog, Log
 from agent_mailbox.store.log.unordered import unsealed
 from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import steward
+from agent_mailbox.upkeep.doctor import agent_checks
 from tests.helpers import record
 
 from .memory_order import MemoryOrder, MemorySpace
@@ -318,3 +319,13 @@ def test_what_comes_while_a_copy_is_compared_is_no_difference(two: Two) -> None:
         path.write_bytes(path.read_bytes().replace(b"one", b"one more"))
         with pytest.raises(BadData, match="record of the space is not here"):
             comparison.compare_with_order(replica)
+
+
+def test_a_doctor_does_not_judge_another_machine_s_sessions(two: Two) -> None:
+    """Each machine's steward freezes its own alone, so no other doctor says that it will."""
+    north, _ = two.boxes
+    north.catch_up()
+    assert north.replica is not None
+    later = Mailbox(north.directory, clock=lambda: wall_clock() + 2 * DAY)
+    later.share(north.replica)
+    assert not [one.what for one in agent_checks.check_agents(later) if one.what.startswith("ben")]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ...core import instant
 from ...core.findings import Problem
 from ...core.roster import ALIVE
+from ...mailbox import agents
 from ...store.archive import rotation
 from ...store.files import paths
 from ...store.files.line_numbers import newlines
@@ -28,10 +29,11 @@ OVERDUE = 24 * instant.HOUR
 
 def check_agents(mailbox: Mailbox) -> Iterator[Problem]:
     """Yield notes of agents silent beyond the steward's limit, and of an overdue steward."""
-    now, seen = mailbox.now(), mailbox.logs.last_seen()
+    now, roster = mailbox.now(), LogsOnly(mailbox.logs).read_roster()
+    seen = agents.judged_signs(mailbox, roster.agents)
     limit = int(mailbox.config.freeze_after_hours * instant.HOUR)
     waiting = False
-    for agent in LogsOnly(mailbox.logs).read_roster().agents.values():
+    for agent in roster.agents.values():
         last = max(seen.get(agent.session_id, 0), agent.registered, agent.changed)
         if agent.state == ALIVE and now - last > limit:
             waiting = True
