@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import address, frame
 from ..errors import NotFound, Refused
-from .steps import MIN_PREFIX, post_message, read_own, refuse_unapplied
+from .steps import post_message, read_own, refuse_unapplied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,8 +35,7 @@ def end_notice(
     notice = fold.get(word) or older().get(word)
     if notice is None:
         known = {one.id: one for one in live}
-        matches = [one for one in known if len(word) >= MIN_PREFIX and one.startswith(word)]
-        found = address.only_match(word, matches, fold.plural)
+        found = address.only_match(word, address.begun_ids(word, known), fold.plural)
         if found is None:
             raise NotFound(f"no {fold.KIND} {word!r}", hint() or f"`agent-mailbox {fold.KIND} list` lists them")
         notice = known[found]

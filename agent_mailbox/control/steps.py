@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from ..mailbox.open_mailbox import OpenMailbox
     from ..mailbox.sending import Sent
 
-MIN_PREFIX = 4
-"""Characters to which a request's id may be shortened, as a message's."""
-
 DECIDE = "decide in the session itself, or as the person at a terminal; a program may not"
 
 TEAM = "team:"
@@ -80,7 +77,7 @@ def find_request(box: OpenMailbox, word: str) -> ControlRequest:
         fold = control_log.of_request(box, word)
         found = fold.requests.get(word) or _meant(word, fold)
     found = found or _meant(word, control_log.of_beginning(box, word))
-    if found is None and len(word) >= MIN_PREFIX:
+    if found is None and len(word) >= address.SHORTEST:
         found = _meant(
             word, control_log.archived(box.logs, box.archive, word)[0]
         )  # live before archive: the steward moves it that way
@@ -97,10 +94,8 @@ def find_request(box: OpenMailbox, word: str) -> ControlRequest:
 def _meant(word: str, fold: ControlState) -> ControlRequest | None:
     everything = {**fold.tasks, **fold.requests}
     named = {name: request.id for request in everything.values() for name in (request.message_id, request.id)}
-    begin = [name for name in named if name == word or (len(word) >= MIN_PREFIX and name.startswith(word))]
-    found = address.only_match(
-        word, list(dict.fromkeys(named[name] for name in address.meant_ids(word, begin))), "requests"
-    )
+    meant = dict.fromkeys(named[name] for name in address.begun_ids(word, named))
+    found = address.only_match(word, [*meant], "requests")
     return None if found is None else everything[found]
 
 

@@ -56,6 +56,8 @@ EXAMPLE_ID = "3e0372f9-8dd5-42a4-86dc-24f763ea5cb1"
 
 ID_SHOWN = 8
 """Characters of a UUID that are shown."""
+SHORTEST = 4
+"""Characters to which a person may shorten the id of a request, a lease, a watch or a note."""
 _ID = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+-")
 _WORD = _ID - {*"@+"}
 _SIGNS = dict.fromkeys(map(ord, "._@+-/#:"), " ")
@@ -283,6 +285,12 @@ def meant_ids(word: str, ids: Collection[str]) -> list[str]:
     word = word.casefold()
     whole = [i for i in ids if i.casefold() == word]
     return whole if whole and not any(shorten_id(i).casefold() == word for i in ids if i not in whole) else [*ids]
+
+
+def begun_ids(word: str, ids: Iterable[str]) -> list[str]:
+    """Return the id that a word is, or else those that begin with it in any case. It has ``SHORTEST`` characters."""
+    begin = word.casefold() if len(word) >= SHORTEST else None
+    return meant_ids(word, [one for one in ids if one == word or (begin and one.casefold().startswith(begin))])
 
 
 def only_match(word: str, ids: Sequence[str], kinds: str) -> str | None:

@@ -135,8 +135,7 @@ class Noting:
     def find_note(self, word: str) -> Note:
         """Return the live note of an id or a unique beginning; raises ``NotFound`` or ``Ambiguous``."""
         known, begin = self.all_notes(), word.casefold().removeprefix(notes.PREFIX)
-        matches = [one for one in known if len(begin) >= 4 and one.startswith(begin)]
-        found = address.only_match(word, address.meant_ids(begin, matches), "notes")
+        found = address.only_match(word, address.begun_ids(begin, known), "notes")
         if found is None:
             raise NotFound(f"no note {word!r}", "`agent-mailbox note list` lists them; `search` finds archived ones")
         return known[found]

@@ -106,3 +106,12 @@ def test_a_note_for_an_agent_or_for_all_is_refused(team: Post) -> None:
     for to in ("ben", "all", "project:app,ben"):
         said = team.call("send", "--from", "ann", "--to", to, "--type", "note", "--body", "x")
         refused(said, 2, "a note is for a tag")
+
+
+def test_a_note_is_found_by_the_id_that_is_listed(post: Post) -> None:
+    """Another program may write an id with capitals; the list shows it so, and the person types it so."""
+    post.register("ann", "--tags", "project:x")
+    one = record("ann", "project:x", type="note", subject="UTC", id="ABCDEF12-0000-4000-8000-00000000000A")
+    post.append(MESSAGES, one)
+    post.send("zed", "ann")
+    assert post.call("note", "show", "note-ABCDEF12").rc == 0
