@@ -288,7 +288,8 @@ def meant_ids(word: str, ids: Collection[str]) -> list[str]:
 
 
 def begun_ids(word: str, ids: Iterable[str]) -> list[str]:
-    """Return the id that a word is, or else those that begin with it in any case. It has ``SHORTEST`` characters."""
+    """Return the id that a word is, or else those that begin with it, in any case. A shorter word than ``SHORTEST``
+    begins none."""
     begin = word.casefold() if len(word) >= SHORTEST else None
     return meant_ids(word, [one for one in ids if one == word or (begin and one.casefold().startswith(begin))])
 
