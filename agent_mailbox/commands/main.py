@@ -87,10 +87,8 @@ def _in_our_words(said: str) -> str:
 
 def _usage_error(error: click.UsageError, arguments: Sequence[str]) -> Malformed:
     """Return click's usage error as ours."""
-    said, hint = (
-        _in_our_words(error.format_message()),
-        f"`{error.ctx.command_path} --help` shows the usage" if error.ctx else "",
-    )
+    said = _in_our_words(error.format_message())
+    hint = f"`{error.ctx.command_path} --help` shows the usage" if error.ctx else ""
     options = [option for param in error.ctx.command.params for option in param.opts] if error.ctx else []
     who = next((option for option in options if option in _WHO), None)
     if isinstance(error, click.NoSuchOption) and error.option_name in _WHO and who is not None:

@@ -62,9 +62,8 @@ def describe_call(tool: str, given: Any) -> CallWords:
         )
     texts = [fields.get(name) for name in FIELDS] if verb else [*fields.values()]
     first = next((text for text in texts if isinstance(text, str) and text.strip()), "")
-    first = " ↵ ".join(
-        filter(None, map(str.strip, first[: 4 * SHORT].splitlines()))
-    )  # two commands do not look like one
+    lines = map(str.strip, first[: 4 * SHORT].splitlines())
+    first = " ↵ ".join(filter(None, lines))  # two commands do not look like one
     return CallWords(verb or "uses", _shorten(first if verb and first else f"{tool} {first}"))
 
 
