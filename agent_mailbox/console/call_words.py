@@ -62,7 +62,7 @@ def describe_call(tool: str, given: Any) -> CallWords:
         )
     texts = [fields.get(name) for name in FIELDS] if verb else [*fields.values()]
     first = next((text for text in texts if isinstance(text, str) and text.strip()), "")
-    lines = map(str.strip, first[: 4 * SHORT].splitlines())
+    lines = map(str.strip, first.splitlines())
     first = " ↵ ".join(filter(None, lines))  # two commands do not look like one
     return CallWords(verb or "uses", _shorten(first if verb and first else f"{tool} {first}"))
 
@@ -87,7 +87,7 @@ def path_of_call(given: Mapping[str, Any]) -> str:
 
 
 def _shorten(text: str, most: int = SHORT) -> str:
-    return presenters.one_line(clipped(" ".join(text[: 4 * most].split()), most))
+    return presenters.one_line(clipped(" ".join(text.split()), most))  # all of it: spaces hide no second command
 
 
 def _count_changes(tool: str, given: Mapping[str, Any]) -> str:

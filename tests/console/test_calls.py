@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from agent_mailbox.console import call_words, calls
 
 
@@ -71,6 +73,14 @@ def test_two_commands_are_no_one_command_in_a_title() -> None:
     """A title has a sign where a line ends; empty lines have none."""
     words = call_words.describe_call("Bash", {"command": "make deploy\n\n  rm -rf /tmp/x\n"})
     assert words.text == "runs make deploy ↵ rm -rf /tmp/x"
+
+
+@pytest.mark.parametrize("between", [" " * 5000, "\n" * 5000, "\t" * 5000 + ";"])
+def test_no_space_hides_a_second_command_from_a_title(between: str) -> None:
+    """However far it is behind the first, a reader sees it, or an ellipsis."""
+    words = call_words.describe_call("Bash", {"command": f"ls{between}rm -rf /tmp/x"})
+    assert words.text.endswith("rm -rf /tmp/x")
+    assert "rm" in call_words.describe_call("Bash", {"command": f"{between}rm -rf /tmp/x"}).text
 
 
 def test_a_hostile_change_costs_little_and_is_whole() -> None:
