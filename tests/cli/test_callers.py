@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 import socket
+import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -818,3 +819,10 @@ def test_a_process_record_that_lacks_a_word_tells_of_nobody(tmp_path: Path) -> N
     for count in range(len(words)):
         path.write_text(" ".join(words[:count]) + "\na\n")
         assert [*hosts.all()] == []
+
+
+def test_the_words_of_a_process_may_be_any_bytes() -> None:
+    """A word that is no UTF-8 hides none of the others."""
+    with subprocess.Popen([sys.executable, "-c", "input()", b"\xff", "last"], stdin=subprocess.PIPE) as one:
+        assert processes.words(one.pid)[-2:] == ["\ufffd", "last"]
+        one.kill()

@@ -66,6 +66,12 @@ def test_the_quick_folding_gives_the_same_words(text: str) -> None:
     assert _split(quick_folding()(text)) == _split(folded(text))
 
 
+@pytest.mark.parametrize("word", ["\u0915\u093e\u092e", "\u0ba4\u0bbf\u0baf", "\u05e9\u05b8\u05dc\u05d5\u05b9\u05dd"])
+def test_a_word_keeps_the_signs_of_its_vowels(word: str) -> None:
+    """Hindi, Tamil and pointed Hebrew write vowels as marks: they are no spaces between words."""
+    assert folded(word).split() == [word]
+
+
 def _split(text: str) -> list[str]:
     return "".join(char if char.isalnum() or not char.isascii() else " " for char in text).split()
 
