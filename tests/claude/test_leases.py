@@ -333,6 +333,16 @@ def test_at_one_instant_one_of_many_gets_a_lease(post: Post) -> None:
     assert len(held) == outcomes.count(0)
 
 
+def test_a_directory_is_leased_with_all_below_it(desk: Desk) -> None:
+    """Its name means that, with a slash or without."""
+    for words in ("src", "src/"):
+        made = desk.lease(words)
+        assert made["paths"] == ["src/**"]
+        asked = desk.post.call("lease", "check", "src/deep/new.py", "--session", ME, cwd=desk.top)
+        assert (asked.rc, "src/deep/new.py is leased by Ada" in asked.stdout) == (1, True), asked
+        desk.post.ok("lease", "release", made["id"], "--session", ADA)
+
+
 def test_before_a_commit_git_asks(desk: Desk) -> None:
     """``lease check --staged`` fails for what others lease, and passes for the holder."""
     (desk.top / "src/a.py").touch()

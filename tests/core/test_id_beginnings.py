@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_mailbox.core import frame
 from agent_mailbox.core.address import only_match, uuid_of
 from agent_mailbox.errors import Ambiguous
 
@@ -32,3 +33,10 @@ def test_several_matches_are_named_five_at_most() -> None:
         "'a' could be 6 agents",
         "write more of the id: a0, a1, a2, a3, a4, …",
     )
+
+
+@pytest.mark.parametrize("session", ["user-1", "users", "user.agent"])
+def test_a_session_whose_id_begins_as_the_person_s_is_not_shown_as_the_person(session: str) -> None:
+    """Only the word itself is the person."""
+    assert frame.short_session(session) == session
+    assert frame.short_session("user") == "user"

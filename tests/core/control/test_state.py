@@ -255,6 +255,15 @@ def test_the_history_of_leads_survives_being_written_down(changes: list[tuple[in
 # -- standing orders --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("name", ["all", "all-1", "allan"])
+def test_what_one_agent_is_told_binds_no_other_though_its_name_begins_with_all(name: str) -> None:
+    """Only the word itself is everyone."""
+    roster = Roster([*PEOPLE, register("allan", lead=LEAD), register("all-1", lead=LEAD)])
+    plane = ControlState(roster, [says(LEAD, m.PolicyUpdate(deny=("WebFetch",)), name)])
+    bound = {one for one in (WORKER, OTHER, "allan", "all-1") if plane.policy(one).deny}
+    assert bound == ({WORKER, OTHER, "allan", "all-1"} if name == "all" else {name})
+
+
 def test_modes_and_policies_are_the_lead_s_to_set() -> None:
     """Only a lead sets a mode or policy. It sets it for one worker by id, or for all that it ever leads."""
     orders = [
