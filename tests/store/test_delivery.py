@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox import Busy, Draft, Mailbox, Refused, StorageFailed
+from agent_mailbox import Busy, Draft, Mailbox, NotFound, Refused, StorageFailed
 from agent_mailbox.core import codec, inbox, obligations, proofs
 from agent_mailbox.core.inbox import Item
 from agent_mailbox.core.records import Message
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.mailbox.delivery import Delivery
+from agent_mailbox.store.files import small_files
 from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.store.log.stamps import StampFiles
 from agent_mailbox.upkeep import steward as stewards
@@ -22,6 +23,7 @@ from tests.helpers import PATIENCE, Post
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 
 @pytest.fixture
@@ -390,3 +392,20 @@ def test_who_claimed_may_give_back_or_ack_what_it_was_shown(holder: Mailbox, clo
     holder.ack(role, "bob")
     clock.passes(60)
     assert holder.peek("cat") == holder.peek("bob") == []
+
+
+def test_a_strict_send_refuses_a_name_that_nobody_has(holder: Mailbox) -> None:
+    """The console sends so: a person chose from a list. Else it is kept for a role of that name."""
+    draft = Draft(sender="ann", to=("nobody",), content="x")
+    with pytest.raises(NotFound):
+        holder.send(draft, strict=True)
+    assert holder.send(draft).message.recipients == ("role:nobody",)
+
+
+def test_a_file_that_cannot_be_made_is_no_success(tmp_path: Path) -> None:
+    """Whoever makes it promises that it is there."""
+    (tmp_path / "there").write_bytes(b"")
+    assert not small_files.make_file(str(tmp_path / "there"), b"x")
+    with pytest.raises(StorageFailed):
+        small_files.make_file(str(tmp_path / "absent" / "file"), b"x")
+    assert small_files.make_file(str(tmp_path / "new"), b"x")
