@@ -403,7 +403,7 @@ def test_a_strict_send_refuses_a_name_that_nobody_has(holder: Mailbox) -> None:
 
 
 def test_a_file_that_cannot_be_made_is_no_success(tmp_path: Path) -> None:
-    """Whoever makes it promises that it is there."""
+    """A caller tells others that the file is there, so it hears of a failed write."""
     (tmp_path / "there").write_bytes(b"")
     assert not small_files.make_file(str(tmp_path / "there"), b"x")
     with pytest.raises(StorageFailed):
