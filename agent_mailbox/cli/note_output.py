@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import frame, instant, proofs
 from ..core.keeping import notes
-from ..core.text import neutral_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,5 +74,5 @@ def note_text(note: Note, roster: Roster, style: Style, command: Callable[[str],
         lines.append(f"dropped by {frame.name_of(ended.sender, roster)}, {frame.when(ended.timestamp)}")
     elif ended is not None:
         lines.append(f"replaced: {command(f'note show {notes.PREFIX}{ended.id[:8]}')}")
-    lines += [frame.BAR + line for text in (m.subject or "", m.content) for line in neutral_lines(text)]
+    lines += [*frame.barred(m.subject or ""), *frame.barred(m.content)]
     return "\n".join(lines) + "\n"

@@ -12,7 +12,7 @@ from ..control import task_offers
 from ..core import frame, instant
 from ..core.control import message_text, messages, summary
 from ..core.control.task import BLOCKED
-from ..core.text import neutral, neutral_lines, typed
+from ..core.text import neutral, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -143,7 +143,7 @@ def whole_text(
     by = frame.name_of(task.asker, roster) + ("" if task.proven else " (unverified)")
     lines = [f"{style(neutral(task.id), 'id')}  {state_text(found, desk)}, added by {style(by, 'sender')}"]
     texts = [task.title, said.instructions, said.context]
-    lines += [frame.BAR + line for text in texts if text for line in neutral_lines(text)]
+    lines += [line for text in texts if text for line in frame.barred(text)]
     if said.ack_by is not None:
         lines.append(f"wanted by {frame.when(said.ack_by)}")
     if said.plan_required:

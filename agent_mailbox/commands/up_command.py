@@ -23,7 +23,7 @@ from ..core import frame, team_file
 from ..core.control import messages
 from ..core.frame import shown_state
 from ..core.records import USER
-from ..core.text import neutral, neutral_lines, typed
+from ..core.text import neutral, typed
 from ..errors import BadData, Malformed, NotFound, Refused
 from ..known_clients.every_client import STARTED
 from ..mailbox.open_mailbox import OpenMailbox
@@ -174,19 +174,14 @@ def _told(path: str, team: Team, programs: Mapping[str, tuple[str, ...]]) -> Ite
         said = [*one.roles, f"lead {one.lead}" if one.lead else "", one.model, "own checkout" if one.worktree else ""]
         said += [f"at most {one.wakes_per_day} wakes a day"] if one.wakes_per_day else []
         yield f"  {one.name}: {', '.join(filter(None, [STARTED[one.client].title, *said]))}"
-        yield from _whole(one.prompt)
+        yield from (f"    {line}" for line in frame.barred(one.prompt))
     for client, words in programs.items():
         yield f"  {STARTED[client].title} is started by: {shlex.join(words)}"
     for role, rules in team.denied.items():
         yield f"  denied to {role}: {', '.join(rules)}"
     for task in team.tasks:
         yield f"  task for {task.to}:"
-        yield from _whole(f"{task.title}\n{task.body}")
-
-
-def _whole(text: str) -> Iterator[str]:
-    """Yield all lines of a text: what a beginning hides, nobody agreed to."""
-    return (f"    {frame.BAR}{line}" for line in neutral_lines(text))
+        yield from (f"    {line}" for line in frame.barred(f"{task.title}\n{task.body}"))
 
 
 def _begin_work(box: OpenMailbox, team: Team, started: fleet.Fleet) -> None:

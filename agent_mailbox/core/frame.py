@@ -10,7 +10,7 @@ from . import address, instant, proofs
 from .address import ALL, is_remote, is_shown
 from .records import USER
 from .roster import CLIENT_ENDED
-from .text import clipped, neutral, typed, within_quotes
+from .text import clipped, neutral, neutral_lines, typed, within_quotes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -213,6 +213,11 @@ def notes(message: Message, words: tuple[str, str, str] = PLAIN_NOTES) -> list[s
 def title(message: Message) -> str:
     """Return a message's subject or beginning, fit for double quotes on a line of others."""
     return quoted(message.subject or message.content[: 4 * TITLE])
+
+
+def barred(text: str) -> list[str]:
+    """Return all lines of somebody's text, each behind the bar. ``message_frame`` does so itself: a call less."""
+    return [BAR + line for line in neutral_lines(text)]
 
 
 def quoted(text: str) -> str:
