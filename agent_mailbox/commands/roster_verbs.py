@@ -54,8 +54,9 @@ def _split_words(given: str | None) -> tuple[str, ...]:
 def register_session(app: Context, change: Registration) -> None:
     """Register or update a session, the caller's own_agent if the change names none. An update takes its name, too."""
     desk, who = app.open_desk(OpenMailbox), change.session_id
-    if who and change.event == "update":
-        who = meant_agent(who, desk.logs.read_roster())
+    known = desk.logs.read_roster() if who and change.event == "update" else None
+    if known is not None:
+        who = meant_agent(who, known)
     me = own_entry(app, who or None)
     if change.lead:
         change = change.replace(lead=complete_id(change.lead, desk.logs.read_roster()))
@@ -65,10 +66,9 @@ def register_session(app: Context, change: Registration) -> None:
         widening.check_widening(app, lambda: _describe_widened(desk, me, change))
     request = change.replace(session_id=me)
     absence.note_bearer(desk, request.name, app.acting_party(me))
-    is_new = bool(who) and change.event == "update" and desk.logs.read_roster().get(me) is None
     agent, decision = Registry(desk).register(request, app.acting_party(me))
     warnings = [*decision.warnings]
-    if is_new:
+    if known is not None and known.get(me) is None:
         from ..cli import misspelt_session  # serves only mistakes
 
         warnings.append(misspelt_session.registered_text(me, "update"))
