@@ -131,7 +131,7 @@ class Driver:
         for machine in there:
             self._alone(machine, "settle", settle)  # who knows nobody of that name sends to a role
         world.quiet = False
-        world.tell(READY.strip())
+        world.tell(READY)
 
     def _begins(self, place: int, name: str, number: int) -> bool:
         """Begin the next command, if there is room for it; or do what happens between commands."""

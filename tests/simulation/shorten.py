@@ -115,7 +115,8 @@ def words(result: Result) -> Iterator[str]:
     """The run, to the first broken promise: what happened, and the calls that change what others find.
 
     Ahead of each it says how far the others are, if they made calls since. What a command is for is said once."""
-    story = result.story[result.story.index(READY) + 1 :] if READY in result.story else result.story
+    ready = f"  {READY}"
+    story = result.story[result.story.index(ready) + 1 :] if ready in result.story else result.story
     last = {line.partition(": ")[0]: n for n, line in enumerate(story) if not line.startswith(" ")}
     waiting, begun, heard, is_peace = dict[str, list[str]](), set[str](), set[str](), False
     telling = _telling(result)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from tests.simulation.open_files import OpenFile
 
-READY = "  all is prepared"
+READY = "all is prepared"
 """What a story of several machines has ahead of the first command: mailboxes are made, and sessions registered."""
 PEACE = "nothing goes wrong any more"
 """What a story tells ahead of the last look at everything."""
