@@ -51,9 +51,11 @@ def test_no_row_of_the_inbox_is_beside_its_group_s_hint(post: Post, browser: Bro
         post.ok("control", "request", "plan", "--session", "ada", "--body", plan)
     with Running(post) as console:
         page = Window(browser, console.enter(), viewport={"width": 1000, "height": 800}).go("/")
-        rows = [row.bounding_box() for row in page.locator(".group.stops ol > li").all()]
-        assert len(rows) == 2
-        assert rows[0]["width"] == rows[1]["width"]  # type: ignore[index]
+        widths = page.locator(".group.stops ol > li").evaluate_all(
+            "rows => rows.map(row => row.getBoundingClientRect().width)"
+        )
+        assert len(widths) == 2
+        assert widths[0] == widths[1]
 
 
 def test_times_are_those_of_the_browser_s_zone(post: Post, browser: Browser) -> None:

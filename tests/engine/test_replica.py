@@ -243,13 +243,18 @@ def test_whoever_comes_back_takes_in_all_that_came(two: Two, monkeypatch: pytest
         assert [*south.state().messages] == sent
 
 
+def two_days_later(box: Mailbox) -> Mailbox:
+    """The same machine's mailbox, once it took in all, after two days without a sign of life."""
+    box.catch_up()
+    assert box.replica is not None
+    later = Mailbox(box.directory, clock=lambda: wall_clock() + 2 * DAY)
+    later.share(box.replica)
+    return later
+
+
 def test_a_steward_freezes_the_silent_of_its_own_machine_alone(two: Two) -> None:
     """It has no sign of life of a session of another machine, whose own steward judges that."""
-    north, _ = two.boxes
-    north.catch_up()
-    assert north.replica is not None
-    later = Mailbox(north.directory, clock=lambda: wall_clock() + 2 * DAY)
-    later.share(north.replica)
+    later = two_days_later(two.boxes[0])
     assert steward.run_upkeep(later, trust_clock=True).frozen == 1
     assert [agent.state for agent in later.logs.read_roster().agents.values()] == ["frozen", "alive"]
 
@@ -323,9 +328,5 @@ def test_what_comes_while_a_copy_is_compared_is_no_difference(two: Two) -> None:
 
 def test_a_doctor_does_not_judge_another_machine_s_sessions(two: Two) -> None:
     """Each machine's steward freezes its own alone, so no other doctor says that it will."""
-    north, _ = two.boxes
-    north.catch_up()
-    assert north.replica is not None
-    later = Mailbox(north.directory, clock=lambda: wall_clock() + 2 * DAY)
-    later.share(north.replica)
+    later = two_days_later(two.boxes[0])
     assert not [one.what for one in agent_checks.check_agents(later) if one.what.startswith("ben")]
