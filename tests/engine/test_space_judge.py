@@ -293,6 +293,24 @@ def test_a_name_is_free_though_an_unproven_line_took_it_or_when_its_holder_ends(
     assert (eve.proven, eve.name) == (True, "aide")
 
 
+def test_a_machine_tells_of_a_session_that_never_acted_here_though_nothing_says_where_it_lives(pair: Three) -> None:
+    """Lines of an earlier version name no machine, and prove nothing. Who of these acted in the south is its own, and
+    nobody else ends it; who never did is ended by the word of another machine."""
+    sessions = ("w-1", "w-10", "w-100")
+    path = Path(pair.south.box.logs.roster.path)
+    with path.open("ab") as file:
+        file.write(b"".join(codec.spell_event(RosterEvent("register", who, 5)) for who in sessions))
+    pair.south.box.logs.beat("w-10", pair.south.box.now())
+    for who in sessions:
+        pair.north.put(ROSTER, codec.spell_event(RosterEvent("retire", who, 6)).rstrip())
+    roster = pair.south.catch_up().box.logs.read_roster()
+    assert [(agent.home, agent.state) for agent in map(roster.get, sessions) if agent] == [
+        (None, "dead"),
+        (None, "alive"),
+        (None, "dead"),
+    ]
+
+
 def test_a_session_that_the_person_names_may_live_anywhere(pair: Three) -> None:
     """The person's list of ids goes before the question where a session was registered first."""
     pair.south.box.register(Registration(session_id="mia", client="3"), "mia")
@@ -523,6 +541,50 @@ def test_a_revoked_order_is_published_again(pair: Three) -> None:
     pair.north.put(MESSAGES, allow)
     pair.south.catch_up()
     assert Path(pair.south.box.logs.messages.path).read_bytes()[len(content) :].startswith(unsealed(allow)[:-1])
+
+
+def test_old_orders_that_come_to_a_machine_without_its_state_count_for_nothing(pair: Three) -> None:
+    """The copy's state is lost, and old orders and names of two machines come again before the next look. Each is
+    refused, and the next word of both counts. So it is though somebody forged seals with a high number, or published a
+    line of another machine ahead of that one."""
+    east = Machine(pair.place, EAST, pair.space)
+    others = ((pair.north, LEAD), (east, "eve"))
+    rights = {one.name: Rights(one.fingerprint, True, ("all",)) for one, _ in others}
+    machine_trust.save_rights(pair.south.directory, rights, applied=True)
+
+    def event(who: str, called: str) -> bytes:
+        return codec.spell_event(RosterEvent("update", who, 5, name=called)).rstrip()
+
+    def names() -> list[str | None]:
+        roster = pair.south.catch_up().box.logs.read_roster()
+        return [agent.name for agent in (roster.get(who) for _, who in others) if agent is not None]
+
+    east.box.register(Registration(session_id="eve", client="3"), "eve")
+    mine = [east.judge.sign_line(MESSAGES, policy(USER, "Edit").rstrip(), proofs.TERMINAL) for _ in range(2)]
+    forged = [re.sub(rb'"2 host [0-9]+', b'"2 host-10 9999999999999999', line) for line in mine]
+    pair.north.put(MESSAGES, forged[0])
+    again = []
+    for machine, who in others:
+        orders = [machine.publish(MESSAGES, policy(USER, rule), proofs.TERMINAL) for rule in ("Bash", "Read", "Write")]
+        told = [machine.publish(ROSTER, event(who, f"{who}-{n}"), saying(who)) for n in range(3)]
+        again.append((machine, orders[1], told[1]))
+    pair.north.put(MESSAGES, forged[1])
+    held = pair.north.judge.sign_line(ROSTER, event(LEAD, "held"), saying(LEAD))
+    east.put(ROSTER, held)
+    assert (allowed(pair.south), names()) == (("Write",), [f"{LEAD}-2", "eve-2"])
+    Path(pair.south.directory, "state").unlink()
+    for machine, order, told_before in again:
+        machine.put(MESSAGES, order)
+        machine.put(ROSTER, told_before)
+    assert (allowed(pair.south), names()) == (("Write",), [f"{LEAD}-2", "eve-2"])
+    assert pair.south.judge.refused == {NORTH: 2, EAST: 2}
+    pair.north.put(ROSTER, held)
+    assert names() == ["held", "eve-2"]
+    for n, (machine, who) in enumerate(others):
+        machine.publish(MESSAGES, policy(USER, f"Next{n}"), proofs.TERMINAL)
+        machine.publish(ROSTER, event(who, f"{who}-next"), saying(who))
+        assert allowed(pair.south) == (f"Next{n}",)
+    assert names() == [f"{LEAD}-next", "eve-next"]
 
 
 def test_a_line_that_the_network_held_counts_behind_those_of_other_logs(pair: Three) -> None:

@@ -114,13 +114,9 @@ class SpaceJudge:
             )
 
     def is_here(self, record: Ordered) -> None:
-        """Take note of a record that was written here before: its number is used, if nobody noted that."""
+        """Take note of a record that was written here before: its number is used."""
         seal = space_seals.of(record.line)
-        if (
-            seal is not None
-            and seal.machine == record.machine
-            and seal.number > self.last_number(seal.machine, record.log)
-        ):
+        if seal is not None and seal.machine == record.machine:
             self._here.setdefault((seal.machine, record.log), []).append(seal)
 
     def settle_numbers(self) -> None:
