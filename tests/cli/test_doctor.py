@@ -726,10 +726,13 @@ def test_the_doctor_s_look_makes_no_file(post: Post) -> None:
 
 def test_a_repair_killed_at_any_step_is_completed_by_the_next_and_loses_nothing(used: Post) -> None:
     """Torn lines in every log, modes, a stamp and a cursor that lie: afterwards only records and foreign lines are
-    there, each as often as before; each torn line is kept beside its log, once."""
+    there, each as often as before; each torn line is kept beside its log, once. A last record that another program
+    left without its newline is among them."""
     for name in (MESSAGES, READS, ROSTER):
         used.append(name, b'{"id":"torn\n', b"\0\0\n", b"foreign\n")
-    used.append(MESSAGES, record(recipient="bob"))
+    last = record(recipient="bob", content="Grüße")
+    used.append(MESSAGES, json.dumps(last, ensure_ascii=False).encode())
+    used.append(READS, json.dumps(read_of(last["id"], "cat")).encode())
     used.file(READS).chmod(0o644)
     wanted = {name: [x for x in used.lines(name) if x not in (b'{"id":"torn', b"\0\0")] for name in (MESSAGES, READS)}
     torn = {

@@ -15,7 +15,6 @@ from ...core.records import BadLine
 from ...errors import StorageFailed
 from ...store.archive import rotation
 from ...store.files import system
-from ...store.files.lines import chunks
 from ...store.files.small_files import storage_failed
 from ...store.locks.lock import FileLock
 from ...store.log import replacement
@@ -136,15 +135,10 @@ def _without_torn_lines(log: Log, when: str) -> list[Repaired]:
     cut."""
     beside = f"{log.path}{TORN}"
     with log.held() as held:
-        size = system.fstat(held.fd).st_size
-        torn = [(at, line) for at, line in _lines_with_offsets(held.fd, size) if _is_torn(line)]
+        lines, size = rotation.raw_lines(held)
+        torn = [(at, line) for at, line in lines if _is_torn(line)]
         _keep_torn_lines(Log(beside, log.wait), [kept_record(at, line) for at, line in torn], when)
-
-        def misplaced_lines(misplaced: bool) -> Iterator[bytes]:
-            whole = ((at, line) for at, line in _lines_with_offsets(held.fd, size) if not _is_torn(line))
-            return (line for at, line in whole if replacement.is_misplaced(held, (at, line)) == misplaced)
-
-        replacement.replace(held, misplaced_lines(False), size, misplaced_lines(True))
+        replacement.put_back(held, [(at, line) for at, line in lines if not _is_torn(line)], size)
     return [
         Repaired(log.path, f"cut a torn line of {len(line)} bytes at byte {at}; {beside} keeps it", beside)
         for at, line in torn
@@ -170,21 +164,6 @@ def _keep_torn_lines(beside: Log, torn: Sequence[dict[str, Any]], when: str) -> 
             codec.dumps({**one, "cut": when}).encode() + b"\n" for one in torn if {**one, "cut": None} not in known
         )
         held.sync()
-
-
-def _lines_with_offsets(fd: int, size: int) -> Iterator[tuple[int, bytes]]:
-    """Yield (offset, line without newline) of each line that is not empty, of any length; read one chunk at a time."""
-    rest = b""
-    position = 0
-    for chunk in chunks(fd, 0, size):
-        lines = (rest + chunk).split(b"\n")
-        rest = lines.pop()
-        for line in lines:
-            if line:
-                yield position, line
-            position += len(line) + 1
-    if rest:
-        yield position, rest
 
 
 def _is_torn(line: bytes) -> bool:
