@@ -221,17 +221,14 @@ class MailQueries:
 
     def thread(self, message_id: str) -> tuple[list[Message], message_reads.Reads]:
         """Return a message's whole thread, oldest first, with the reads; raises as ``Mailbox.find`` does."""
+        waits = {m.id: m for m in self._mailbox.queued()}
         answer = self._ask(lambda index: _chain(message_id, index))
         if answer is None:
-            found = self._mailbox.find(message_id)
+            found = self._mailbox.find(message_id).message
             everything = self.everything()
-            answer = threads.thread_of(found.message.id, everything.messages), everything.reads
-            message_id = found.message.id
-        if waits := self._mailbox.queued():
-            known = {m.id: m for m in (*answer[0], *waits)}
-            message_id = next((m.id for m in answer[0]), message_id)
-            answer = threads.thread_of(message_id, known), answer[1]
-        return answer
+            return threads.thread_of(found.id, {**everything.messages, **waits}), everything.reads
+        messages, reads = answer
+        return threads.thread_of(messages[0].id, {m.id: m for m in messages} | waits), reads
 
     def history(
         self, session_id: str | None, *, with_address: str | None = None, since: int | None = None, limit: int = 0

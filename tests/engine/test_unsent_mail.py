@@ -112,3 +112,26 @@ def test_mail_that_waits_is_not_called_sent(away: tuple[Away, Path, int]) -> Non
     with serving(home, port):
         assert "sends wait here" not in pair.said("engine", "doctor")
         assert "sends wait here" not in pair.said("doctor") + pair.page("/")
+
+
+def test_a_thread_goes_through_mail_that_waits(away: tuple[Away, Path, int]) -> None:
+    """A reply that waits, and a reply to that, show the whole conversation with what was sent before, oldest first. So
+    do their ids' beginnings, and the first message. No other conversation is among it, waiting or not."""
+    pair, home, port = away
+
+    def send(*words: str) -> str:
+        return pair.send("north", "--from", "ann", "--to", "ben", "--body", "late", *words)
+
+    with serving(home, port):
+        first, other = send(), send()
+    second = send("--thread", first)
+    apart = send("--thread", other)
+    third = send("--thread", second)
+    alone = send()
+    for message_id, whole in (
+        *((one, [first, second, third]) for one in (first, second, third)),
+        *((one, [other, apart]) for one in (other, apart)),
+        (alone, [alone]),
+    ):
+        for word in (message_id, message_id[:8].upper()):
+            assert [m["id"] for m in pair.ok("north", "thread", word)["messages"]] == whole, word
