@@ -68,7 +68,7 @@ class HandingOver:
         sent = post_message(self.box, me, payload, words, lasts=True)
         refuse_unapplied(self.box, sent)
         task = self.tasking.views.find_task(task_id)
-        if task.answerer and held:
+        if task.answerer:
             self.tasking.decide_claims(lambda log: self._pass_on(log, me, task_id))
         self.tasking.offer_open(lambda one: one.task.id == task_id)
         return sent, self.tasking.views.task(task_id)

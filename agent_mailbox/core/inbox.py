@@ -147,9 +147,8 @@ def timing(item: Item) -> str:
 
 def replaced_notices(messages: Iterable[Message]) -> set[str]:
     """Return the ids of the idle notices behind which another one of the same sender went to the same readers."""
-    last: dict[tuple[str, tuple[str, ...]], str] = {}
     notices = [message for message in messages if is_idle_notice(message)]
-    last.update(((message.sender, message.recipients), message.id) for message in notices)
+    last = {(message.sender, message.recipients): message.id for message in notices}
     return {message.id for message in notices} - {*last.values()}
 
 

@@ -244,8 +244,6 @@ class MailQueries:
             return self._select(selection, limit)
         except NotFound:
             # mail to a name that nobody has yet is kept under the role of that name
-            if with_address is None or ":" in with_address:
-                raise
             found = self._select(selection.replace(address=f"role:{with_address}"), limit)
             if not found[0]:
                 raise

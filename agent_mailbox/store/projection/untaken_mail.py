@@ -167,11 +167,9 @@ class LonelyMail:
 
     def newest(self, most: int | None) -> set[int]:
         """Return the places of the ``most`` newest dead letters (None: of all)."""
-        if most == 0:
-            return set()
-        more = "" if most is None else f" ORDER BY timestamp DESC, place DESC LIMIT {most}"
-        found = sorted(row for span in self._spans for row in self._of_span("timestamp, place", span, more))
-        return {place for _, place in (found if most is None else found[-most:])}
+        more = f" ORDER BY timestamp DESC, place DESC LIMIT {-1 if most is None else most}"
+        found = [row for span in self._spans for row in self._of_span("timestamp, place", span, more)]
+        return {place for _, place in sorted(found, reverse=True)[:most]}
 
     def waiting(self) -> Iterator[Any]:
         """Yield the rows of the mail that may wait for nobody. Mail for one agent may: that one may be its sender."""
