@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.records import USER
 from agent_mailbox.core.roster_changes import Registration
-from agent_mailbox.errors import Refused
+from agent_mailbox.errors import Refused, StorageFailed
 from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.store.archive import roster_compaction
@@ -440,6 +441,59 @@ def test_a_log_whose_replacement_nobody_noted_is_read_as_it_is(scene: Scene, mon
         with pytest.raises(Killed):
             rotation_run(scene)
     assert [item.message.id for item in scene.mailbox.peek(WORKER)] == [sent]
+
+
+@pytest.mark.parametrize("unnoted", [MESSAGES, READS])
+def test_a_steward_whose_disk_cannot_keep_what_a_killed_one_left_moves_nothing(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, unnoted: str
+) -> None:
+    """It names the mailbox, and leaves every log and month as it is: a new log may not outlive a failure of power yet.
+    The next steward, whose disk can, moves all, and what was proven stays proven. None notes a log of a broken mailbox,
+    which the person is to see as it was left."""
+    scene.policy(deny=(RULE,))
+    sent = [scene.post.send(OTHER, to, "für dich") for to in (LEAD, WORKER)]
+    scene.post.check(LEAD), scene.post.check(WORKER)
+    scene.post.send(OTHER, LEAD)
+    follow = Kept.follow
+
+    def killed(kept: Kept, entry: LogEnd) -> None:
+        if f"{kept.name}.jsonl" == unnoted:
+            raise Killed
+        follow(kept, entry)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Kept, "follow", killed)
+        with pytest.raises(Killed):
+            rotation_run(scene)
+    old = [record(OTHER, to, "expired", timestamp="2026-01-02T00:00:00Z", ttl_hours=1) for to in (LEAD, WORKER)]
+    scene.post.append(MESSAGES, *old)  # whoever writes with us would note the new log
+
+    def files() -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in sorted(scene.post.box.rglob("*.jsonl"))}
+
+    before = files()
+    kept = scene.mailbox.logs.custody
+    assert kept is not None
+    noted = Kept(kept, unnoted).entry()
+    kept.note_broken("somebody wrote in it")
+    with pytest.raises(Refused, match="somebody wrote in it"):
+        rotation_run(scene)
+    assert (files(), Kept(kept, unnoted).entry()) == (before, noted)
+    kept.forget_broken()
+
+    def fails(directory: str) -> None:
+        raise OSError(errno.EIO, "the disk is ill", directory)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("agent_mailbox.store.files.system.sync_directory", fails)
+        with pytest.raises(StorageFailed, match=f"note the new logs of {scene.post.box}"):
+            rotation_run(scene)
+    assert files() == before
+    rotation_run(scene)
+    assert scene.rules() == ((), (RULE,))
+    assert scene.problems() == []
+    live = {one["id"] for one in scene.post.objects(MESSAGES)}
+    assert live.isdisjoint([*sent, *(one["id"] for one in old)])
 
 
 def killed_but_for_small_files(before: str, after: str) -> None:
