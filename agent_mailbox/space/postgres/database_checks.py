@@ -24,7 +24,6 @@ APART = 2.0
 
 def database_problems(order: PostgresOrder) -> Iterator[str]:
     """Yield the troubles, each as a sentence without a full stop."""
-    order.last_position()
     ask = order.connection.query_rows
     for name, value in WANTED.items():
         found = value_of(ask("SELECT current_setting(%s)", (name,)), TEXT)

@@ -75,7 +75,7 @@ def _of_one(found: dict[str, Any], now: float) -> Iterator[str]:
     if config.get("sync_always") is not True:
         yield "server acknowledges what a power failure loses; write `sync_interval: always` in its configuration"
     room, taken = number_at(config, "max_storage", -1, 0), number_at(stats, "storage", 0, 0)
-    if room > 0 and taken > room * FULL:
+    if 0 < room * FULL < taken:
         yield f"server has little room left, {taken} of {room} bytes are taken"
     try:
         apart = datetime.fromisoformat(str(found.get("now"))[:19] + "+00:00").timestamp() - now

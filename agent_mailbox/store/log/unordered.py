@@ -46,7 +46,7 @@ class Unordered:
         """The beginning of the first waiting line with a digest, and those of further ones."""
         self.alone = 0
         """The sum of the digests of what was settled."""
-        self._solid: tuple[int, int] | None = None
+        self._solid = 0, 0
         """A part of the log that this process made durable."""
         self._unsure: int | None = None
         """The beginning of the first line that was struck out and may not be durable."""
@@ -112,7 +112,7 @@ class Unordered:
         if start is None:
             return False
         self._drop(start)
-        if self._solid is None or not self._solid[0] <= start < self._solid[1]:
+        if not self._solid[0] <= start < self._solid[1]:
             self._unsure = start if self._unsure is None else min(start, self._unsure)
         return True
 
@@ -127,8 +127,7 @@ class Unordered:
             if system.fstat(log.fd).st_ino != self.inode:
                 return  # it was replaced, durably
             log.sync_from(start)
-        first, end = self._solid or (start, start)
-        self._solid = min(first, start) if start <= end else start, self._seen
+        self._solid = start, self._seen
 
     def is_ordered(self, start: int) -> bool:
         """Return whether the line at a position was struck out, is before the mark, or stays here alone."""
