@@ -316,15 +316,18 @@ def test_a_server_that_may_lose_mail_is_named(program: Program) -> None:
 
 
 def test_the_doctor_names_a_server_that_is_old_full_behind_or_away() -> None:
-    """An old version, another clock, a full disk, a copy that is away or behind, and a space that is kept once."""
+    """An old version, another clock, a full disk, a copy that is away or behind, and a space that is kept once. A
+    server without a limit, or without room of its own, is not full."""
     good = {"version": "2.15.1", "now": "2026-11-23T19:48:06.76Z", "jetstream": {"config": {"sync_always": True}}}
     now = 1795463286.9
     judged = server_checks._of_one
     assert list(judged(good, now)) == []
     assert list(judged({**good, "version": "2.9.10"}, now)) == ["server is too old, 2.9.10"]
     assert list(judged(good, now + 60)) == ["server's clock differs by -61 s"]
-    full = {"config": {"sync_always": True, "max_storage": 100}, "stats": {"storage": 95}}
-    assert list(judged({**good, "jetstream": full}, now)) == ["server has little room left, 95 of 100 bytes are taken"]
+    for room, taken in ((100, 90), (0, 0), (0, 5), (-1, 5), (100, 91), (100, 120)):
+        full = {"config": {"sync_always": True, "max_storage": room}, "stats": {"storage": taken}}
+        told = [f"server has little room left, {taken} of {room} bytes are taken"] if taken > 90 else []
+        assert list(judged({**good, "jetstream": full}, now)) == told, (room, taken)
     copies = [{"name": "b", "current": False, "lag": 7}, {"name": "c", "offline": True, "current": False}]
     info = {"config": {"num_replicas": 1}, "cluster": {"name": "team", "replicas": copies, "leader": "a"}}
     kept_once, behind, away = server_checks.of_copies(info)

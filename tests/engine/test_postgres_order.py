@@ -249,6 +249,33 @@ def test_engine_config_takes_access_from_no_other_machine(
     assert [end(*one) for one in places if one != ("kept", "south")] == [3, 3, 4]
 
 
+def test_passwords_are_scrambled_as_scram_says_whatever_the_server_would_do(
+    postgres: PostgresServer, program: Program, tmp_path: Path
+) -> None:
+    """A server whose own default is MD5 keeps none so. Each machine joins by its own password; a second run of
+    `engine config` keeps them."""
+    owner, home = credential(tmp_path / "owner"), program.scratch / "engine"
+    config = ("engine", "config", "--postgresql", postgres.url, "--credential", owner, "--into", home)
+    machines = ("w-1", "w-10")
+    named = [word for machine in machines for word in ("--machine", machine)]
+    postgres.ask("ALTER SYSTEM SET password_encryption = 'md5'", "SELECT pg_reload_conf()")
+    try:
+        until(lambda: postgres.found("SHOW password_encryption") == "md5")
+        for _ in range(2):
+            made = program.call(*config, "--space", "salted", *named, "--json")
+            assert made.rc == 0, made
+            for machine in machines:
+                role = space_tables.role_name("salted", machine)
+                kept = postgres.found(f"SELECT rolpassword FROM pg_authid WHERE rolname = '{role}'")
+                assert str(kept).startswith("SCRAM-SHA-256$"), role
+    finally:
+        postgres.ask("ALTER SYSTEM RESET password_encryption", "SELECT pg_reload_conf()")
+    for machine, command in zip(machines, made.json["join"], strict=True):
+        program.run("init", program.scratch / machine)
+        joined = program.run(*shlex.split(command)[1:], "--dir", program.scratch / machine)
+        assert joined.rc == 0, joined
+
+
 def test_the_doctor_names_what_a_server_would_lose(postgres: PostgresServer, opened: PostgresOrder) -> None:
     """Without fsync, and with a role that may speak as any machine."""
     assert list(database_checks.database_problems(opened)) == [

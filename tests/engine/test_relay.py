@@ -14,8 +14,10 @@ import pytest
 from agent_mailbox.errors import Unavailable
 from agent_mailbox.space.order.hurry import Hurry
 from agent_mailbox.space.order.order import MESSAGES, ROSTER
+from agent_mailbox.space.relay import relayed_order
 from agent_mailbox.space.relay.relay import MOST, Relay
 from agent_mailbox.space.relay.relayed_order import (
+    AWAY_FILE,
     DEAF_FILE,
     SOCKET,
     RelayedOrder,
@@ -23,6 +25,8 @@ from agent_mailbox.space.relay.relayed_order import (
     receive_frame,
     send_frame,
 )
+from agent_mailbox.store.files import system
+from agent_mailbox.store.files.small_files import note_time
 from tests.helpers import Program, until
 
 from .conformance import Conformance, lines_of
@@ -38,6 +42,8 @@ if TYPE_CHECKING:
     from .conformance import Pair
 
 _names = itertools.count()
+AWAY = 1_000_000_000
+"""Milliseconds that no test takes."""
 
 
 class Closing(MemoryOrder):
@@ -148,6 +154,43 @@ def test_who_is_in_a_hurry_leaves_a_replicator_that_is_stopped(tmp_path: Path) -
         send_frame(greeted, {})
         until(lambda: len(found) == 2)
         greeted.close()
+
+
+def test_who_was_answered_believes_nobody_who_waited_in_vain_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commands of two machines ask the engine by themselves. While the first is being answered, another of its machine
+    says that it waited in vain: the first goes on. Those that were not answered since ask nobody, for a while."""
+    monkeypatch.setattr(relayed_order, "AWAY", AWAY)
+    (tmp_path / "b").mkdir()
+    memory, elsewhere = Closing(MemorySpace(), "a"), Closing(MemorySpace(), "b")
+    first, early, late = (way_of(memory, tmp_path, 5) for _ in range(3))
+    another = way_of(elsewhere, tmp_path / "b", 5)
+    asked, answer = list[int](), memory.last_position
+
+    def now() -> int:
+        return system.time_ns() // 1_000_000
+
+    def slowly() -> int:
+        """Answer, after another command wrote its note; the clock goes on before and after it."""
+        for tick in (now(), now() + 1):
+            until(lambda tick=tick: now() > tick)
+            if not asked:
+                note_time(str(tmp_path / AWAY_FILE), now())
+        asked.append(now())
+        return answer()
+
+    assert early.last_position() == another.last_position() == 0
+    memory.last_position = slowly  # type: ignore[method-assign]
+    for _ in range(2):
+        assert first.last_position() == 0
+    for one in (early, late, early):
+        with pytest.raises(Unavailable, match="engine was out of reach a moment ago"):
+            one.last_position()
+    assert len(asked) == 2
+    assert (another.last_position(), first.last_position()) == (0, 0)
+    note_time(str(tmp_path / AWAY_FILE), now() - AWAY)
+    assert (early.last_position(), late.last_position()) == (0, 0)
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")

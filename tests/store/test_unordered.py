@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_mailbox.store.files import system
 from agent_mailbox.store.log.log import Log
 from agent_mailbox.store.log.unordered import Unordered, digest, number
 
@@ -88,6 +90,38 @@ def test_only_what_is_struck_out_behind_a_waiting_line_is_saved(tmp_path: Path) 
     for n in (5, 6):
         part.strike(digest(b"%d" % n))
     assert part.saved()[1:] == (places[8], [])
+
+
+def test_every_line_that_was_struck_out_is_written_again_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dead process may have written it. So it is, in whatever sequence the lines are struck out; what was written
+    again and has since been durable is not written a third time."""
+    path, real, written = tmp_path / "log", system.pwrite, list[int]()
+
+    def pwrite(fd: int, content: bytes, at: int) -> int:
+        written.extend(place for place in places if at <= place < at + len(content))
+        return real(fd, content, at)
+
+    path.touch()
+    places = [_write(path, b"%d" % n) for n in range(8, 13)]
+    part = Unordered(Log(str(path)))
+    part.look()
+    monkeypatch.setattr(system, "pwrite", pwrite)
+
+    def struck(*lines: int) -> list[int]:
+        """What is written again as a state is saved behind these lines."""
+        written.clear()
+        for n in lines:
+            assert part.strike(digest(b"%d" % n))
+        part.secure()
+        return [*written]
+
+    assert struck(10, 9, 11) == places[1:]
+    assert struck(12) == []
+    assert struck(8) == places
+    places.append(_write(path, b"13"))
+    part.look()
+    assert struck(13) == places[5:]
+    assert struck() == []
 
 
 def test_a_log_that_is_gone_is_another_one_for_whoever_saw_it(tmp_path: Path) -> None:
