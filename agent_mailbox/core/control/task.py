@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..roster import DEAD
-from . import authority, transitions
+from . import transitions
 from .control_requests import ControlRequest
 from .messages import TaskAssignment
 
@@ -83,13 +82,7 @@ class Task(ControlRequest):
         now = roster.get(heirs[-1]) if heirs else None
         return "" if now is None or now.has_ended or now.returned > self.moved else now.session_id
 
-    def is_held_by(self, who: str, when: int, roster: Roster) -> bool:
-        """Return whether an agent held it at an instant (ms), and so may report on it.
-
-        It claimed it, or has the place of who did. One that died or came back from the dead since holds nothing."""
-        if not self.answerer or not authority.is_same(who, self.answerer, when, roster):
-            return False
-        agent = roster.get(who)
-        if agent is None:
-            return True
-        return not ((agent.state == DEAD and agent.changed < when) or self.moved < agent.returned <= when)
+    def is_left_by(self, holder: str, when: int, roster: Roster) -> bool:
+        """Return whether its holder came back from the dead before an instant (ms): it may claim the task again."""
+        agent = roster.get(holder)
+        return agent is not None and self.moved < agent.returned <= when

@@ -16,7 +16,7 @@ from ..address import DIRECT
 from ..frame import word
 from ..records import USER
 from ..roster import DEAD
-from . import transitions
+from . import authority, transitions
 from .messages import (
     Payload,
     TaskAssignment,
@@ -180,7 +180,9 @@ class Tasks(dict[str, Task]):
             return Verdict(REFUSED, "", f"it waits for {', '.join(map(word, waits))}", about=holder)
         if not task.answerer:
             return None
-        if task.is_held_by(holder, step.message.timestamp, step.roster):
+        when = step.message.timestamp
+        is_its_own = authority.is_same(holder, task.answerer, when, step.roster)
+        if is_its_own and not task.is_left_by(holder, when, step.roster):
             is_begun = task.state == transitions.CLAIMED
             return Verdict(REPEATED, "", "it is the holder's already", about=holder) if is_begun else None
         takes_over = names and (step.is_proven or self._is_from_away(step, task, holder))
@@ -232,9 +234,7 @@ class Tasks(dict[str, Task]):
         if not step.is_proven and (is_end or (is_kept and not self._is_elsewhere(step, task.answerer))):
             return step.refused(task.answerer, UNPROVEN)
         if not step.is_by_holder(task):
-            is_late = step.is_by(task.answerer)
-            why = "its holder ended: claim it again" if is_late else f"the task is {word(task.answerer)}'s"
-            return step.refused(task.answerer, why)
+            return step.refused(task.answerer, f"the task is {word(task.answerer)}'s")
         if not isinstance(payload, TaskDropped) and (waits := self._open_blockers(task)):
             return Verdict(REFUSED, "", f"it waits for {', '.join(map(word, waits))}", about=task.answerer)
         return None
