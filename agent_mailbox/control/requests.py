@@ -87,11 +87,10 @@ class Requests:
     # -- answering ----------------------------------------------------------------------------------------------------
 
     def pending(self, me: str, *, everyones: bool = False) -> list[ControlRequest]:
-        """Return the open requests that ``me`` is to decide, oldest first; ``everyones``: all open ones. A request that
-        has timed out is left out."""
-        now = self.box.now()
-        found = [request for request in control_log.of_open(self.box).open_requests() if not overdue(request, now)]
-        roster = self.box.logs.read_roster()
+        """Return the open requests that ``me`` is to decide, oldest first; ``everyones``: all open ones. Those whose
+        answer would change nothing are left out."""
+        now, roster = self.box.now(), self.box.logs.read_roster()
+        found = [one for one in control_log.of_open(self.box).open_requests() if not one.why_moot(roster, now)]
         return [request for request in found if everyones or me in request.list_deciders(roster)]
 
     def unanswerable(self) -> list[ControlRequest]:
@@ -119,7 +118,7 @@ class Requests:
             if _stands(request, approved, said):
                 return request
             raise self._decided_error(request)
-        if overdue(request, now):
+        if request.has_timed_out(now):
             raise Refused(
                 f"{request.id} has timed out{self._when(getattr(request.payload, 'expires', None))}",
                 "an answer changes nothing now; the agent may ask again",
@@ -224,12 +223,6 @@ def always_updates(request: ControlRequest) -> tuple[Any, ...]:
         f"{request.id} suggests no narrow rule to allow always",
         f"approve it this once, or say `agent-mailbox control policy {typed(request.asker)} --add --allow RULE`",
     )
-
-
-def overdue(request: ControlRequest, now: int) -> bool:
-    """Return whether an open request has timed out, by the time its asker said it would wait."""
-    expires = request.payload.expires if isinstance(request.payload, messages.Ask) else None
-    return request.is_open and expires is not None and now >= expires
 
 
 def _waits(request: ControlRequest) -> bool:

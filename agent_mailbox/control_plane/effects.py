@@ -70,15 +70,17 @@ def judged(desk: OpenMailbox, me: str, items: Sequence[Item], send: Send | None)
             continue
         if send is not None:
             _tell(desk, item.message, fold, me, me, send)
-        found.append(item.replace(note=_note(item.message, verdict, fold, me)))
+        found.append(item.replace(note=_note(item.message, verdict, fold, me, desk.now())))
     return found
 
 
-def _note(message: Message, verdict: Verdict, fold: ControlState, me: str) -> str:
+def _note(message: Message, verdict: Verdict, fold: ControlState, me: str, now: int) -> str:
     if verdict.outcome == verdicts.APPLIED and not fold.is_for(message, me):
         return f"not for you, whom {frame.name_of(message.sender, fold.roster)} does not lead"
     request = fold.requests.get(verdict.request_id)
-    if request is not None and request.message_id == message.id and not request.is_open:
+    if request is not None and request.message_id == message.id:
+        if request.is_open:
+            return request.why_moot(fold.roster, now)
         return f"{request.state.replace('_', ' ')}, by {frame.name_of(request.by, fold.roster)}{request.doubt}"
     return verdicts.told(verdict)
 

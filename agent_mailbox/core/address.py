@@ -235,6 +235,13 @@ def has_name(word: str, reader: Reader) -> bool:
     return word == reader.name or word in reader.lineage
 
 
+def is_muted(message: Message, muted: Collection[str], lineage: Collection[str]) -> bool:
+    """Return whether its sender or one of that one's ``lineage`` is muted; control and the person are always heard."""
+    if message.type == "control" or message.sender == USER:
+        return False
+    return not set(muted).isdisjoint(lineage)
+
+
 def when_shown(message: Message, mode: str) -> str:
     """Return when a session is shown a message that reaches it by a mode (semantics, "Quiet"): control now, else as its
     sender said. By default: low priority at a turn, what asks for an ack or is urgent now, else by its mode."""

@@ -10,10 +10,10 @@ it expires at 13:00 next day.
 from __future__ import annotations
 
 from . import codec, message_reads
-from .address import DIRECT, Reader, route, when_shown
+from .address import DIRECT, Reader, is_muted, route, when_shown
 from .instant import HOUR
 from .message_reads import Reads
-from .records import NOW, USER, Message, Read, Record
+from .records import NOW, Message, Read, Record
 from .roster import Roster
 
 TYPE_CHECKING = False
@@ -94,7 +94,7 @@ def item_for(message: Message, reader: Reader, state: InboxState, now: int) -> I
     if deadline is not None and now >= deadline:
         return None
     before = tuple(message_reads.readers(message, state.reads))
-    muted = bool(reader.muted) and _is_muted(message, reader, state.roster)
+    muted = bool(reader.muted) and is_muted(message, reader.muted, state.roster.lineage(message.sender))
     withheld = claimed is not None and _is_withheld(claimed, message, reader, state, now)
     return Item(message, way.mode, way.via, way.claims, deadline, before, muted, "", claimed, withheld)
 
@@ -170,13 +170,6 @@ def _is_withheld(claim: Read, message: Message, reader: Reader, state: InboxStat
     if claim.session_id in reader.lineage:
         return state.sign(claim.session_id) == message_reads.DELIVERING
     return not message_reads.lapsed(claim, message, state.reads, state.roster, state.sign, now)
-
-
-def _is_muted(message: Message, reader: Reader, roster: Roster) -> bool:
-    """Return whether the reader muted the sender or one it continues; control and the person are always heard."""
-    if message.type == "control" or message.sender == USER:
-        return False
-    return not set(reader.muted).isdisjoint(roster.lineage(message.sender))
 
 
 def _urgency(item: Item) -> int:

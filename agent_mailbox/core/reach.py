@@ -8,7 +8,7 @@ Whatever is not proven counts as *when it looks*: nobody is promised anything.
 from __future__ import annotations
 
 from . import frame
-from .address import ALL, DIRECT, ROLE, role_or_tag, route, when_shown
+from .address import ALL, DIRECT, ROLE, is_muted, role_or_tag, route, when_shown
 from .records import TURN, USER, Message, Record
 from .roster import ALIVE, FROZEN, Agent, Roster
 
@@ -140,7 +140,11 @@ def sort_arrival(
             place, why = 2, "the person reads in the console or at a terminal"
         elif who in elsewhere:
             place, why = 2, "on another machine: once that takes it in"
-        elif (agent := roster.get(who)) is not None and agent.muted and _is_muted(message, agent, roster):
+        elif (
+            (agent := roster.get(who)) is not None
+            and agent.muted
+            and is_muted(message, agent.muted, roster.lineage(message.sender))
+        ):
             place, why = 2, "it muted the sender"
         elif who in silent:
             place, why = 2, "its hooks were taken out or switched off, and it called none since"
@@ -167,12 +171,6 @@ def _sort_woken(message: Message, who: str, roster: Roster, braked: Mapping[str,
     if who in braked:
         return 1, _HELD + braked[who][0]
     return 0, "its doorbell waits for mail"
-
-
-def _is_muted(message: Message, agent: Agent, roster: Roster) -> bool:
-    if message.type == "control" or message.sender == USER:
-        return False
-    return not {*roster.lineage(message.sender)}.isdisjoint(agent.muted)
 
 
 def list_arrival(

@@ -701,6 +701,26 @@ def test_a_lead_does_not_wait_for_ever_for_one_that_died(team: Team) -> None:
     assert (result.rc, result.json["request"]["state"]) == (1, "timed_out")
 
 
+def test_a_request_whose_answer_changes_nothing_waits_for_nobody(team: Team) -> None:
+    """The asker of one is dead, the other's time is over, and who should end is dead. Whoever is shown them reads why,
+    and is offered no decision. An agent that registers again waits for its answer again."""
+    team.register("worker-2", "--lead", LEAD)
+    left, late = team.asks("ls", "worker-2"), team.asks("make", WORKER, "--timeout", "0")
+    ends = team.control("request", "shutdown", "worker-2", me=LEAD)["request"]["id"]
+    asked = team.asks()
+    team.ok("roster", "retire", "worker-2")
+    assert [one["id"] for one in team.control("pending", "--all", me="user")["requests"]] == [asked]
+    assert [one["id"] for one in team.control("pending", me=LEAD)["requests"]] == [asked]
+    told = team.call("check", "--session", LEAD).stdout
+    assert told.count("Decide: ") == 1
+    assert f"approve {asked}" in told
+    assert told.count("worker-2 is dead") == 1
+    assert told.count("it has timed out") == 1
+    team.register("worker-2", "--lead", LEAD)
+    waiting = {one["id"] for one in team.control("pending", "--all", me="user")["requests"]}
+    assert waiting == {asked, left, ends}, late
+
+
 def test_a_limit_on_mail_holds_up_no_decision(team: Team) -> None:
     """Control is not counted out, chat is."""
     team.file("config.toml").write_text("[limits]\nmessages_per_minute = 1\n")

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..frame import name_of
 from ..records import Record
 from . import authority, transitions
-from .messages import TIMEOUT, Answer, Payload, ShutdownApproved, ShutdownRejected
+from .messages import TIMEOUT, Answer, Ask, Payload, ShutdownApproved, ShutdownRejected
 
 if TYPE_CHECKING:
     from ..records import Proof
@@ -61,6 +62,19 @@ class ControlRequest(Record):
     def is_open(self) -> bool:
         """Return whether it still needs a decision."""
         return self.state == transitions.OPEN
+
+    def has_timed_out(self, now: int) -> bool:
+        """Return whether it is open, and its asker waits no more at an instant (ms)."""
+        expires = self.payload.expires if isinstance(self.payload, Ask) else None
+        return self.is_open and expires is not None and now >= expires
+
+    def why_moot(self, roster: Roster, now: int) -> str:
+        """Return why an answer would change nothing: nobody waits for it, or who goes on by it is dead. Empty else."""
+        if self.has_timed_out(now):
+            return "it has timed out"
+        worker = roster.get(self.worker)
+        is_gone = self.is_open and worker is not None and not roster.heirs(self.worker)
+        return f"{name_of(self.worker, roster)} is dead" if is_gone else ""
 
     @property
     def doubt(self) -> str:
