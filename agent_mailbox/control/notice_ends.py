@@ -37,7 +37,9 @@ def end_notice(
         known = {one.id: one for one in live}
         found = address.only_match(word, address.begun_ids(word, known), fold.plural)
         if found is None:
-            raise NotFound(f"no {fold.KIND} {word!r}", hint() or f"`agent-mailbox {fold.KIND} list` lists them")
+            raise NotFound(
+                address.describe_unknown(fold.KIND, word), hint() or f"`agent-mailbox {fold.KIND} list` lists them"
+            )
         notice = known[found]
     if notice.over:
         return notice, True

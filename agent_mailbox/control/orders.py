@@ -17,7 +17,7 @@ from ..core.roster import DEAD
 from ..errors import Malformed, Refused
 from ..store.files.board import TASKS, Board
 from ..store.files.watched import Watched
-from .steps import DECIDE, post_message, refuse_other, refuse_unapplied
+from .steps import DECIDE, describe_vain, post_message, refuse_other, refuse_unapplied
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +74,7 @@ class Orders:
         if verdict is not None and verdict.why.startswith(UNPROVEN):
             for worker in list_led(me, self.box.logs.read_roster()) if ALL in stored else stored:
                 if not _is_in_force(payload, standing.find_standing(self.box, worker)):
-                    raise Refused(f"{verdict.kind} has no effect on {worker}: {verdict.why}", DECIDE, code="unverified")
+                    raise Refused(describe_vain(verdict, worker), DECIDE, code="unverified")
         return sent
 
 

@@ -148,7 +148,8 @@ class Requests:
                 )
             return
         deciders = request.list_deciders(self.box.logs.read_roster())
-        who = " or ".join(dict.fromkeys([*deciders, *([] if request.flow == transitions.SHUTDOWN else [USER])]))
+        some = dict.fromkeys([*deciders, *([] if request.flow == transitions.SHUTDOWN else [USER])])
+        who = " or ".join("the person" if one == USER else one for one in some)
         why = "no agent decides its own requests" if me == request.asker else f"{me} is not its lead"
         note_step(
             self.box,

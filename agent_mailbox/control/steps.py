@@ -87,7 +87,7 @@ def find_request(box: OpenMailbox, word: str) -> ControlRequest:
                 f"{found.id} was archived undecided: {found.worker} is gone", "send a new request to its successor"
             )
     if found is None:
-        raise NotFound(f"no request {word!r}", "`agent-mailbox pending` lists the open ones")
+        raise NotFound(address.describe_unknown("request", word), "`agent-mailbox pending` lists the open ones")
     return found
 
 
@@ -95,7 +95,9 @@ def _meant(word: str, fold: ControlState) -> ControlRequest | None:
     everything = {**fold.tasks, **fold.requests}
     named = {name: request.id for request in everything.values() for name in (request.message_id, request.id)}
     meant = dict.fromkeys(named[name] for name in address.begun_ids(word, named))
-    found = address.only_match(word, [*meant], "requests")
+    tasks = [everything[one].flow == transitions.TASK for one in meant]
+    kinds = "tasks" if all(tasks) else "requests and tasks" if any(tasks) else "requests"
+    found = address.only_match(word, [*meant], kinds)
     return None if found is None else everything[found]
 
 
@@ -105,10 +107,15 @@ def refuse_other(box: OpenMailbox, me: str, worker: str, what: str) -> None:
     if authority.commands(me, worker, box.now(), roster):
         return
     lead = authority.lead_of(worker, roster)
-    who = USER if lead == USER else f"{lead} or {USER}"
+    who = "the person" if lead == USER else f"{lead} or the person"
     why = "no agent commands itself" if me == worker else f"{me} is not the lead of {worker}"
     note_step(box, me, what, REFUSED, worker, cause=why)
-    raise Refused(f"{what}: {why}", f"ask {who} to do it", code="not_lead")
+    raise Refused(why, f"ask {who} to do it", code="not_lead")
+
+
+def describe_vain(verdict: Verdict, on: str = "") -> str:
+    """Return what an error says of a message without effect, ``on`` an agent or at all."""
+    return f"this {verdict.kind.replace('_', ' ')} has no effect{on and f' on {on}'}: {verdict.why}"
 
 
 def refuse_unapplied(box: OpenMailbox, sent: Sent, hint: str = DECIDE) -> Verdict | None:
@@ -117,5 +124,5 @@ def refuse_unapplied(box: OpenMailbox, sent: Sent, hint: str = DECIDE) -> Verdic
     Nothing proved its writer then, or the writer lost the right."""
     verdict = control_log.of_sent(box, sent.message.id).verdicts.get(sent.message.id)
     if verdict is not None and verdict.outcome == REFUSED:
-        raise Refused(f"{verdict.kind}: {verdict.why}", hint, code="unverified")
+        raise Refused(describe_vain(verdict), hint, code="unverified")
     return verdict

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..control_plane import control_log
-from ..core.address import route
+from ..core.address import describe_unknown, route
 from ..core.control import transitions
 from ..core.control.task import Task
 from ..core.records import USER, Record
@@ -76,7 +76,7 @@ class TaskViews:
         except NotFound as error:
             if "undecided" in error.what:
                 raise
-            raise NotFound(f"no task {word!r}", LIST) from None
+            raise NotFound(describe_unknown("task", word), LIST) from None
         if not isinstance(found, Task):
             raise Refused(f"{found.id} is not a task", "`agent-mailbox control answer` decides a request")
         return found

@@ -301,6 +301,11 @@ def begun_ids(word: str, ids: Iterable[str]) -> list[str]:
     return meant_ids(word, [one for one in ids if one == word or (begin and one.casefold().startswith(begin))])
 
 
+def describe_unknown(kind: str, word: str) -> str:
+    """Return what an error says of a word that is the id of none, nor the beginning of one."""
+    return f"no {kind} {word!r}" + (f": a beginning needs {SHORTEST} characters" if len(word) < SHORTEST else "")
+
+
 def only_match(word: str, ids: Sequence[str], kinds: str) -> str | None:
     """Return the one id that matches a word, None if none does; raise ``Ambiguous`` with the candidates if several do.
 

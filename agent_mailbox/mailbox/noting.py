@@ -137,7 +137,10 @@ class Noting:
         known, begin = self.all_notes(), word.casefold().removeprefix(notes.PREFIX)
         found = address.only_match(word, address.begun_ids(begin, known), "notes")
         if found is None:
-            raise NotFound(f"no note {word!r}", "`agent-mailbox note list` lists them; `search` finds archived ones")
+            raise NotFound(
+                address.describe_unknown("note", word),
+                "`agent-mailbox note list` lists them; `search` finds archived ones",
+            )
         return known[found]
 
     def drop_note(self, me: str, word: str) -> tuple[Note, bool]:

@@ -227,7 +227,9 @@ def test_only_the_lead_or_the_person_may_answer(team: Team, me: str, words: tupl
     """Neither the worker itself nor a peer; the error says who may; nothing is written but telemetry."""
     request = team.asks()
     before = team.lines(MESSAGES)
-    refused_both(team.call, 1, "control", *words, request, "--session", me, said=("ask lead-1 or user to decide",))
+    refused_both(
+        team.call, 1, "control", *words, request, "--session", me, said=("ask lead-1 or the person to decide",)
+    )
     assert team.lines(MESSAGES) == before
     assert team.state_of(request) == "open"
     last = team.events()[-1]
@@ -267,7 +269,7 @@ def test_a_message_names_its_agent_and_the_team_that_a_tag_names(team: Team) -> 
 def test_without_a_lead_the_person_decides(team: Team) -> None:
     """Only the person can decide a request of an agent without a lead."""
     request = team.asks(me=PEER)
-    told = refused(team.call("control", "approve", request, "--session", LEAD, "--json"), 1, "ask user to")
+    told = refused(team.call("control", "approve", request, "--session", LEAD, "--json"), 1, "ask the person to")
     assert told.json["error"]["code"] == "not_lead"
     assert [r["id"] for r in team.control("pending", me="user")["requests"]] == [request]
     assert team.control("approve", request, me="user")["request"]["state"] == "approved"
@@ -278,14 +280,14 @@ def test_without_a_lead_the_person_decides(team: Team) -> None:
     [
         (1, ("control", "approve", "nothing", "--session", LEAD), "no request 'nothing'"),
         (1, ("control", "wait", "nothing", "--session", LEAD), "agent-mailbox pending"),
-        (1, ("control", "mode", WORKER, "plan", "--session", PEER), "ask lead-1 or user to do it"),
+        (1, ("control", "mode", WORKER, "plan", "--session", PEER), "ask lead-1 or the person to do it"),
         (1, ("control", "mode", WORKER, "plan", "--session", WORKER), "no agent commands itself"),
         (1, ("control", "policy", WORKER, "--allow", "Bash", "--session", WORKER), "no agent commands itself"),
         (1, ("control", "mode", "nobody", "plan", "--session", LEAD), "no agent 'nobody'"),
         (2, ("control", "mode", WORKER, "bypassPermissions", "--session", LEAD), "bypassPermissions"),
         (2, ("control", "policy", WORKER, "--allow", "*", "--session", LEAD), "no permission rule"),
         (2, ("control", "policy", "--allow", "Bash", "--session", LEAD), "AGENT is missing"),
-        (1, ("control", "request", "shutdown", WORKER, "--session", PEER), "ask lead-1 or user to do it"),
+        (1, ("control", "request", "shutdown", WORKER, "--session", PEER), "ask lead-1 or the person to do it"),
         (
             1,
             ("control", "request", "task", WORKER, "--title", "T", "--plan-required", "--session", PEER),

@@ -219,3 +219,13 @@ def test_an_archived_task_is_found_and_an_open_one_stays(team: Post) -> None:
     for task_id, state in (("task-b", "done"), ("task-c", "cancelled")):
         assert team.ok("task", "show", task_id)["task"]["state"] == state
     assert does(team, "ben", "claim", "--next")["id"] == "task-d"
+
+
+def test_a_word_that_means_no_task_or_several_is_told_so(team: Post) -> None:
+    """The error names tasks as tasks, and says that a beginning was too short."""
+    for one in ("task-a", "task-b"):
+        added(team, one)
+    assert "'task-' could be 2 tasks" in refused(team, "ann", "show", "task-")
+    for kind, step in (("task", "show"), ("note", "drop"), ("lease", "release")):
+        told = team.call(kind, step, "t", "--session", "ann").stderr
+        assert f"no {kind} 't': a beginning needs 4 characters" in told
