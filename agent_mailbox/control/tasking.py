@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from ..core.control.messages import Payload
     from ..core.control.state import ControlState
+    from ..core.control.verdicts import Verdict
     from ..core.records import Message
     from ..mailbox.open_mailbox import OpenMailbox
     from ..space.order.ordered_log import OrderedLog
@@ -336,12 +337,12 @@ class Tasking:
             claim = f"`agent-mailbox task claim {typed(task.id)}`"
             raise Refused(f"{task.id} is open: nobody holds it", f"claim it first: {claim}", code="not_yours")
 
-    def say_step(self, me: str, payload: Payload, to: str, task: Task, hint: str) -> None:
-        """Send one step; one that nobody needs to hear of goes to its writer, as read."""
+    def say_step(self, me: str, payload: Payload, to: str, task: Task, hint: str) -> Verdict | None:
+        """Send one step, and return its fate; one that nobody needs to hear of goes to its writer, as read."""
         sent = post_message(self.box, me, payload, (to,), thread=task.message_id)
         if to == me:
             read_own(self.box, me, sent)
-        refuse_unapplied(self.box, sent, hint)
+        return refuse_unapplied(self.box, sent, hint)
 
     def _look_on(self, agent: str) -> None:
         """Have an agent that holds a task no more told at its next turn of those that are open to it."""

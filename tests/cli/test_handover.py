@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.control import task_offers
+from agent_mailbox.control.giving_back import GivingBack
 from agent_mailbox.core.control.tasks import Tasks
-from tests.helpers import MESSAGES, record
+from agent_mailbox.core.proofs import of_session
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
+from tests.helpers import MESSAGES, READS, record, stamp
 
 if TYPE_CHECKING:
     from tests.helpers import Post
@@ -196,6 +200,79 @@ def test_a_session_that_ends_with_its_quota_gives_everything_back(team: Post) ->
         assert holders(team) == {"task-a": holder, "task-b": holder}
     told = [m["content"] for m in team.ok("check", "--session", "lee")["messages"] if "cannot" in m["content"]]
     assert told == ["ann cannot go on: rate_limit: Session limit. It gave back: task-a (First), task-b (Second)."]
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def test_nobody_gives_back_what_another_took_meanwhile(team: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lead gives one task to another and cancels one while their holder gives all back, once more after its client
+    ended the first hook. The message tells of the rest alone, and those two tasks stay as the lead made them. So does
+    a task that another holds. The leases of what is given back end, and no other's."""
+    subprocess.run(["git", "init", "-q", str(team.cwd)], check=True)
+    for number, who in ((1, "ann"), (10, "ann"), (100, "cat"), (11, "ann")):
+        (team.cwd / f"f{number}.py").write_text("x")
+        words = ("--title", f"Für f{number}.py", "--task-id", f"task-{number}", "--session", "lee")
+        team.ok("task", "add", "--to", "role:worker", *words)
+        claims(team, who, f"task-{number}")
+    held_mail = GivingBack._held_mail
+
+    def ended(*_: object) -> None:
+        raise Killed
+
+    def meanwhile(self: GivingBack, me: str) -> list[str]:
+        monkeypatch.setattr(GivingBack, "_held_mail", held_mail)
+        assert team.run("task", "claim", "task-1", "--for", "ben", "--session", "lee").rc == 0
+        assert team.run("task", "cancel", "task-a", "--session", "lee").rc == 0
+        return held_mail(self, me)
+
+    said = {"error": "rate_limit", "last_assistant_message": "You've hit your session limit"}
+    with monkeypatch.context() as patch:
+        patch.setattr(GivingBack, "_has_dropped", ended)
+        with pytest.raises(Killed):
+            fails(team, "ann", **said)
+    monkeypatch.setattr(GivingBack, "_held_mail", meanwhile)
+    fails(team, "ann", **said)
+    assert holders(team) == {"task-1": "ben", "task-10": None, "task-100": "cat", "task-11": None, "task-b": None}
+    told = [m["content"] for m in team.ok("check", "--session", "lee")["messages"] if "cannot" in m["content"]]
+    assert len(told) == 1
+    assert told[0].endswith("It gave back: task-b (Second), task-10 (Für f10.py), task-11 (Für f11.py).")
+    assert {one["note"] for one in team.ok("lease", "list")["leases"]}.isdisjoint(("task-10", "task-11"))
+    assert "task-100" in {one["note"] for one in team.ok("lease", "list")["leases"]}
+    assert not task_offers.wakes(OpenMailbox(str(team.box), prove=of_session), "ann")
+
+
+def test_the_end_of_a_lead_s_quota_gives_back_what_it_holds_itself(team: Post) -> None:
+    """Tasks that it added, or that its workers hold, stay, and so does its workers' role mail. Of the messages that it
+    claimed each is given back that waits for its answer, or of which nobody saw that it was shown to it."""
+    team.env["CLAUDECODE"] = "1"
+    for who in ("lee", "ann"):
+        fails(team, who, "SessionStart", source="startup")
+    team.ok("roster", "update", "--session", "lee", "--role", "head")
+    for task_id, to, who in (
+        ("task-1", "role:head", "ann"),
+        ("task-10", "role:head", "ann"),
+        ("task-11", "ben", "lee"),
+    ):
+        team.ok("task", "add", "--to", to, "--title", "T", "--task-id", task_id, "--session", who)
+        if to != "ben":
+            claims(team, "lee", task_id)
+    asked = [team.send("cat", "role:head", f"Frage {n}", "--ack") for n in range(2)]
+    team.check("lee")
+    kept = [team.send("cat", "role:worker", "Frage", "--ack")]
+    team.check("ann")
+    both = team.send("cat", "role:head", "hallo", "--to", "ann")
+    team.check("lee")
+    unseen, other = (team.send("cat", to, "hallo") for to in ("role:head", "role:worker"))
+    for message_id, who, role in ((unseen, "lee", "role:head"), (other, "ann", "role:worker"), (both, "ann", "ann")):
+        team.append(READS, {"message_id": message_id, "reader_session_id": who, "timestamp": stamp(), "event": "read",
+                            "as": role, "nonce": "0a1b2c"})  # fmt: skip
+    team.register("dan", "--role", "head")
+    fails(team, "lee", error="rate_limit", last_assistant_message="You've hit your session limit")
+    assert holders(team) == {"task-1": None, "task-10": None, "task-11": "ben", "task-a": "ann", "task-b": "ann"}
+    assert team.check("dan") == [*asked, unseen]
+    assert {*team.check("ben")}.isdisjoint((*kept, other))
 
 
 KILLED = """
