@@ -36,7 +36,7 @@ def write_out(text: str, patience: float | None = None) -> None:
     total for one that does not read (None: wait for ever)."""
     data = text.encode("utf-8", "backslashreplace")
     if sys.stdout is None:
-        raise StorageFailed("standard output is closed", "nothing was marked as read; give it an output", code="output")
+        raise unwritten("standard output is closed")
     fd = _output_descriptor()
     if fd is None:
         sys.stdout.write(text)
@@ -47,9 +47,12 @@ def write_out(text: str, patience: float | None = None) -> None:
         if done < len(data):
             _write_pieces_to(fd, data[done:], patience)
     except OSError as error:
-        raise StorageFailed(
-            f"cannot write the output: {error.strerror}", "nothing was marked as read; run it again", code="output"
-        ) from None
+        raise unwritten(f"cannot write the output: {error.strerror}") from None
+
+
+def unwritten(why: str) -> StorageFailed:
+    """Return the error of an output that takes nothing."""
+    return StorageFailed(why, "nothing was marked as read; repeat it with another output", code="output")
 
 
 def write_taken(text: str, patience: float) -> None:
@@ -100,14 +103,23 @@ def _output_descriptor() -> int | None:
 
 
 def write_bytes(data: bytes) -> None:
-    """Write bytes, as long as it takes; raise ``OSError``. They may be no text: a history, a key."""
+    """Write bytes, as long as it takes. They may be no text: a history, a key.
+
+    Raises ``StorageFailed``, and ``BrokenPipeError`` if the reader stops early."""
+    if sys.stdout is None:
+        raise unwritten("standard output is closed")
     try:
         fd = sys.stdout.fileno()
     except (OSError, ValueError, AttributeError):  # not a real file
         sys.stdout.buffer.write(data)
         return
-    sys.stdout.flush()
-    _write_pieces_to(fd, data, None)
+    try:
+        sys.stdout.flush()
+        _write_pieces_to(fd, data, None)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise unwritten(f"cannot write the output: {error.strerror}") from None
 
 
 def _write_at_once(fd: int, data: bytes) -> int:
@@ -189,9 +201,7 @@ def why_untaken(fd: int | None, patience: float) -> MailboxError | None:
 
 
 def _gone() -> StorageFailed:
-    return StorageFailed(
-        "the reader of the output left before its end", "nothing was marked as read; run it again", code="output"
-    )
+    return unwritten("the reader of the output left before its end")
 
 
 def stalled() -> Busy:

@@ -15,6 +15,7 @@ import click
 from ..cli import boundary, meant
 from ..cli.group import SECTIONS, cli
 from ..cli.options import App
+from ..cli.output import unwritten
 from ..core.misspelt import nearly
 from ..errors import Malformed, StorageFailed
 
@@ -155,6 +156,4 @@ def _flush_output() -> None:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError as error:
-        raise StorageFailed(
-            f"cannot write the output: {error.strerror}", "give it an output that takes writes", code="output"
-        ) from None
+        raise unwritten(f"cannot write the output: {error.strerror}") from None
