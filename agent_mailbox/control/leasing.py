@@ -102,7 +102,7 @@ class Leasing:
         """Return who leases it, until when and why."""
         name, until = frame.name_of(lease.owner, self.box.logs.read_roster()), frame.when(lease.ends)[11:]
         note = f': "{frame.quoted(lease.note)}"' if lease.note else ""
-        return f"{'is' if lease.proven else 'may be (unverified)'} leased by {name} until {until}{note}"
+        return f"is leased by {name}{'' if lease.proven else ' (unverified)'} until {until}{note}"
 
     def ask(self, lease: Lease) -> str:
         """Return what to do about another's lease."""

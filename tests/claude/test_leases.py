@@ -191,7 +191,7 @@ def test_a_line_that_proves_nothing_stops_nobody(desk: Desk) -> None:
     assert desk.shim.starts() == 1  # for the first write: no such line starts Python before a tool
     desk.lease("src/b.py")
     told = desk.writes(desk.top / "src/a.py")
-    assert "may be (unverified) leased by Ada" in told
+    assert "is leased by Ada (unverified)" in told
     assert desk.writes(desk.top / "src/a.py") == ""
     assert desk.mail(ADA) == []
 
@@ -423,7 +423,7 @@ def test_who_leases_what_another_may_hold_is_told(desk: Desk) -> None:
     assert (first.rc, first.stderr) == (0, ""), first
     second = desk.post.call("lease", "mine.py", "--session", "other", cwd=desk.top, env=nobody)
     assert second.rc == 0, second
-    assert "mine.* may be (unverified) leased by Ada until" in second.stderr
+    assert "mine.* is leased by Ada (unverified) until" in second.stderr
 
 
 def test_a_note_of_a_write_goes_when_it_counts_no_more(post: Post) -> None:
