@@ -78,9 +78,12 @@ def _describe_installed(_: App, given: Mapping[str, Any]) -> str:
     return "" if given["dry_run"] else f"install for {_whose_sessions(given)}: {rules}"
 
 
-def _describe_uninstalled(_: App, given: Mapping[str, Any]) -> str:
-    """Return whom an installation that goes no longer holds."""
-    return "" if given["dry_run"] else f"uninstall for {_whose_sessions(given)}: no lead and no rule of ours holds them"
+def _describe_uninstalled(app: App, client: KnownClient, given: Mapping[str, Any]) -> str:
+    """Return whom an installation that goes no longer holds; empty if none goes."""
+    changes = _plan_removal(app, client, given["project"], given["user"]).changes
+    if given["dry_run"] or all(one.after == one.before for one in changes):
+        return ""
+    return f"uninstall for {_whose_sessions(given)}: no lead and no rule of ours holds them"
 
 
 def _whose_sessions(given: Mapping[str, Any]) -> str:
@@ -160,10 +163,14 @@ def find_program(app: App) -> str:
 
 
 def _uninstall_from(app: App, client: KnownClient, project: str | None, user: bool, dry_run: bool) -> None:
+    plan = _plan_removal(app, client, project, user)
+    _carry_out(app, plan, dry_run, "not installed; nothing to change\n", forget=True)
+
+
+def _plan_removal(app: App, client: KnownClient, project: str | None, user: bool) -> installer.InstallPlan:
     word = program_call(app.environ.get("PATH", ""))
     target = _target_of(app, client, project, user)
-    plan = installer.plan_removal(target, app.environ, word, _mailbox_of(app, target) or "")
-    _carry_out(app, plan, dry_run, "not installed; nothing to change\n", forget=True)
+    return installer.plan_removal(target, app.environ, word, _mailbox_of(app, target) or "")
 
 
 @install.command("claude-code", cls=CommandWithOptions, widens=_describe_installed)
@@ -325,7 +332,10 @@ def _warn_of_twice(app: App, target: Target) -> None:
 
 
 def _uninstaller_command(client: KnownClient) -> None:
-    @uninstall.command(client.name, cls=CommandWithOptions, widens=_describe_uninstalled)
+    def describe_uninstalled(app: App, given: Mapping[str, Any]) -> str:
+        return _describe_uninstalled(app, client, given)
+
+    @uninstall.command(client.name, cls=CommandWithOptions, widens=describe_uninstalled)
     @_shared_options
     @pass_app
     def uninstall_client(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:

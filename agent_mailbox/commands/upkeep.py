@@ -7,8 +7,7 @@ directory.
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,7 +20,7 @@ from ..config import own_config
 from ..core import instant, proofs
 from ..core.attention import Notice
 from ..core.text import neutral, typed
-from ..errors import NoMailbox, NotFound, Refused, StorageFailed
+from ..errors import NoMailbox, NotFound, Refused
 from ..known_clients.every_client import USUAL
 from ..space import space_words
 from ..store.files import mounts, paths
@@ -293,9 +292,19 @@ def _settings_lines(made: Backup) -> str:
     return "".join(f"it sets {line}\n" for line in made.settings)
 
 
-@cli.command(
-    cls=CommandWithOptions, widens=lambda _, given: f"the mailbox of {given['file']}, its leads and rules come into use"
-)
+def _describe_restored(_: App, given: Mapping[str, Any]) -> str:
+    """Return what a backup brings; raises as ``restore`` for a file that is none."""
+    _check_backup(given["file"])
+    return f"the mailbox of {given['file']}, its leads and rules come into use"
+
+
+def _check_backup(file: str) -> None:
+    from ..upkeep import backup as backups
+
+    backups.open_backup(file).close()
+
+
+@cli.command(cls=CommandWithOptions, widens=_describe_restored)
 @click.argument("file", type=click.Path())
 @click.argument("where", metavar="[DIR]", required=False)
 @click.option("--alone", is_flag=True, help="Restore a machine of a space, too, as a mailbox of this machine alone.")
@@ -307,11 +316,10 @@ def restore(app: App, file: str, where: str | None, alone: bool) -> None:
     brings; `agent-mailbox backup --verify FILE` prints them before.
     """
     from ..mailbox.mailbox import Mailbox
-    from ..upkeep import backup as backups
     from ..upkeep import restoring
     from . import confirming
 
-    backups.open_backup(file).close()  # a refused place would hide that it is missing
+    _check_backup(file)  # a refused place would hide that it is missing
     place = where or new_place.wanted_place(app)
     if where is None and not paths.is_mailbox(place):
         new_place.refuse_second(place, f"agent-mailbox restore {typed(file)} {typed(os.path.realpath(place))}")
@@ -358,26 +366,13 @@ _PIECE = 1 << 16
 
 def _write_parts(parts: Iterable[bytes]) -> None:
     """Write any number of parts. Raises ``StorageFailed``, and ``BrokenPipeError`` if the reader stops early."""
-    if sys.stdout is None:
-        raise StorageFailed("standard output is closed", "give it an output", code="output")
     waiting = bytearray()
     for part in parts:
         waiting += part
         if len(waiting) >= _PIECE:
-            _write_piece(bytes(waiting))
+            write_bytes(bytes(waiting))
             waiting.clear()
-    _write_piece(bytes(waiting))
-
-
-def _write_piece(piece: bytes) -> None:
-    try:
-        write_bytes(piece)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise StorageFailed(
-            f"cannot write the output: {error.strerror}", "repeat it with another output", code="output"
-        ) from None
+    write_bytes(bytes(waiting))
 
 
 @cli.command(cls=CommandWithOptions, prints_json=False)

@@ -34,6 +34,8 @@ def of_answer(decision: str = "") -> Callable[[App, Given], str]:
         if said != "approve" and not mode:
             return ""
         request = find_request(app.mailbox, given["request"])
+        if not request.is_open or request.has_timed_out(app.mailbox.now()):
+            return ""  # the command says so, and changes nothing
         always = ", and allow such calls always" if given.get("always") else ""
         return f"{said} {summary.whole(request.payload)} (of {request.asker}{mode and f', in mode {mode}'}{always})"
 

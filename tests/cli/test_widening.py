@@ -150,6 +150,8 @@ def test_each_command_that_widens_asks_and_none_that_looks_or_narrows(led: Post)
     led.call("roster", "retire", "old")
     ask = ("control", "request", "permission", "--tool", "Bash", "--input", '{"command": "npm test"}')
     led.ok(*ask, "--session", "w", "--request-id", "perm-1")
+    led.ok("install", "claude-code")
+    led.ok("backup", "b.tar")
     asked_before = len(led.objects(MESSAGES))
     roster = led.file(ROSTER).read_bytes()
     lines = [f"{line(*words)} || echo; echo ..." for words in WIDEN]
@@ -217,3 +219,15 @@ CALLS = (
 def test_a_shell_is_interactive_that_got_neither_a_command_nor_a_script(words: tuple[str, ...], wanted: bool) -> None:
     """Else what it runs was not typed."""
     assert prompts._is_interactive(words) is wanted
+
+
+def test_what_changes_nothing_asks_nothing(led: Post) -> None:
+    """A decided request, what is not installed and a backup that is missing: the question would have had no effect."""
+    ask = ("control", "request", "permission", "--tool", "Bash", "--input", '{"command": "npm test"}')
+    led.ok(*ask, "--session", "w", "--request-id", "perm-1")
+    led.ok("control", "deny", "perm-1", "--session", "user")
+    words = (("control", "approve", "perm-1"), ("uninstall", "claude-code"), ("restore", "missing.tar", "there"))
+    done = at_terminal(led, _script(led, "\n".join(f"{line(*one)}; echo" for one in words)), answer=YES)
+    assert "[y/N]" not in done.stdout
+    for told in ("perm-1 is decided: denied", "not installed; nothing to change", "missing.tar"):
+        assert told in done.stdout
