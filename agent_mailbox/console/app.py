@@ -184,6 +184,7 @@ class ConsoleApp:
             Route("/events", self._answer_events),
             *list_routes.make_routes(self.desk),
             Mount(f"{STATIC}{_static_version()}", Static(directory=HERE / "static")),
+            Route("/{page:path}", self._answer_unknown),
         ]
         guard = Middleware(Guard, gate=self.gate, hosts=self.hosts, sign_in=self.entrance.sign_in)
         return Starlette(
@@ -204,12 +205,15 @@ class ConsoleApp:
         params = dict(request.query_params)
         return await run_in_threadpool(self._make_page, path, params, request)
 
+    async def _answer_unknown(self, request: Request) -> Response:
+        return await self._answer_page(request.url.path, request)
+
     async def _lead_on(self, to: str, request: Request) -> Response:
         """Lead an old page's address to where its content is now."""
         return RedirectResponse(presenters.page_link(to, **request.query_params), 308)
 
     def _make_page(self, path: str, params: Mapping[str, str], request: Request) -> Response:
-        template, view = views.PAGES[path]
+        template, view = views.PAGES.get(path, views.UNKNOWN)
         number, survey, status = self.hub.number, self.surveyor.current_survey(), 200
         with self.desk.lock_for_seeking() if path in SEEKING else self.desk.lock_for_reading() as now:
             context: dict[str, Any] = {"problem": None, "details": None, "rows": [], "older": None, "is_newest": True}

@@ -13,7 +13,7 @@ from ..core import instant
 from ..core.control.messages import MODES
 from ..core.records import PRIORITIES, USER
 from ..core.roster import DEAD
-from ..errors import MailboxError
+from ..errors import MailboxError, NotFound
 from . import (
     activity,
     agent_rows,
@@ -200,6 +200,13 @@ def view_timeline(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     }
 
 
+def refuse_unknown(*_: object) -> dict[str, Any]:
+    """Raise ``NotFound``: there is no such page."""
+    raise NotFound("the console has no such page", "the inbox and all others are in the list beside this")
+
+
+UNKNOWN: tuple[str, View] = ("problem.html", refuse_unknown)
+"""The page of any other address."""
 PAGES: dict[str, tuple[str, View]] = {
     "/": ("inbox.html", inbox_page.view_inbox),
     "/fleet": ("fleet.html", fleet_page.view_fleet),

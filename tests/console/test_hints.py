@@ -27,3 +27,12 @@ def test_the_commands_on_a_page_name_the_mailbox_that_the_console_was_given(post
         assert f"`agent-mailbox roster list {place}`" in console.does("/send", to="@ann", body="x")["said"]
         (box / MESSAGES).write_bytes(b"")
         assert f"<code>agent-mailbox doctor {place} --trust</code>" in html.unescape(console.ask("/").text)
+
+
+def test_an_address_without_a_page_is_answered_by_a_page(running: Running) -> None:
+    """A misspelt address leads on: it has the lists of all others, and is escaped as all else."""
+    answer = running.ask("/inbx<b>")
+    assert answer.status == 404
+    assert "the console has no such page" in answer.text
+    assert 'href="/search"' in answer.text
+    assert "<b>" not in answer.text
