@@ -30,6 +30,7 @@ NEEDED = ("starlette", "uvicorn", "jinja2", "markdown_it", "nh3", "python_multip
 @cli.command(cls=CommandWithOptions, widens=lambda *_: "whoever has the link of the console decides as you")
 @click.option(
     "--port",
+    metavar="N",
     type=click.IntRange(0, 65535),
     default=PORT,
     show_default=True,

@@ -127,7 +127,9 @@ def _space_from_options(
 @engine.command(cls=CommandWithOptions)
 @click.option("--nodes", type=click.Choice(["1", "3", "5"]), help="How many servers (default: 3, or as there are).")
 @click.option("--host", "hosts", multiple=True, metavar="HOST", help="The host of each, in order (default: this one).")
-@click.option("--port", type=click.IntRange(1, 63000), help="The first server's port (default: 4222, or as it is).")
+@click.option(
+    "--port", metavar="N", type=click.IntRange(1, 63000), help="The first server's port (default: 4222, or as it is)."
+)
 @click.option(
     "--space", metavar="NAME", help="The space that the machines share (default: team, or the one that there is)."
 )

@@ -23,6 +23,7 @@ from . import check_verb, standing_verbs
 @click.option("--peek", is_flag=True, help="Show the mail, but leave it unread and write nothing.")
 @click.option(
     "--limit",
+    metavar="N",
     type=click.IntRange(min=0),
     default=20,
     show_default=True,
@@ -119,7 +120,12 @@ def _list_messages(app: App, /, messages: Sequence[Message], reads: Reads, nothi
     help="Only mail since then: a time such as 2026-03-16T14:30Z, or an age such as 90m, 24h or 7d.",
 )
 @click.option(
-    "--limit", type=click.IntRange(min=0), default=50, show_default=True, help="Show only the newest; 0 shows all."
+    "--limit",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=50,
+    show_default=True,
+    help="Show only the newest; 0 shows all.",
 )
 @everyones_option
 @pass_app
@@ -141,6 +147,7 @@ def history(
 @click.argument("query", nargs=-1, required=True)
 @click.option(
     "--limit",
+    metavar="N",
     type=click.IntRange(min=0),
     default=show_verbs.SEARCH_LIMIT,
     show_default=True,
@@ -188,6 +195,7 @@ def release(app: App, /, message_id: str, session: str | None) -> None:
 )
 @click.option(
     "--limit",
+    metavar="N",
     type=click.IntRange(min=0),
     default=standing_verbs.DEAD_LETTERS,
     show_default=True,

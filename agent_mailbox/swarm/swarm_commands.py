@@ -150,10 +150,15 @@ def create(
 
 @swarm.command(cls=CommandWithOptions)
 @click.argument("which", metavar="SWARM|URL")
-@click.option("--max-uses", type=click.IntRange(1, 1 << 31), help="Agents it lets in (default: 1).")
+@click.option("--max-uses", metavar="N", type=click.IntRange(1, 1 << 31), help="Agents it lets in (default: 1).")
 @click.option("--unlimited", is_flag=True, help="Let in any number.")
 @click.option(
-    "--hours", type=click.FloatRange(0.01, 24 * 366), default=24, show_default=True, help="Hours until it expires."
+    "--hours",
+    metavar="N",
+    type=click.FloatRange(0.01, 24 * 366),
+    default=24,
+    show_default=True,
+    help="Hours until it expires.",
 )
 @click.option("--revoke", is_flag=True, help="Revoke the invitation URL: it lets nobody else in.")
 @with_door

@@ -55,7 +55,7 @@ def _queue_draft(door: SwarmContext, draft: Draft) -> None:
 @click.option("--subject", metavar="S", help="One line that says what it is about.")
 @click.option("--body", metavar="TEXT", help="The text; - reads standard input, @FILE a file.")
 @click.option("--thread", metavar="ID", help="The message this answers.")
-@click.option("--ttl-hours", type=click.IntRange(1, 168), help="Hours until it is given up.")
+@click.option("--ttl-hours", metavar="N", type=click.IntRange(1, 168), help="Hours until it is given up.")
 @click.option("--priority", type=click.Choice(PRIORITIES), default="normal", help="How urgent it is.")
 @with_door
 def send(
@@ -84,10 +84,17 @@ def send(
 
 @swarm.command(cls=CommandWithOptions)
 @click.argument("ids", metavar="[ID]…", nargs=-1)
-@click.option("--status", default="all", help="unread, read, archived, deleted; all is every one but deleted.")
+@click.option(
+    "--status",
+    metavar="S",
+    default="all",
+    help="One of unread, read, archived, deleted, all. [default: all, without deleted]",
+)
 @click.option("--swarm", "which", metavar="SWARM", help="Show only this swarm's.")
 @click.option("--mark", type=click.Choice(("read", "archive", "delete")), help="Mark the messages ID….")
-@click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="Most messages to show.")
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(1, 100), default=20, show_default=True, help="Most messages to show."
+)
 @with_door
 def inbox(door: SwarmContext, ids: Sequence[str], status: str, which: str | None, mark: str | None, limit: int) -> None:
     """List mail from swarms, newest first. It has the gateway's statuses; nothing is ever removed."""
@@ -120,7 +127,9 @@ def inbox(door: SwarmContext, ids: Sequence[str], status: str, which: str | None
 
 
 @swarm.command(cls=CommandWithOptions)
-@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Most parcels to show.")
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(1, 1000), default=20, show_default=True, help="Most parcels to show."
+)
 @with_door
 def outbox(door: SwarmContext, limit: int) -> None:
     """List mail to swarms, newest last. Each is queued, sent (no answer yet), delivered, or failed with the reason."""
@@ -196,7 +205,9 @@ def status(door: SwarmContext) -> None:
 
 @swarm.command(cls=CommandWithOptions)
 @click.argument("which", metavar="SWARM")
-@click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="Most messages to show.")
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(1, 100), default=20, show_default=True, help="Most messages to show."
+)
 @with_door
 def context(door: SwarmContext, which: str, limit: int) -> None:
     """Show a woken agent what it needs. That is recent and pending messages, membership, mute lists."""

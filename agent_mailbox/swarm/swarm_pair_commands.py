@@ -34,7 +34,14 @@ def _own_swarm(known: Memberships, word: str) -> Swarm | None:
 @swarm.command(cls=CommandWithOptions)
 @click.argument("which", metavar="SWARM|URL|-|@FILE")
 @click.option("--as", "alias", metavar="WORD", help="With a URL: the swarm's alias here (default: from its name).")
-@click.option("--hours", type=click.FloatRange(0.01, 24), default=1, show_default=True, help="Hours until it expires.")
+@click.option(
+    "--hours",
+    metavar="N",
+    type=click.FloatRange(0.01, 24),
+    default=1,
+    show_default=True,
+    help="Hours until it expires.",
+)
 @session_option
 @with_door
 def pair(door: SwarmContext, which: str, alias: str | None, hours: float, session: str | None) -> None:

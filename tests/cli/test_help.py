@@ -64,6 +64,7 @@ def test_the_help_of_each_command_fits_eighty_columns() -> None:
         lines = command.get_help(context).splitlines()
         assert max(map(len, lines)) <= 80, path
         assert [line for line in lines[1:] if line.endswith("…")] == [], path
+        assert not re.search(r"--\S+ (INTEGER|FLOAT)", "\n".join(lines)), path
         if isinstance(command, click.Group):
             left += [([*path, name], one) for name, one in command.commands.items()]
 
