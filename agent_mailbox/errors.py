@@ -7,6 +7,9 @@ Must not know: how errors are printed; ``cli.boundary`` does that.
 
 from __future__ import annotations
 
+AGAIN = ", then repeat the command"
+"""The end of a hint to repeat a command; a send says with which id instead."""
+
 
 class MailboxError(Exception):
     """An operation that the mailbox refuses or cannot do. ``str(error)`` is one sentence without a full stop.

@@ -10,7 +10,7 @@ from ..core.line_forms import may_be_message
 from ..core.proofs import OURS, STEWARD
 from ..core.records import Message, Record
 from ..core.roster import ALIVE
-from ..errors import MailboxError, Refused, StorageFailed, Unavailable
+from ..errors import AGAIN, MailboxError, Refused, StorageFailed, Unavailable
 from ..store.log.proof_view import weigh_message
 from .arrivals import judge_reach
 
@@ -289,8 +289,9 @@ def retryable(error: E, ids: Sequence[str]) -> E:
     same = (
         f"repeat it with --id {ids[0]}" if len(ids) == 1 else f'repeat it with an "id" in each line: {", ".join(ids)}'
     )
+    first = error.hint.removesuffix(AGAIN)
     return type(error)(
-        error.what, f"{error.hint}; then {same}".removeprefix("; then ") + ": nothing is sent twice", code=error.code
+        error.what, f"{first}; then {same}".removeprefix("; then ") + ": nothing is sent twice", code=error.code
     )
 
 

@@ -58,6 +58,7 @@ class Verdict:
             assert failed == fails, self.result
         if rc == 5 and self.command.hints:
             assert self._hinted(), f"no id to repeat it with: {self.result}"
+        assert self.result.stderr.count("repeat") <= 1, f"told twice to repeat it: {self.result}"
         if self.command.hook and rc == 0 and self.result.stdout and "cannot write the output" not in said:
             assert isinstance(self.result.json, dict), "a hook answers with one document"
 

@@ -11,7 +11,7 @@ whether a log holds what it held up to a position.
 from __future__ import annotations
 
 from ...core.text import typed
-from ...errors import StorageFailed
+from ...errors import AGAIN, StorageFailed
 from . import system
 
 TYPE_CHECKING = False
@@ -46,11 +46,11 @@ def storage_failed(action: str, path: str, error: OSError) -> StorageFailed:
         "EPERM": f"if `lsattr {typed(path)}` shows i or a, run `sudo chattr -ia {typed(path)}`",
         "ENXIO": "move it away: it is no regular file",
         "EROFS": "make the file system writable, or move the mailbox: it is read-only",
-        "ENOSPC": "free some space, then repeat the command",
+        "ENOSPC": f"free some space{AGAIN}",
         "ENOENT": "look whether its directory is still there, and takes files",
         "EEXIST": "a file is in the place of a directory: name another path, or move that file away",
         "ENOTDIR": "a file is in the place of a directory: name another path, or move that file away",
-        "EDQUOT": "free some space, then repeat the command",
+        "EDQUOT": f"free some space{AGAIN}",
     }
     import errno  # only to name a failure
 

@@ -7,7 +7,7 @@ knows that a position is a byte offset.
 from __future__ import annotations
 
 from ...core import proofs as proven
-from ...errors import StorageFailed
+from ...errors import AGAIN, StorageFailed
 from ..files import system
 from ..files.lines import chunks, lines_of
 from ..files.paths import READS, is_there
@@ -371,5 +371,5 @@ class HeldLog(FileLock):
         except OSError as error:
             raise StorageFailed(
                 f"cannot sync {self.path}: {error.strerror}; the last lines may be lost",
-                "repeat the command when the disk works again; the same id makes that idempotent",
+                f"see what is wrong with the disk{AGAIN}",
             ) from None
