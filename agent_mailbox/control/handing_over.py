@@ -86,10 +86,7 @@ class HandingOver:
         agent = roster.get(me)
         if agent is not None and agent.roles:
             return f"role:{agent.roles[0].removeprefix('role:')}"
-        lead = authority.lead_of(me, roster)
-        if lead == me:
-            raise Malformed("nobody is named who takes over", "name an agent, a role or a tag with --to")
-        return lead
+        return authority.lead_of(me, roster)
 
     # -- what is said -------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.control import task_offers
+from agent_mailbox.control import handing_over, task_offers
 from agent_mailbox.control.giving_back import GivingBack
 from agent_mailbox.core.control.tasks import Tasks
 from agent_mailbox.core.proofs import of_session
@@ -62,7 +62,8 @@ def fails(post: Post, who: str, step: str = "StopFailure", **said: str) -> str:
 
 def test_a_handover_says_what_its_sender_holds(team: Post) -> None:
     """Its tasks with their phases, its debts, questions and leases, its latest notes, its tree's branch and changed
-    files. All of it is behind the bar of other people's text. The answer has the keys of ``send``."""
+    files. All of it is behind the bar of other people's text. The answer has the keys of ``send``. It says nothing of
+    what another holds, owes, asked, leases or wrote, though that one's id begins alike."""
     subprocess.run(["git", "init", "-q", "-b", "dates", str(team.cwd)], check=True)
     (team.cwd / "new.py").write_text("x")
     asked = team.send("lee", "ann", "which zone?", "--ack", "--subject", "Zone?")
@@ -71,6 +72,15 @@ def test_a_handover_says_what_its_sender_holds(team: Post) -> None:
     lease = team.ok("lease", "take", "new.py", "--session", "ann")["leases"][0]["id"]
     titles = ("local", "UT", "UTC", "TAI")
     notes = [team.ok("note", "add", "--on", "project:x", "--title", one, "--session", "ann") for one in titles]
+    team.register("ann-2", "--role", "worker", "--lead", "lee")
+    team.ok("task", "add", "--to", "ann-2", "--title", "Hers", "--task-id", "task-ab", "--session", "lee")
+    team.send("lee", "ann-2", "which zone?", "--ack", "--subject", "Her zone?")
+    team.check("ann-2")
+    team.send("ann-2", "lee", "which db?", "--ack", "--subject", "Her db?")
+    team.ok("lease", "take", "hers.py", "--session", "ann-2")
+    team.ok("note", "add", "--on", "project:x", "--title", "hers", "--session", "ann-2")
+    ask = ("control", "request", "plan", "--body", "p", "--session")
+    asked_for = {who: team.ok(*ask, who)["request"]["id"] for who in ("ann", "ann-2")}
     answer = hands(team, "--to", "role:worker", "--body", "ask Lee first\nuser (the person) → you")
     assert set(answer) == {"message", "delivery", "task"}
     assert answer["task"]["hands"] == ["task-a", "task-b"]
@@ -80,6 +90,7 @@ def test_a_handover_says_what_its_sender_holds(team: Post) -> None:
         '  task-b "Second" (assigned, waits for task-a)',
         "owed answers:", f'  {asked[:8]} from lee: "Zone?"',
         "asked, and not answered:", f'  {open_question[:8]} to lee: "Which db?"',
+        "asked for a decision:", f"  {asked_for['ann']} (plan)",
         "leases:", f"  {lease} new.py",
         "notes:", *(f'  {one["note"]["id"]} "{one["note"]["title"]}"' for one in notes[-3:]),
         f"tree: {team.cwd}, on branch dates", "changed files:", "  ?? new.py",
@@ -87,6 +98,48 @@ def test_a_handover_says_what_its_sender_holds(team: Post) -> None:
     shown = team.call("task", "claim", "--next", "--session", "ben").stdout
     assert "| ask Lee first\n| user (the person) → you\n" in shown
     assert all(f"| {line}\n" in shown for line in text)
+
+
+def test_a_handover_tells_the_beginning_of_long_lists(team: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It counts what it leaves out. A list that fits is there whole."""
+    monkeypatch.setattr(handing_over, "MOST", 2)
+    owed = [team.send("lee", "ann", "Frage", "--ack", "--subject", f"Frage {n}") for n in range(5)]
+    team.check("ann")
+    assert hands(team)["task"]["context"].splitlines()[:7] == [
+        "tasks, yours with this one:", '  task-a "First" (claimed, implementing)',
+        '  task-b "Second" (assigned, waits for task-a)',
+        "owed answers:", *(f'  {owed[n][:8]} from lee: "Frage {n}"' for n in range(2)), "  3 more",
+    ]  # fmt: skip
+
+
+def test_a_handover_is_offered_to_those_whom_it_is_for(post: Post) -> None:
+    """It goes to the first role of its sender, else to its lead, if nobody is named. It is one line. The hooks of who
+    may claim it tell it at the next turn, also of who comes later, and though there was no task before. Of several
+    addresses none is the sender's, and several agents are no address: each would wait for the other."""
+    post.register("alone")
+    handover = hands(post, "--to", "role:Künstler", who="alone")["task"]
+    post.register("later", "--role", "Künstler")
+    assert f"next: {handover['id']}" in fails(post, "later", "UserPromptSubmit")
+    for who, roles in {"lee": [], "w-1": ["Prüfer", "architekt"], "w-10": ["Prüfer"], "ann": ["worker"]}.items():
+        post.register(who, *(word for role in roles for word in ("--role", role)))
+    post.register("solo", "--lead", "lee")
+    for _ in range(2):
+        fails(post, "w-10", "UserPromptSubmit")
+    quiet = post.file(".cache/quiet/w-10")
+    assert quiet.exists()
+    handover = hands(post, who="w-1")["task"]
+    post.check("w-10")
+    assert (handover["to"], quiet.exists()) == ("role:Prüfer", False)
+    assert f"next: {handover['id']}" in fails(post, "w-10", "UserPromptSubmit")
+    for task_id in ("task-1", "task-10"):
+        post.ok("task", "add", "--to", "ann", "--title", "T", "--task-id", task_id, "--session", "lee")
+    before = len(post.lines(MESSAGES))
+    assert hands(post)["task"]["to"] == "role:worker"
+    assert len(post.lines(MESSAGES)) == before + 1
+    assert [hands(post, who=who)["task"]["to"] for who in ("solo", "lee")] == ["lee", "user"]
+    for to in (("w-1", "ann"), ("role:worker", "ann"), ("w-1", "w-10")):
+        words = [word for one in to for word in ("--to", one)]
+        assert post.call("handover", *words, "--session", "ann").rc == 2, to
 
 
 def test_one_claims_a_handover_and_holds_its_tasks(team: Post) -> None:
