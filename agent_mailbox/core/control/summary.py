@@ -67,7 +67,7 @@ _ALONE: dict[type[m.Payload], str] = {
 
 def _said(p: m.Payload) -> tuple[str, ...]:
     if isinstance(p, m.PermissionRequest):
-        what = codec.dumps(p.input, -codec.MAX_DEPTH) if p.input is not None else p.arguments
+        what = codec.dumps(p.input) if p.input is not None else p.arguments
         return f"{p.tool} {what}".rstrip(), p.reason
     if isinstance(p, m.PlanRequest):
         steps = " / ".join(p.steps)
@@ -109,7 +109,7 @@ def _said(p: m.Payload) -> tuple[str, ...]:
 def _answer(p: m.Answer) -> tuple[str, ...]:
     said = "timed out" if p.cause == m.TIMEOUT else "approved" if p.approved else "denied"
     mode, changed, hosts = getattr(p, "mode", ""), getattr(p, "updated_input", None), getattr(p, "hosts", ())
-    with_input = f"with the input {codec.dumps(changed, -codec.MAX_DEPTH)}" if changed is not None else ""
+    with_input = f"with the input {codec.dumps(changed)}" if changed is not None else ""
     updates = getattr(p, "updates", ())
     rules = _listed("always allows", lasting.added(updates)) if updates else ""
     allowed = _listed("hosts", hosts) if hosts else ""

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_mailbox.core.control import message_fields, message_text
+from agent_mailbox.core import codec
+from agent_mailbox.core.control import message_fields, message_text, summary
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.control.message_fields import FIELDS, SPECS, Field
 from agent_mailbox.core.control.messages import MODES, Unknown
@@ -85,6 +86,24 @@ def test_every_observed_spelling_comes_to_the_one_value(text: str, fields: dict[
     assert not isinstance(payload, Unknown), payload
     assert {name: getattr(payload, name) for name in fields} == fields
     assert message_text.parse(message_text.written(payload)) == payload
+
+
+@pytest.mark.parametrize("where", ["request", "response"])
+def test_the_deepest_input_that_a_message_holds_is_shown_whole(where: str) -> None:
+    """The input of a request, and the one that it was changed into. One level more is no message."""
+
+    def parsed(depth: int) -> tuple[str, m.Payload | Unknown]:
+        value: Any = 2
+        for level in range(depth):
+            value = {"ä": value} if (depth - level) % 2 else [value]
+        place = {"tool": {"name": "T", "input": value}} if where == "request" else {"updatedInput": value}
+        content = {"type": f"permission_{where}", "requestId": "r", "approved": True, **place}
+        return codec.dumps(value, -codec.MAX_DEPTH), message_text.parse(json.dumps(content, ensure_ascii=False))
+
+    deepest = codec.MAX_DEPTH - (2 if where == "request" else 1)
+    given, payload = parsed(deepest)
+    assert given in summary.whole(payload)
+    assert isinstance(parsed(deepest + 1)[1], Unknown)
 
 
 def test_a_shutdown_response_is_one_of_the_two() -> None:
