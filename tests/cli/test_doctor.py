@@ -415,10 +415,11 @@ def test_a_mailbox_that_git_tracks_is_a_problem(post: Post) -> None:
 
 
 def test_a_network_disk_is_said_by_the_doctor_and_by_init(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mount that the path is under counts, not one above it nor one that merely begins alike."""
+    """The mount that the path is under counts, not one above it nor one that merely begins alike. Other mounts may have
+    names in any encoding."""
     table = post.scratch / "mountinfo"
     monkeypatch.setattr(mounts, "MOUNTINFO", str(table))
-    root = "21 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+    root = "21 1 8:1 / / rw - ext4 /dev/sda1 rw\n20 1 8:2 / /media/caf\udce9 rw - cifs //host/b\udce4r rw\n"
     line = "22 21 0:40 / {} rw,relatime shared:1 - {} server:/export rw\n"
     told_of = {
         root: False,
@@ -427,15 +428,19 @@ def test_a_network_disk_is_said_by_the_doctor_and_by_init(post: Post, monkeypatc
         root + line.format(post.scratch, "nfs4") + line.format(post.box, "ext4"): False,
         root + line.format(f"{post.box}-else", "nfs"): False,
         line.format("/", "9p"): True,
+        root + line.format(post.scratch, "nfs4") + line.format(post.scratch, "ext4"): False,
+        line.format(str(post.scratch)[:-1], "nfs4"): False,
         "": False,
     }
     for text, network in told_of.items():
-        table.write_text(text)
+        table.write_text(text, encoding="utf-8", errors="surrogateescape")
         problems, notes = told(post)
         assert problems == []
-        assert ["network file system" in n[3] for n in notes] == [True] * network, text
+        assert ["network file system" in n[3] for n in notes] == [True] * network, ascii(text)
         result = post.call("init", post.box, "--json")
         assert (result.rc, len(result.warnings)) == (0, network)
+    table.write_text(line.format(r"/mnt/a\040b\134040\011c\012", "nfs4"))
+    assert mounts.point("/mnt/a b\\040\tc\n/box") == "/mnt/a b\\040\tc\n"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")

@@ -22,7 +22,7 @@ from agent_mailbox.errors import Refused
 from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.store.files import small_files
 from agent_mailbox.upkeep import steward as stewards
-from agent_mailbox.upkeep.crontab import remove_crontab
+from agent_mailbox.upkeep.crontab import TAG, remove_crontab
 from tests.helpers import (
     ARCHIVE,
     HEARTBEATS,
@@ -265,7 +265,8 @@ def test_the_cron_line_works_from_anywhere_with_cron_s_bare_environment(tmp_path
 CRONTAB = """#!/bin/sh
 # Is in for crontab(1): -l prints the file, - replaces it.
 case $1 in
--l) [ -z "$CRONTAB_FAILS" ] || { echo 'crontab: cannot read the spool' >&2; exit 1; }
+"$CRONTAB_FAILS") printf 'crontab: der K\\374ster \\033[31msagt nein: no space\\n' >&2; exit 1 ;;
+-l)
     [ -e "$HOME/crontab" ] || { echo 'no crontab for you' >&2; exit 1; }
     cat "$HOME/crontab" ;;
 -) cat >"$HOME/crontab" ;;
@@ -301,11 +302,21 @@ def test_the_cron_line_is_installed_once_beside_what_is_there(cron: Post) -> Non
 
 
 def test_a_crontab_that_cannot_be_read_is_not_overwritten(cron: Post) -> None:
-    """``steward crontab --install`` refuses to write a crontab that it cannot read."""
+    """``steward crontab --install`` refuses to write a crontab that it cannot read. It shows what the program says as
+    it fails, to read or to write, in whatever encoding. To take the line out says the same."""
     table = cron.home / "crontab"
-    table.write_text("1 2 3 4 5 precious\n")
-    refused(cron.call("steward", "crontab", "--install", env={"CRONTAB_FAILS": "1"}), 1, "crontab")
-    assert table.read_text() == "1 2 3 4 5 precious\n"
+    line = cron.ok("steward", "crontab")["line"]
+    for text, words in (
+        ("1 2 3 4 5 precious\n", ("steward", "crontab", "--install")),
+        (f"1 2 3 4 5 precious\n{line}\n", ("setup", "--remove")),
+    ):
+        table.write_text(text)
+        for step, what in (("-l", "cannot read your crontab"), ("-", "crontab refused the line")):
+            failed = cron.call(*words, env={"CRONTAB_FAILS": step})
+            refused(failed, 1, f"{what}: crontab: der K\ufffdster")
+            assert "[31msagt nein: no space" in failed.stderr
+            assert "\033" not in failed.stderr
+            assert table.read_text() == text
     no_program = cron.call("steward", "crontab", "--install", env={"PATH": str(cron.scratch)})
     refused(no_program, 1, "crontab program is missing")
     assert "steward run`" in no_program.stderr
@@ -623,16 +634,20 @@ def test_the_module_the_script_and_the_console_script_are_one_program(checkout: 
 
 
 def test_a_mailbox_that_is_set_up_no_more_has_no_cron_line(cron: Post, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other lines stay, among them that of a mailbox beside it."""
+    """Other lines stay, among them that of a mailbox beside it, and one that the person wrote. No table is made."""
     monkeypatch.setenv("PATH", cron.env["PATH"])
     monkeypatch.setenv("HOME", str(cron.home))
     table = cron.home / "crontab"
     line = cron.ok("steward", "crontab", "--install")["line"]
-    other = line.replace(str(cron.box), f"{cron.box}-2")
-    table.write_text(f"{other}\n1 2 3 4 5 mine\n{line}\n")
+    other, mine = line.replace(str(cron.box), f"{cron.box}-2"), line.replace(TAG, " # täglich")
+    table.write_text(f"\n{other}\n{mine}\n1 2 3 4 5 mine\n{line}\n\n")
     assert remove_crontab(str(cron.box)) is True
-    assert table.read_text() == f"{other}\n1 2 3 4 5 mine\n"
-    assert remove_crontab(str(cron.box)) is False
+    assert table.read_text() == f"\n{other}\n{mine}\n1 2 3 4 5 mine\n\n"
+    table.unlink()
+    for path in (cron.env["PATH"], str(cron.scratch / "nothing")):
+        monkeypatch.setenv("PATH", path)
+        assert remove_crontab(str(cron.box)) is False
+    assert not table.exists()
 
 
 def test_the_steward_removes_the_stamps_that_were_put_aside(post: Post) -> None:

@@ -226,6 +226,28 @@ def pending(mail: Message, *reads: Read, events: tuple[RosterEvent, ...] = (), h
     return retention.plan(mailbox, at(hours), 1000).pending == 1
 
 
+def test_of_the_idle_notices_of_one_to_the_same_readers_the_last_one_stays():
+    """The earlier ones are finished, read or not. What is to others, of another, or no idle notice, replaces none."""
+    content = '{"type": "idle_notification", "reason": "grün"}'
+    other = content.replace("idle_notification", "idle_notification_2")
+
+    def said(name, to, sender, content=content):
+        return message(name, to, sender, type="control", content=content)
+
+    mails = [
+        said("bob-to-ann", "ann-1", "bob-1"),
+        said("bob-to-both", ("ann-1", "cat-1"), "bob-1"),
+        said("cat-to-ann", "ann-1", "cat-1"),
+        said("again-bob-to-ann", "ann-1", "bob-1"),
+        said("again-cat-to-ann", "ann-1", "cat-1"),
+        said("last-bob-to-ann", "ann-1", "bob-1"),
+        said("another", "ann-1", "bob-1", other),
+        message("mail", "ann-1", "bob-1", content=content),
+    ]
+    assert moved(mails) == {"bob-to-ann", "cat-to-ann", "again-bob-to-ann"}
+    assert moved(mails, [read("again-bob-to-ann", "ann-1")]) == moved(mails)
+
+
 def test_pending_is_what_someone_has_yet_to_get():
     """A message is pending while a direct recipient, a role or an agent with its tag has not read it."""
     assert pending(message())
@@ -360,6 +382,42 @@ def test_compacting_keeps_when_an_agent_came_back_from_the_dead():
     for known in (events[:3], events):
         agent = Roster(compacted(known, at(0))).get("a-1")
         assert (agent.state, agent.returned, agent.again) == ("alive", at(2), known[-1].timestamp)
+
+
+def test_of_the_dead_as_many_are_retold_as_have_some_events():
+    """Each whole, the first ones first, until that many events or more are retold. Nobody is who lives, whose life
+    takes more than half of its events, or who was led until later than that instant."""
+
+    def life(who, days, *, end="retire", at_last=9):
+        steps = [event(kind, who, hours) for day in range(days) for kind, hours in (("freeze", day), ("thaw", day))]
+        return [register(who, f"role:{who}"), *steps, event(end, who, at_last)]
+
+    lives = {
+        "alive": life("alive", 3, end="freeze"),
+        "brief": [*life("brief", 1)[:-1], event("update", "brief", 1, tags=("role:y",)), event("retire", "brief", 9)],
+        "ä-1": life("ä-1", 2),
+        "ä-10": life("ä-10", 4),
+        "led": life("led", 3, at_last=20),
+        "half": life("half", 1),
+        "late": life("late", 3, at_last=20),
+        "tiny": [register("tiny"), event("retire", "tiny", 9)],
+    }
+    roster = Roster(one for events in lives.values() for one in events)
+    led = roster.agents["led"]
+    roster.agents["led"] = led.replace(proven_leads=((led.changed, "ann-1"),))
+
+    def retold(most, since=10):
+        found, told = retention.retold_dead(lives, roster, at(since), most)
+        assert Roster(told).agents.keys() == found
+        assert len(told) <= sum(len(lives[who]) for who in found) / 2
+        return found
+
+    assert retold(1) == retold(6) == {"ä-1"}
+    assert retold(7) == retold(16) == {"ä-1", "ä-10"}
+    assert retold(17) == retold(20) == {"ä-1", "ä-10", "half"}
+    assert retold(21) == retold(99) == retold(99, since=20) == {"ä-1", "ä-10", "half", "late"}
+    assert retold(99, since=21) == {"ä-1", "ä-10", "half", "late", "led"}
+    assert retold(0) == set()
 
 
 def test_a_long_life_is_retold_in_few_events():
