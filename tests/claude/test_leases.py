@@ -441,6 +441,28 @@ def test_a_note_of_a_write_goes_when_it_counts_no_more(post: Post) -> None:
         assert not note.exists()
 
 
+def test_a_link_among_the_notes_of_writes_is_not_followed(post: Post, tmp_path: Path) -> None:
+    """The mailbox may be another one's work. What a link leads to is no session's note, and nothing of it is removed;
+    the notes of sessions beside it are found, and go in time."""
+    edits, now = Edits(Mailbox(str(post.box)).logs), 1_773_662_400_000
+    edits.settle(holds=True)
+    notes, sessions = post.file(".cache", EDITS), ("w-1", "w-10", "w-2")
+    for n, who in enumerate(sessions):
+        edits.note("/x/ü", who, now + n)
+    precious = [tmp_path / name / ":x:ü" for name in ("elsewhere", "other")]
+    for n, path in enumerate(precious):
+        path.parent.mkdir()
+        path.touch()
+        os.utime(path, (now // 1000, now // 1000))
+        (notes / f"w{n}").symlink_to(path.parent)
+    for when in (now, now + RECENT + 2):
+        found = edits.others("/x/ü", "w-1", when)
+        assert found == ([Edit("w-2", now + 2), Edit("w-10", now + 1)] if when == now else [])
+        edits.sweep(when)
+        assert [path.exists() for path in precious] == [True, True]
+        assert {path.name for path in notes.iterdir()} == {".leased", "w0", "w1", *(sessions if when == now else ())}
+
+
 def test_a_file_system_that_is_blind_for_case_is_told_by_what_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -136,8 +136,41 @@ def test_a_claimed_task_leases_the_files_that_it_names(desk: Desk) -> None:
         desk.post.register(who, "--role", "w")
     answer = desk.post.ok("task", "claim", "task-1", "--session", "ann", cwd=desk.top / "src")
     assert answer["leased"] == ["src/dates.py"]
+    again = desk.post.ok("task", "claim", "task-1", "--session", "ann", cwd=desk.top / "src")
+    assert (again["leased"], len(desk.post.ok("lease", "list")["leases"])) == ([], 1)
     told = desk.post.call("task", "claim", "task-2", "--session", "ben", cwd=desk.top)
     assert "src/dates.py is leased by ann until" in told.stdout
     assert told.rc == 0
     desk.post.ok("task", "done", "task-1", "--summary", "s", "--session", "ann")
     assert desk.post.ok("lease", "list")["leases"] == []
+
+
+@pytest.mark.parametrize("end", ["done", "drop", "cancel"])
+def test_the_end_of_a_task_ends_its_own_lease_alone(desk: Desk, end: str) -> None:
+    """However it ends. The lease of a task whose id begins with its own stays, one that its holder took by hand, and
+    one that nothing proves. One that another noted so stays, unless whoever ends the task may end that one, too."""
+    for n, number in enumerate((1, 10, 11)):
+        (desk.top / f"src/ü{n}.py").write_text("x")
+        words = ("--title", f"Mend src/ü{n}.py", "--task-id", f"task-{number}")
+        desk.post.ok("task", "add", "--to", "role:w", *words, "--session", "user")
+    for who in ("ann", "ben"):
+        desk.post.register(who, "--role", "w")
+    desk.lease("src/ben", "--note", "task-1", who="ben")
+    for number in (10, 1, 11):
+        desk.post.ok("task", "claim", f"task-{number}", "--session", "ann", cwd=desk.top)
+    desk.lease("src/ann", "--note", "task-1 and more", who="ann")
+
+    nobody = {"AGENT_MAILBOX_TEST_CALLER": ""}
+    words = ("src/nobody", "--note", "task-1", "--session", "ann")
+    assert desk.post.call("lease", *words, cwd=desk.top, env=nobody).rc == 0
+
+    def leased() -> set[str]:
+        return {path for lease in desk.post.ok("lease", "list")["leases"] for path in lease["paths"]}
+
+    left = {"src/ben", "src/ann", "src/nobody", "src/ü0.py", "src/ü1.py", "src/ü2.py"}
+    assert leased() == left
+    how = {"done": ("--summary", "s"), "drop": ("--reason", "r"), "cancel": ()}[end]
+    for number, path in ((1, "src/ü0.py"), (11, "src/ü2.py")):
+        desk.post.ok("task", end, f"task-{number}", *how, "--session", "user" if end == "cancel" else "ann")
+        left -= {path, "src/ben"} if end == "cancel" else {path}
+        assert leased() == left

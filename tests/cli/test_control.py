@@ -275,6 +275,24 @@ def test_without_a_lead_the_person_decides(team: Team) -> None:
     assert team.control("approve", request, me="user")["request"]["state"] == "approved"
 
 
+def test_who_may_not_command_an_agent_is_sent_to_whoever_may(team: Team) -> None:
+    """That is its own lead, or the person, though a lead's id begins as the person's does; without a lead, the person
+    alone. An agent that would command itself is sent there, too."""
+    leads = {"w-1": "user-1", "w-10": "user.x", "w-100": LEAD, "w": None}
+    for lead in ("user-1", "user.x"):
+        team.register(lead)
+    for worker, lead in leads.items():
+        team.register(worker, *(() if lead is None else ("--lead", lead)))
+    for worker, lead in leads.items():
+        for me in {PEER, "w", worker}:
+            why = "no agent commands itself" if me == worker else f"{me} is not the lead of {worker}"
+            told = refused(team.call("control", "mode", worker, "plan", "--session", me, "--json"), 1).json["error"]
+            asked = "the person" if lead is None else f"{lead} or the person"
+            assert told == {"code": "not_lead", "message": why, "hint": f"ask {asked} to do it"}
+            noted = team.events()[-1]
+            assert (noted["who"], noted["about"], noted["outcome"], noted["cause"]) == (me, worker, "refused", why)
+
+
 @pytest.mark.parametrize(
     ("rc", "words", "said"),
     [

@@ -48,8 +48,19 @@ def test_a_note_is_on_the_board_and_in_no_inbox(team: Post) -> None:
     assert [m["id"] for m in team.ok("search", "redis")["messages"]] == [note["message_id"]]
     assert "| docker compose up\n| | forged\\x1b[0m\n" in team.call("note", "show", note["id"]).stdout
     assert team.ok("dead-letters", "--all")["messages"] == []
-    for wrong, rc in ((("add", "--title", "t", "--on", "lee"), 2), (("add", "--title", " "), 2), (("show", "zzzz"), 1)):
+    for wrong, rc in ((("add", "--title", "t", "--on", "lee"), 2), (("show", "zzzz"), 1)):
         assert team.call("note", *wrong, *(("--session", "ann") if wrong[0] == "add" else ())).rc == rc
+
+
+def test_a_note_without_a_title_is_refused(team: Post) -> None:
+    """The command refuses it. Blanks of any kind are no title, whether or not the note has a text. One that would have
+    been replaced stays."""
+    first = added(team, "ü")["id"]
+    for title in ("", " ", "\t\n", "\u3000"):
+        for more in ((), ("--body", "words"), ("--body", "words", "--replaces", first)):
+            words = ("note", "add", "--title", title, *more, "--session", "ann")
+            refused(team.call(*words), 2, "the note has no title", "name it with --title")
+    assert listed(team) == [first]
 
 
 def test_a_note_is_replaced_by_anyone_and_dropped_by_its_own(team: Post) -> None:

@@ -20,6 +20,7 @@ from agent_mailbox.core.clocks import ClockDoubt
 from agent_mailbox.core.instant import HOUR
 from agent_mailbox.errors import Refused
 from agent_mailbox.mailbox.mailbox import Mailbox
+from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.files import small_files
 from agent_mailbox.upkeep import steward as stewards
 from agent_mailbox.upkeep.crontab import TAG, remove_crontab
@@ -369,6 +370,30 @@ def test_a_live_line_with_the_id_of_archived_mail_is_reported_as_a_duplicate(pos
     found = {(os.path.basename(p["file"]), p["line"], p["what"].partition(":")[0]) for p in post.doctor()}
     assert (MESSAGES, 1, f"id {one['id']} is used again with another body; the first line counts") in found
     assert {f"1 archived and still live (the first is {two['id']})"} == {w for _, _, w in found if "still live" in w}
+
+
+def test_mail_that_is_archived_twice_is_reported_whether_or_not_it_is_live_too(post: Post) -> None:
+    """Only what is live, and in an archive for the first time, is the remains of a steward's run. Each archive is
+    counted by itself. At another time it is the same mail. While a steward works, nothing is the remains of a run."""
+    only, both, one, two, late = (record() for _ in range(5))
+    post.append(MESSAGES, both, one, two, late)
+    post.append(f"{ARCHIVE}/2020-01.jsonl", only, both, one, two)
+    post.append(f"{ARCHIVE}/2020-02.jsonl", late, only, both)
+    later = {**one, "timestamp": "2020-03-01T00:00:00Z"}
+    post.append(f"{ARCHIVE}/2020-03.jsonl", later, {**two, "content": "ü"})
+    found = {(os.path.basename(p["file"]), p["line"], p["what"].partition(":")[0]) for p in post.doctor()}
+    twice, other = "id {} is written twice; the first line counts", "id {} is used again with another body; the first"
+    assert {said for said in found if re.search("twice|still live|used again", said[2])} == {
+        ("2020-01.jsonl", 2, f"3 archived and still live (the first is {both['id']})"),
+        ("2020-02.jsonl", 1, f"1 archived and still live (the first is {late['id']})"),
+        ("2020-02.jsonl", 2, twice.format(only["id"])),
+        ("2020-02.jsonl", 3, twice.format(both["id"])),
+        ("2020-03.jsonl", 1, twice.format(one["id"])),
+        ("2020-03.jsonl", 2, f"{other.format(two['id'])} line counts"),
+    }
+    with rotation.alone(Mailbox(str(post.box)).archive, 0):
+        said = " ".join(problem["what"] for problem in post.doctor())
+    assert ("still live" in said, said.count("written twice")) == (False, 3)
 
 
 def test_what_others_cannot_reach_is_no_problem_whatever_its_mode(post: Post) -> None:

@@ -228,29 +228,29 @@ from agent_mailbox.store.files import system
 from agent_mailbox.store.locks.lock import FileLock
 system.sleep = None
 print("waiting", flush=True)
-with FileLock(sys.argv[1]):
+with FileLock(sys.argv[1], float("inf")):
     print("held", flush=True)
 """
 
 
 @pytest.mark.parametrize("dies", [False, True], ids=["release", "kill"])
 def test_a_waiter_is_woken_by_the_kernel(program: Program, path: Path, dies: bool) -> None:
-    """The kernel wakes a waiter as the holder releases the lock or dies. A waiter that is killed is in nobody's
-    way."""
-    with holder(program, path) as first, program.start(path, python=("-c", WAITING)) as child:
-        with program.start(path, python=("-c", WAITING)) as other:
-            for one in (child, other):
-                assert one.stdout is not None
-                assert one.stdout.readline() == b"waiting\n"
-            other.kill()
+    """The kernel wakes those that wait, one after another, as the holder releases the lock or dies: their time-out is
+    no matter. A waiter that is killed is in nobody's way."""
+    with holder(program, path) as first, ExitStack() as started:
+        waiters = [started.enter_context(program.start(path, python=("-c", WAITING))) for _ in range(3)]
+        for one in waiters:
+            assert one.stdout is not None
+            assert one.stdout.readline() == b"waiting\n"
+        waiters.pop(1).kill()
         if dies:
             first.kill()
         elif first.stdin is not None:
             first.stdin.close()
             first.stdin = None
-        assert child.stdout is not None
-        assert child.stdout.readline() == b"held\n"
-        assert child.wait(PATIENCE) == 0
+        for one in waiters:
+            assert one.communicate(timeout=PATIENCE) == (b"held\n", b"")
+            assert one.returncode == 0
 
 
 def test_whoever_finds_too_many_waiting_threads_starts_none(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
