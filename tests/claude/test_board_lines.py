@@ -103,6 +103,30 @@ def test_open_tasks_are_told_once_as_a_turn_begins(team: Post) -> None:
     assert is_asked(team, "ben")
 
 
+def test_who_holds_a_task_no_more_is_told_of_those_that_are_open(team: Post) -> None:
+    """Its task may be done, or cancelled by its lead. A check of mail before its next turn loses nothing. Who still
+    holds one, or whose id begins alike, is asked nothing."""
+    team.register("ann-2", *WORKER)
+    for number, who in enumerate(("ann", "ben", "ann-2")):
+        add(team, f"task-{number}", "T", who)
+    add(team, "task-10", "Geprüft")
+    for who in ("ann", "ben", "ann-2"):
+        team.check(who)
+        hears(team, who)
+        assert hears(team, who) == ""
+        assert not is_asked(team, who)
+    team.ok("task", "cancel", "task-0", "--session", "lee")
+    team.check("ann")
+    assert [is_asked(team, who) for who in ("ann", "ben", "ann-2")] == [True, False, False]
+    assert '1 task open to you; next: task-10 "Geprüft"' in hears(team, "ann")
+    with open("/dev/full", "wb") as full:
+        assert team.run("task", "done", "task-1", "--summary", "s", "--session", "ben", stdout=full).rc == 0
+    team.check("ben")
+    assert [is_asked(team, who) for who in ("ben", "ann-2")] == [True, False]
+    assert '1 task open to you; next: task-10 "Geprüft"' in hears(team, "ben")
+    assert hears(team, "ann-2") == ""
+
+
 def test_what_a_session_holds_is_told_where_it_lost_its_context(team: Post) -> None:
     """It hears the phase of its task. A session whose tags have notes hears their titles, within sixty tokens."""
     add(team, "task-a", "First")

@@ -298,7 +298,8 @@ def test_nobody_gives_back_what_another_took_meanwhile(team: Post, monkeypatch: 
 
 def test_the_end_of_a_lead_s_quota_gives_back_what_it_holds_itself(team: Post) -> None:
     """Tasks that it added, or that its workers hold, stay, and so does its workers' role mail. Of the messages that it
-    claimed each is given back that waits for its answer, or of which nobody saw that it was shown to it."""
+    claimed each is given back that waits for its answer, or of which nobody saw that it was shown to it. What a program
+    says of them changes nothing."""
     team.env["CLAUDECODE"] = "1"
     for who in ("lee", "ann"):
         fails(team, who, "SessionStart", source="startup")
@@ -321,6 +322,8 @@ def test_the_end_of_a_lead_s_quota_gives_back_what_it_holds_itself(team: Post) -
     for message_id, who, role in ((unseen, "lee", "role:head"), (other, "ann", "role:worker"), (both, "ann", "ann")):
         team.append(READS, {"message_id": message_id, "reader_session_id": who, "timestamp": stamp(), "event": "read",
                             "as": role, "nonce": "0a1b2c"})  # fmt: skip
+    forged = {"message_id": asked[1], "reader_session_id": "lee", "timestamp": stamp(), "event": "release"}
+    team.append(READS, {**forged, "as": "role:head"})
     team.register("dan", "--role", "head")
     fails(team, "lee", error="rate_limit", last_assistant_message="You've hit your session limit")
     assert holders(team) == {"task-1": None, "task-10": None, "task-11": "ben", "task-a": "ann", "task-b": "ann"}
