@@ -277,8 +277,9 @@ def resolve(
         elif ":" in word and member is None:
             held = roster.roles_ever if word.startswith("role:") else ()
             stored[check_tag(word, namespaces, held)] = None
-            leaves = leaves or is_remote(word)
-            if word not in roster.roles_ever if word.startswith("role:") else not roster.carriers(word):
+            if is_remote(word):
+                leaves = True  # to agents elsewhere: ``reachable`` knows them
+            elif word not in roster.roles_ever if word.startswith("role:") else not roster.carriers(word):
                 from . import misspelt  # serves only mistakes
 
                 warnings += misspelt.warn_unheld(word, roster)

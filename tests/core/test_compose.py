@@ -153,6 +153,11 @@ def test_a_misspelt_tag_is_warned_of():
     assert "project:inscription?" in warning
 
 
+def test_an_agent_elsewhere_is_no_misspelt_tag():
+    """Mail to ``swarm:demo/b`` warns of nothing, though the tag ``swarm:demo`` is spelt nearly so."""
+    assert resolved("swarm:demo/b", events=(register("x", "swarm:demo"),)).warnings == ()
+
+
 def test_a_misspelt_role_with_its_prefix_is_warned_of_too():
     """``send`` warns of a role that nobody ever held if its name is close to a known one. A new role gets no
     warning."""
