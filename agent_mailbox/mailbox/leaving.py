@@ -59,6 +59,7 @@ def check(message: Message, roster: Roster, proof: Proof | None, directory: str)
 
     ``proof``: the proof of its writer; only the person may insist. ``directory``: the mailbox's.
     """
+    reachable.check(filter(is_remote, message.recipients), roster, directory)  # first: nobody joins what is not there
     _check_joined(message, roster)
     attached(message, directory)
     if not is_allowed(message, proof) and (found := secret_in(message, directory)):
@@ -67,7 +68,6 @@ def check(message: Message, roster: Roster, proof: Proof | None, directory: str)
             "remove it; only the person may insist, with `agent-mailbox send --allow-secret`",
             code="secret",
         )
-    reachable.check(filter(is_remote, message.recipients), roster, directory)
 
 
 def is_allowed(message: Message, proof: Proof | None) -> bool:

@@ -124,7 +124,7 @@ def test_a_client_without_hooks_has_its_mail(post: Post) -> None:
             text, told = await call(tool, **given)
             assert "error" in told
             assert len(text) < 2000
-        for away, code in (("swarm:here/bob", "secret"), ("swarm:there/bob", "not_joined")):
+        for away, code in (("swarm:here/bob", "secret"), ("swarm:there/bob", "unknown_recipient")):
             assert (await call("send", to=away, body=SECRET))[1]["error"]["code"] == code
         assert post.snapshot()[MESSAGES] == before
 
