@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Malformed
+from . import codec
 from .address import is_remote
 from .text import clipped, neutral, term
 
@@ -20,6 +21,8 @@ MOST = 8
 """References named in a line; the others are counted."""
 LONGEST = 120
 """Characters of one of them."""
+REASON = 1000
+"""Characters of a reason."""
 
 ACTIONS = ("claimed", "completed", "blocked", "unblocked", "assigned", "mention", "review_requested")
 _REPO = r"(?P<repo>[^\s/#@]+/[^\s/#@]+)"
@@ -101,3 +104,12 @@ def is_event(message: Message) -> bool:
     about = (message.extra or {}).get("swarm")
     noted = isinstance(about, dict) and about.get("event") is True
     return noted and bool(message.subject) and is_remote(message.sender)
+
+
+def reason_lines(message: Message) -> list[str]:
+    """Return ``Reason: …`` of such news, if somebody gave one; what a master ends for good has a word for programs."""
+    told = codec.parse(message.content.encode("utf-8", "replace"), codec.MAX_LINE, ours=False)
+    if not isinstance(told, dict) or told.get("action") == "swarm_dissolved":
+        return []
+    reason = told.get("reason")
+    return [f"Reason: {term(reason, REASON)}"] if isinstance(reason, str) and reason.strip() else []

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core import instant
+from ..core import instant, references
 from ..errors import Malformed, NotFound, Refused
 from ..mailbox.open_mailbox import random_id
 from . import gateway
@@ -21,7 +21,7 @@ from .outbox import make_announcement
 from .protocol import admission, lifecycle, signing, tokens, wire
 from .protocol.membership import ACTIVE, DISSOLVED, LEFT, Event, Member, Memberships, Swarm
 
-MAX_REASON = 1000
+MAX_REASON = references.REASON
 """Most characters of a reason: it is a line of a message and of everybody's notice."""
 
 

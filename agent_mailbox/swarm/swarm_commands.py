@@ -256,7 +256,10 @@ def _remedy_for(said: str) -> str:
     if "not by the invitation's key" in said:
         return "serve with `--self-signed` on the other machine; if it does so already, somebody is between you"
     if "certificate does not verify" in said:
-        return "name the authority's file as ca_file under [swarm] in your own configuration"
+        return (
+            "if it serves with `--self-signed`, ask for an invitation by `agent-mailbox swarm pair`; else name the"
+            " authority's file as ca_file under [swarm] in your own configuration"
+        )
     return "try again, or ask the swarm's master for another invitation"
 
 

@@ -61,6 +61,8 @@ def test_everyone_learns_that_a_member_left_or_was_kicked(machine: Make) -> None
     still = ("send", "--from", "gamma-agent", "--to", "swarm:demo", "--body", "still here?")
     until(lambda: "is not in it, and the mail was not sent" in c.call(*still).stderr)
     assert b.received() == a.received() == []
+    for one, agent in ((a, "ann"), (b, "beta-agent"), (c, "gamma-agent")):  # the one put out is told why, too
+        until(lambda one=one, agent=agent: """Reason: "it said 'no'\"""" in one.unread_text(agent))
     url = b.ok("swarm", "invite", "demo")["url"]
     assert c.ok("swarm", "join", url, "--session", "gamma-agent")["status"] == "accepted"
     until(lambda: a.members() == {"alpha", "beta", "gamma"})

@@ -114,7 +114,7 @@ def body(message: Message, style: Callable[[str, str], str] = frame.plain, box: 
 
         lines += references.lines(message)
         if message.type == "system" and references.is_event(message):
-            return lines
+            return [*lines, *references.reason_lines(message)]
     if message.attachments is not None:
         from .. import attachments  # likewise
 
