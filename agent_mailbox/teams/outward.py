@@ -80,7 +80,7 @@ class Outward:
         self._mirror = mirror
         self._offers: list[_Offer] = []
         self._looked: object = None
-        self._again = 0.0
+        self._again = self._paused = 0.0
         self._withheld = False  # another claimed role mail, which may come back without a write
         self._problems: dict[str, str] = {}
         self._mark = naming.digest(os.path.realpath(mailbox.directory))[:8]
@@ -121,6 +121,8 @@ class Outward:
         """Settle open offers, offer new mail; raise ``StorageFailed`` and ``Busy`` of the mailbox."""
         for offer in list(self._offers):
             self._settle_offer(offer)
+        if time.monotonic() < self._paused:
+            return LookResult(0, tuple(self._problems.values()))
         ends = self._mailbox.logs.ends(), self._team
         if ends == self._looked and not ((self._problems or self._withheld) and time.monotonic() >= self._again):
             return LookResult(0, tuple(self._problems.values()))
@@ -200,6 +202,9 @@ class Outward:
         }  # the offer cannot be in what is there
         try:
             aside.make_files()
+            doubtful = self._doubtful_messages(me)
+            entries = [self._make_entry(i, me, nonce, again=i.message.id in doubtful) for i in items]
+            aside.write_file(entries)  # before the offer is recorded: a broken inbox costs the log nothing
             records = [Read(i.message.id, me, now, via=i.via, nonce=nonce) for i in items]
             try:
                 self._mailbox.logs.reads.append(map(codec.spell_read, records))
@@ -207,12 +212,14 @@ class Outward:
                 aside.remove_file()
                 raise
             self._offers.append(offer)
-            doubtful = self._doubtful_messages(me)
-            aside.append_entries([self._make_entry(i, me, nonce, again=i.message.id in doubtful) for i in items])
+            aside.append_entries(entries)
         except Undeliverable as error:
             self._count_waiting(me, len(items), str(error))
             if offer in self._offers:
                 self._take_back(offer, aside)
+                self._paused = time.monotonic() + AGAIN  # what we wrote just now is no reason to look again
+            else:
+                aside.remove_file()
             return 0
         return len(items)
 

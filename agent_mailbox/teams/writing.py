@@ -155,6 +155,7 @@ class FileBeside:
     def __init__(self, inbox: str, mark: str, nonce: str) -> None:
         self.inbox = inbox
         self.path = f"{inbox}{_SIGN}{mark}.{nonce}"
+        self._there: bytes | None = None
 
     def make_files(self) -> None:
         """Create it, and a missing inbox: ``[]``, whole at once. The client makes an empty file first; a process killed
@@ -187,16 +188,22 @@ class FileBeside:
         except OSError:
             pass
 
+    def write_file(self, entries: Sequence[dict[str, Any]]) -> None:
+        """Write the inbox with the entries after it; raise ``Undeliverable`` for one that takes nothing now."""
+        try:
+            self._there = self._write_inbox(os.path.realpath(self.inbox), None, entries)
+        except OSError as error:
+            raise _unwritable_error(error) from None
+
     def append_entries(self, entries: Sequence[dict[str, Any]]) -> None:
         """Append entries to the inbox; if ``Undeliverable`` is raised, nothing was done.
 
-        The file is written before the lock is taken, and again under it only if the inbox has changed.
+        ``write_file`` came before; under the lock the file is written again only if the inbox has changed.
         """
         real = os.path.realpath(self.inbox)
         try:
-            there = self._write_inbox(real, None, entries)
             with WritingLock(real, self.path + _LOCK) as lock:
-                self._write_inbox(real, there, entries)
+                self._write_inbox(real, self._there, entries)
                 if not lock.is_held():
                     raise Undeliverable("its inbox could not be written in time")
                 os.rename(self.path, real)

@@ -130,6 +130,33 @@ def test_what_cannot_be_delivered_is_said_and_waits(teams: Teams) -> None:
     assert bridge(teams)["out"] == 1
 
 
+def test_a_broken_inbox_costs_the_log_nothing(teams: Teams) -> None:
+    """A bridge looks again and again at an inbox that takes nothing. It records no offer meanwhile, and leaves no
+    file."""
+    teams.make("t", "ann")
+    teams.replace(teams.box_of("t", "ann"), b"{}")
+    teams.send("bob", "team:t/ann", "TO ANN")
+    before, reads = teams.native(), teams.objects(READS)
+    for _ in range(3):
+        assert bridge(teams)["out"] == 0
+    assert (teams.native(), teams.objects(READS)) == (before, reads)
+
+
+def test_an_offer_taken_back_is_not_made_again_at_once(teams: Teams) -> None:
+    """While others hold an inbox's lock, the bridge records offers now and then: its own records do not wake it."""
+    teams.make("t", "ann")
+    teams.put("t", "ann")
+    teams.send("bob", "team:t/ann", "TO ANN")
+    mirror = Mirror(Mailbox(str(teams.box)), str(teams.root), "t")
+    mirror.mirror_once()
+    out = Outward(Mailbox(str(teams.box)), str(teams.root), mirror)
+    teams.box_of("t", "ann").with_suffix(".json.lock").mkdir()
+    for _ in range(3):
+        assert "others are writing" in out.deliver_once().problems[0]
+    offered = [read for read in teams.objects(READS) if read.get("event", "read") == "read"]
+    assert len(offered) == 1
+
+
 def test_a_lock_that_is_held_is_waited_for_and_a_stale_one_is_nobodys(teams: Teams) -> None:
     """The bridge waits for a lock that is held, and meanwhile the mail waits. It removes a lock that is stale by the
     client's times."""
