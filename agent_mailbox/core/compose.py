@@ -272,7 +272,9 @@ def resolve(
         if word == ALL:
             stored[ALL] = None
         elif member is not None and roster.get(member) is None:
-            warnings.append(_stranger(word, strict))
+            from . import misspelt  # serves only mistakes
+
+            warnings.append(misspelt.warn_stranger(word, member, roster, strict=strict))
             stored[member] = None
         elif ":" in word and member is None:
             held = roster.roles_ever if word.startswith("role:") else ()
@@ -280,7 +282,7 @@ def resolve(
             if is_remote(word):
                 leaves = True  # to agents elsewhere: ``reachable`` knows them
             elif word not in roster.roles_ever if word.startswith("role:") else not roster.carriers(word):
-                from . import misspelt  # serves only mistakes
+                from . import misspelt  # likewise
 
                 warnings += misspelt.warn_unheld(word, roster)
         elif word:
@@ -323,16 +325,6 @@ def _agent(word: str, roster: Roster) -> Agent | None:
         return roster.find(word)
     except NotFound:
         return None
-
-
-def _stranger(word: str, strict: bool) -> str:
-    if strict:
-        raise NotFound(
-            f"unknown teammate: {word!r}",
-            "run `agent-mailbox teams import` to register the living ones",
-            code="unknown_recipient",
-        )
-    return f"unknown teammate: {word!r}; mail to it waits until `agent-mailbox teams import` registers it"
 
 
 def unanswerable(sender: str) -> str:

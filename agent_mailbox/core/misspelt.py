@@ -67,6 +67,16 @@ def warn_unknown(word: str, roster: Roster, *, strict: bool) -> str:
     return f"{waits}. {meant}" if meant else waits
 
 
+def warn_stranger(word: str, member: str, roster: Roster, *, strict: bool) -> str:
+    """Return the warning about an unknown ``member`` of a team; raise ``NotFound`` under ``strict``."""
+    what, meant = f"unknown teammate: {word!r}", did_you_mean(nearly(member, agent_words(roster)))
+    if strict:
+        hint = f"{meant} `agent-mailbox teams import` registers the living ones".lstrip()
+        raise NotFound(what, hint, code="unknown_recipient")
+    waits = f"{what}; mail to it waits until `agent-mailbox teams import` registers it"
+    return f"{waits}. {meant}" if meant else waits
+
+
 def warn_unheld(tag: str, roster: Roster) -> list[str]:
     """Return the warning about a role that nobody ever held, or another tag that nobody carries, if it nearly is one
     that somebody has."""

@@ -153,6 +153,14 @@ def test_a_misspelt_tag_is_warned_of():
     assert "project:inscription?" in warning
 
 
+def test_a_misspelt_teammate_is_told_who_was_meant():
+    """Mail to an unknown member of a team waits; the warning names a member whose name is nearly that one."""
+    (warning,) = resolved("team:alpha/Bob", events=(register("bob@alpha"),)).warnings
+    assert "did you mean bob@alpha?" in warning
+    (warning,) = resolved("team:alpha/zoe", events=(register("bob@alpha"),)).warnings
+    assert "mean" not in warning
+
+
 def test_an_agent_elsewhere_is_no_misspelt_tag():
     """Mail to ``swarm:demo/b`` warns of nothing, though the tag ``swarm:demo`` is spelt nearly so."""
     assert resolved("swarm:demo/b", events=(register("x", "swarm:demo"),)).warnings == ()
