@@ -112,6 +112,7 @@ def list_teams(app: App) -> None:
     past = [name for name in history.mirrored_teams(app.mailbox) if name not in {team.name for team in known}]
     lines = [f"{word(t.name)}  {len(t.members)} members, led by {_lead_word(t)}{_over_mark(app, t)}\n" for t in known]
     lines += [f"{word(name)}  over\n" for name in past]
+    _print_problems(app, [f"team {word(t.name)}: {line}" for t in known for line in list_unfit(t.unfit)])
     value = [_team_json(app, t) for t in known] + [{"team": name, "live": False} for name in past]
     app.print_answer("".join(lines) or "no teams\n", {"teams": value})
 
