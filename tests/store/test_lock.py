@@ -192,7 +192,8 @@ def test_reading_needs_no_lock(post: Post) -> None:
 
 
 QUEUED = """
-import os, sys
+import os, sys, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads, from Python 3.12 on: it is tried here
 from agent_mailbox import Busy
 from agent_mailbox.store.files import system
 from agent_mailbox.store.locks.lock import FileLock
