@@ -44,11 +44,11 @@ class Machine:
     the next append arrives, its answer does not, and the link is cut; ``joined``: it was told to join. Its commands
     may do without the engine until ``doubted_until``, since one waited for it in vain."""
 
-    def __init__(self, name: str, world: Machines, profile: Profile) -> None:
+    def __init__(self, name: str, world: Machines, profile: Profile, start: int) -> None:
         self.name = name
         self.disk = Disk(ordered=profile.ordered, grain=profile.grain)
-        self.hosts = Processes(START)
-        self.offset = START
+        self.hosts = Processes(start)
+        self.offset = start
         self.started = 0
         self.away_until = self.doubted_until = 0
         self.is_unheard = self.joined = False
@@ -151,11 +151,17 @@ class Machines(World):
     """A world of several machines: whatever ``World`` says of one disk or clock is that of the machine at work."""
 
     def __init__(
-        self, seed: int, profile: Profile, count: int, network: Network, only: dict[tuple[str, int], str] | None = None
+        self,
+        seed: int,
+        profile: Profile,
+        count: int,
+        network: Network,
+        only: dict[tuple[str, int], str] | None = None,
+        start: int = 0,
     ) -> None:
         self.place: dict[Process, Machine] = {}
         self.running = None
-        self.machines = [Machine(name, self, profile) for name in NAMES[:count]]
+        self.machines = [Machine(name, self, profile, start or START) for name in NAMES[:count]]
         self.at = self.machines[0]
         self.off: Machine | None = None
         self.network = network

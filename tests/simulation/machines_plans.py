@@ -10,8 +10,9 @@ from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.simulation.disk import SECOND
-from tests.simulation.plans import AIMS, REST
+from tests.simulation.plans import AIMS, CALM, NIGHT, REST
 from tests.simulation.profile import Profile
+from tests.simulation.rich import TURNS
 
 if TYPE_CHECKING:
     from tests.simulation.plans import Job
@@ -25,6 +26,12 @@ SWEPT = 0.8
 LONG = "a long story"
 ROLES = (("dev", "ops"), ("dev",))
 """Those of a machine's first session, and of its second."""
+
+
+LASTS = 0.3
+"""How many worlds last for days."""
+HOURS = (9, 25, 25, 60)
+"""What goes by before a round of such a world, twice at most: nobody is frozen for the seven days that kill."""
 
 
 class Network(NamedTuple):
@@ -67,6 +74,8 @@ class MachinePlan(NamedTuple):
     """Does the product take a few for many, so that what it does with many happens here, too?"""
     found: int = 9
     """How many machines have joined before anything else; the others join in the run."""
+    start: int = 0
+    """When it begins, in seconds since 1970; 0: with the year 2026."""
 
     @classmethod
     def again(cls, kept: dict[str, Any]) -> MachinePlan:
@@ -81,14 +90,28 @@ def plan_of(seed: int, count: int = 60, *, kind: str = "") -> MachinePlan:
     from tests.simulation.machines_sweeps import sweep_of  # which are plans, too
 
     if kind not in ("", LONG) or (not kind and Random(f"kind of machines {seed}").random() < SWEPT):
-        return sweep_of(seed, kind)
+        return lasting(seed, sweep_of(seed, kind))
     chance = Random(f"space {seed}")
     machines = 2 + int(chance.random() * 2)
-    return MachinePlan(
+    plan = MachinePlan(
         profile=profile(seed), network=Network.of(seed), jobs=jobs_of(seed, count, 2 * machines), machines=machines,
         sessions=2, trusted=("all", "user", "")[int(chance.random() * 3)],
         max_live=(0, 1, 3, 9)[int(chance.random() * 4)], width=2 + int(chance.random() * 5),
     )  # fmt: skip
+    return lasting(seed, plan)
+
+
+def lasting(seed: int, plan: MachinePlan) -> MachinePlan:
+    """Let days go by in some worlds, in place of the peace before a round, or of a command of a long story.
+
+    No command gets another place by that, so what a seed means otherwise stays. Some begin before a month ends."""
+    chance = Random(f"nights {seed}")
+    if chance.random() >= LASTS:
+        return plan
+    calm = [place for place, name, _ in plan.jobs if place and (name == CALM or plan.jobs[0][1] != CALM)]
+    nights = {place: chance.choice(HOURS) for place in chance.sample(calm, min(len(calm), 2))}
+    jobs = [(place, NIGHT, nights[place]) if place in nights else (place, name, n) for place, name, n in plan.jobs]
+    return plan._replace(jobs=jobs, start=chance.choice((0, *TURNS)))
 
 
 def jobs_of(seed: int, count: int, sessions: int) -> list[Job]:

@@ -27,8 +27,8 @@ from tests.simulation.machines_judge import Judge, Session
 from tests.simulation.machines_plans import ROLES, plan_of
 from tests.simulation.machines_stage import Stage
 from tests.simulation.machines_sweeps import TALLY, THEN
-from tests.simulation.machines_upkeep import settle
-from tests.simulation.plans import CALM, REST, STORM, is_numbered
+from tests.simulation.machines_upkeep import keep_up, settle
+from tests.simulation.plans import CALM, NIGHT, REST, STORM, is_numbered
 from tests.simulation.process import Killed
 from tests.simulation.runs import Result, named_ids, replaced
 from tests.simulation.sites import Sites
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 COMMANDS |= {"attach": machines_files.attach} | machines_absence.COMMANDS
 DEEDS |= {"false_file": machines_files.false_file, "slip": machines_absence.slip}
-WAITED = (REST, CALM, STORM, TALLY, *DEEDS)
+WAITED = (REST, CALM, STORM, NIGHT, TALLY, *DEEDS)
 """What is not begun before everybody has ended. Links are cut and clocks set beside others in long stories, too."""
 ANY_TIME = ("cut", "clock")
 
@@ -135,13 +135,20 @@ class Driver:
 
     def _begins(self, place: int, name: str, number: int) -> bool:
         """Begin the next command, if there is room for it; or do what happens between commands."""
-        living, session = len(self.world.living()), self.judge.sessions[number]
+        living, session = len(self.world.living()), self.judge.sessions[0 if name == NIGHT else number]
         if name in WAITED and living and name not in ANY_TIME:
             return False
         if name == THEN:
             return all(process.rank < 0 for process in self.world.living())
         if name in (CALM, STORM):
             self.world.quiet = name == CALM
+        elif name == NIGHT:
+            self.world.quiet = True
+            self.world.now += number * 3600 * SECOND
+            self.world.tell(f"{number} hours go by")
+            for machine in self.world.machines:
+                self._alone(machine, "run_steward", keep_up)
+            self.world.quiet = (0, CALM, 0) in self.plan.jobs  # a long story has no peace
         elif name == TALLY:
             self._each(name, machines_proofs.tally)
         elif name in DEEDS:
@@ -245,7 +252,7 @@ def run(
     parts of it out. More is drawn ``beside`` these functions of the product."""
     started = process_time()
     plan = plan or plan_of(seed, count, kind=kind)
-    world = Machines(seed, plan.profile, plan.machines, plan.network, only)
+    world = Machines(seed, plan.profile, plan.machines, plan.network, only, plan.start * SECOND)
     for place, what in plan.sited:
         (world.directed if is_numbered(what) else world.sited).setdefault(str(place), []).append(what)
     world.sites = Sites(beside) if plan.sited and only is None else None

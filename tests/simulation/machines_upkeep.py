@@ -31,6 +31,12 @@ def run_steward(stage: Stage, process: Process, me: Session) -> None:
     steward.run_upkeep(stage.desk(me.machine, proofs.STEWARD), stage.max_live)
 
 
+def keep_up(stage: Stage, process: Process, machine: Machine) -> None:
+    """The steward of a machine that slept."""
+    if machine.joined:
+        steward.run_upkeep(stage.desk(machine, proofs.STEWARD), stage.max_live)
+
+
 def replicate(stage: Stage, process: Process, me: Session) -> None:
     """The replicator of a machine runs for some turns, unless one runs already."""
     turns = 1 + int(process.chance.random() * 6)

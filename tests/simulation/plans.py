@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
 Job = tuple[int, str, int]
 """A command: its place in the run, its name, the number of its agent."""
-REST, CALM, STORM, PAUSE, OUTAGE = "rest", "calm", "storm", "pause", "outage"
+REST, CALM, STORM, PAUSE, OUTAGE, NIGHT = "rest", "calm", "storm", "pause", "outage", "night"
 """What the driver does between commands: wait until all have ended; that, and from then on nothing goes wrong; from
-then on it may; let so many minutes go by; have the power fail."""
+then on it may; let so many minutes go by; have the power fail. In worlds of several machines:
+let so many hours go by, and have each steward run."""
 DOUBT = "doubt"
 """What befalls a command behind each of whose changes it is asked what a power failure would leave (``outcomes``)."""
 DRIVEN = (REST, CALM, STORM, PAUSE, OUTAGE)

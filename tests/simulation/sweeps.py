@@ -307,6 +307,8 @@ SWEEPS |= meetings.SWEEPS | policies.SWEEPS | durability.SWEEPS | tables.SWEEPS 
 
 PAUSES = {"later": (150,), "soon": (9, 10, 11)}
 """Minutes that go by, if nobody is at work: one of these."""
+SPANS = (11, 11, 9 * 60, 25 * 60, 74 * 60, 9 * 24 * 60, 32 * 24 * 60)
+"""The same between two rounds: a claim lapses, mail of each mode expires, sessions freeze and die, a month ends."""
 
 
 def sweep_of(seed: int, profile: Profile, name: str) -> Plan:
@@ -326,6 +328,7 @@ def sweep_of(seed: int, profile: Profile, name: str) -> Plan:
     )
     sited: list[tuple[int, str]] = []
     directed: list[tuple[int, str]] = []
+    spans = Random(f"spans {seed}")
     rounds = sweep.rounds // 2 + int(chance.random() * (sweep.rounds // 2)) + 1
     for number in range(rounds):
         places: dict[str, int] = {}
@@ -344,7 +347,7 @@ def sweep_of(seed: int, profile: Profile, name: str) -> Plan:
             if chance.random() < sweep.outages:
                 jobs += [(REST, 0), (OUTAGE, 0)]
         if chance.random() < 0.05:
-            jobs.append((PAUSE, 11))
+            jobs.append((PAUSE, spans.choice(SPANS)))
     return Plan(
         profile,
         [(place, command, who) for place, (command, who) in enumerate(jobs)],
