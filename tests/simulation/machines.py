@@ -42,7 +42,8 @@ PATIENCE = 5.0
 class Machine:
     """One machine. ``away_until``: the instant until which its link is cut; ``offset`` is its clock's; ``is_unheard``:
     the next append arrives, its answer does not, and the link is cut; ``joined``: it was told to join. Its commands
-    may do without the engine until ``doubted_until``, since one waited for it in vain."""
+    may do without the engine until ``doubted_until``, since one waited for it in vain. ``heard``: the position up to
+    which its replicator has taken in all."""
 
     def __init__(self, name: str, world: Machines, profile: Profile, start: int) -> None:
         self.name = name
@@ -52,7 +53,7 @@ class Machine:
         self.started = 0
         self.away_until = self.doubted_until = 0
         self.is_unheard = self.joined = False
-        self.failures = 0
+        self.failures = self.heard = 0
         self.kernel = MachineKernel(world, self)
 
 
@@ -274,7 +275,7 @@ class Machines(World):
             if self.place[process] is machine:
                 process.dead = True
                 self._unwind(process)
-        machine.failures += 1
+        machine.failures, machine.heard = machine.failures + 1, 0
         machine.disk.crash(Random(f"power {self.seed} {machine.name} {machine.failures}"))
         machine.offset += 60 * SECOND  # it was off for a minute, while the others went on
         machine.started = self.now

@@ -66,6 +66,8 @@ class Session:
         self.machine = machine
         self.roles = roles
         self.registered = False
+        self.acted: int | None = None
+        """When its last command ended, or later; while one goes on that is not known."""
 
     def gets(self, letter: Letter) -> bool:
         """Is the letter for it?"""
@@ -188,6 +190,11 @@ class Judge:
             if by is process and key[0] == me.id and state == SHOWN:
                 self.given[key] = READ, None
 
+    def is_odd(self) -> bool:
+        """Did the engine lose anything, or somebody write who is none of ours?"""
+        odd = self.is_rewritten, self.is_damaged, self.is_beset, self.is_scattered, self.edited, self.given_up
+        return any(odd)
+
     # -- in the end ---------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
@@ -220,6 +227,8 @@ class Judge:
                 f'"id":"{letter.id}"'.encode() in line and self.alone.get(line) is not machine
                 for line in self._lines(machine, "messages", archived=True)
             )
+            if not self.is_odd() and any(f'"id":"{letter.id}"'.encode() in line for line in self._unsent(machine)):
+                self.breach(f"{letter.id} was acknowledged, and {machine.name} says that it can never be sent")
             if count != 1 and not (letter.may_be_twice and count == 2):
                 self.breach(f"{letter.id} was acknowledged, and is {count} times on {machine.name}")
 
@@ -268,6 +277,11 @@ class Judge:
             if _is_whole(line) and not (line in doubtful and line in found):
                 found.append(line)
         return found
+
+    def _unsent(self, machine: Machine) -> list[bytes]:
+        """What a machine says of mail that another message kept from being sent."""
+        found = (inode for path, inode in machine.disk.files(solid=False) if path.endswith("/engine/unsent"))
+        return [bytes(inode.data) for inode in found]
 
     def _raw(self, machine: Machine, kind: str, *, archived: bool = True) -> list[bytes]:
         ends = {"messages": ("mailbox.jsonl",), "reads": ("-reads.jsonl",), "roster": ("roster.jsonl",)}[kind]

@@ -16,6 +16,7 @@ from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.space.order.order import MESSAGES
 from agent_mailbox.store.files import paths, system
 from tests.simulation.hooks import Watched
+from tests.simulation.machines_days import shows_all
 from tests.simulation.machines_judge import MAYBE, READ
 from tests.simulation.machines_stage import box_of, desk_of
 from tests.simulation.stage import LASTING
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from tests.simulation.machines_stage import Stage
     from tests.simulation.process import Process
 
-RETRIES = 3
+RETRIES, ALL = 3, 1000
 
 
 def send(stage: Stage, process: Process, me: Session) -> None:
@@ -99,14 +100,16 @@ def post_as(stage: Stage, process: Process, sender: str, to: str, me: Session) -
 
 def check(stage: Stage, process: Process, me: Session) -> None:
     """Show a session its mail, or a part of it."""
-    room = int(process.chance.random() * 4) + 1 if process.chance.random() < 0.3 else 1000
+    room = int(process.chance.random() * 4) + 1 if process.chance.random() < 0.3 else ALL
     look(stage, process, me, room)
 
 
-def look(stage: Stage, process: Process, me: Session, room: int = 1000) -> int:
+def look(stage: Stage, process: Process, me: Session, room: int = ALL) -> int:
     """Show a session so much of its mail; how much that was."""
 
     def show(items: list[Item]) -> Sequence[Item]:
+        if room == ALL:
+            shows_all(stage, process, me, (item.message.id for item in items))
         stage.judge.show(me, items[:room], process)
         return items[:room]
 

@@ -14,7 +14,7 @@ from agent_mailbox.space import space as spaces
 from agent_mailbox.space.copy import machine_lock, replica, taken_meanwhile
 from agent_mailbox.space.trust import machine_keys
 from agent_mailbox.upkeep import shared_steward
-from tests.simulation import machines_absence, machines_files, machines_proofs
+from tests.simulation import machines_absence, machines_days, machines_files, machines_proofs
 from tests.simulation.disk import SECOND
 from tests.simulation.judge_showings import LAPSES
 from tests.simulation.machines import LossyOrder, Machines
@@ -26,7 +26,7 @@ from tests.simulation.machines_joining import confide, found, key_of
 from tests.simulation.machines_judge import Judge, Session
 from tests.simulation.machines_plans import ROLES, plan_of
 from tests.simulation.machines_stage import Stage
-from tests.simulation.machines_sweeps import TALLY, THEN
+from tests.simulation.machines_sweeps import SWEEPS, TALLY, THEN
 from tests.simulation.machines_upkeep import keep_up, settle
 from tests.simulation.plans import CALM, NIGHT, REST, STORM, is_numbered
 from tests.simulation.process import Killed
@@ -44,8 +44,9 @@ if TYPE_CHECKING:
     from tests.simulation.plans import Job
     from tests.simulation.process import Process
 
-COMMANDS |= {"attach": machines_files.attach} | machines_absence.COMMANDS
-DEEDS |= {"false_file": machines_files.false_file, "slip": machines_absence.slip}
+COMMANDS |= {"attach": machines_files.attach} | machines_absence.COMMANDS | machines_days.COMMANDS
+SWEEPS |= machines_days.SWEEPS
+DEEDS |= machines_days.DEEDS | {"false_file": machines_files.false_file, "slip": machines_absence.slip}
 WAITED = (REST, CALM, STORM, NIGHT, TALLY, *DEEDS)
 """What is not begun before everybody has ended. Links are cut and clocks set beside others in long stories, too."""
 ANY_TIME = ("cut", "clock")
@@ -225,6 +226,8 @@ class Driver:
         self.world.processes = [process for process in self.world.processes if not process.ended]
         for process in ended:
             self.judge.interrupted(process)
+            for session in self.judge.sessions:
+                session.acted = self.world.now if process.name.endswith(f" {session.id}") else session.acted
             error = process.error
             if error is None or isinstance(error, Killed):
                 continue

@@ -16,6 +16,7 @@ from agent_mailbox.space.exchanged_files import ExchangedFiles
 from agent_mailbox.space.trust import space_trust
 from agent_mailbox.store.files import system
 from agent_mailbox.upkeep import steward
+from tests.simulation.machines_days import sees_silent
 from tests.simulation.machines_stage import space_of
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def run_steward(stage: Stage, process: Process, me: Session) -> None:
 def keep_up(stage: Stage, process: Process, machine: Machine) -> None:
     """The steward of a machine that slept."""
     if machine.joined:
-        steward.run_upkeep(stage.desk(machine, proofs.STEWARD), stage.max_live)
+        steward.run_upkeep(desk := stage.desk(machine, proofs.STEWARD), stage.max_live)
+        sees_silent(stage, machine, desk)
 
 
 def replicate(stage: Stage, process: Process, me: Session) -> None:
@@ -58,7 +60,10 @@ def settle(stage: Stage, process: Process, machine: Machine) -> None:
 
 def _mended(stage: Stage, machine: Machine) -> Replica:
     """What a replicator does as it starts, and as its connection is back."""
-    copy = spaces.open_replica(stage.desk(machine, proofs.TERMINAL).logs, space_of(machine))
+    copy, end = (
+        spaces.open_replica(stage.desk(machine, proofs.TERMINAL).logs, space_of(machine)),
+        stage.world.space.end(),
+    )
     with copy.machine_lock():
         try:
             space_trust.judge_waiting(copy)
@@ -68,6 +73,7 @@ def _mended(stage: Stage, machine: Machine) -> Replica:
         copy.catch_up()
         if copy.look_closer():
             copy.catch_up()
+    machine.heard = end
     return copy
 
 
