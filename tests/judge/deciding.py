@@ -221,7 +221,7 @@ class Decisions:
             own = selves(self.people, word.speaker, by_place=True)
             return {"unproven adder"} if task.word.by is None and task.word.speaker in own else set()
         parts = {
-            "holder": who == self.holder(task),
+            "holder": last in selves(self.people, who, by_place=True),
             "adder": task.word.speaker in selves(self.people, who, by_place=True),
             "lead": who == USER or (last is not None and may_command(self.people, who, last)),
             "adder's lead": may_command(self.people, who, task.word.speaker),
@@ -246,13 +246,14 @@ class Decisions:
 
     def _claim(self, word: Word, task: Task) -> None:
         """Give it to the first that claims it, and to a later one that names the claim before."""
-        taker, who, holder = word.said.get("holder") or word.speaker, word.by, self.holder(task)
-        if who is None or not (who in (taker, USER, task.word.speaker, holder) or may_command(self.people, who, taker)):
+        taker, who = word.said.get("holder") or word.speaker, word.by
+        is_giver = who in (taker, USER) or not {"holder", "adder"}.isdisjoint(self._parts(word, task))
+        if who is None or not (is_giver or may_command(self.people, who, taker)):
             return
         takes_over = task.claim is not None and word.said.get("takesOver") == task.claim
-        own = self.people.get(taker, Person(taker))  # a death since opened it: then a claim names the one before
-        is_own = task.holder == taker and own.state != DEAD and own.back <= task.moved
+        has_place = task.holder in selves(self.people, taker, by_place=True)
+        is_own = has_place and self.people.get(taker, Person(taker)).back <= task.moved  # who came back claims again
         is_free = (task.holder is None or is_own) and not self.is_blocked(task)
-        if (takes_over or is_free) and not (taker == holder and task.begun):
+        if (takes_over or is_free) and not (is_own and task.begun):
             task.holder, task.claim, task.moved, task.begun = taker, word.id, word.at, True
             self._require_plan(task)
