@@ -184,7 +184,6 @@ class ConsoleApp:
             Route("/events", self._answer_events),
             *list_routes.make_routes(self.desk),
             Mount(f"{STATIC}{_static_version()}", Static(directory=HERE / "static")),
-            Route("/{page:path}", self._answer_unknown),
         ]
         guard = Middleware(Guard, gate=self.gate, hosts=self.hosts, sign_in=self.entrance.sign_in)
         return Starlette(
@@ -192,6 +191,7 @@ class ConsoleApp:
             middleware=[guard],
             lifespan=lifespan,
             exception_handlers={
+                404: self._answer_unknown,
                 TooMuch: _too_much,
                 ClientDisconnect: _answer_nobody,
                 MailboxError: self._answer_failure,
@@ -205,7 +205,9 @@ class ConsoleApp:
         params = dict(request.query_params)
         return await run_in_threadpool(self._make_page, path, params, request)
 
-    async def _answer_unknown(self, request: Request) -> Response:
+    async def _answer_unknown(self, request: Request, _: Exception) -> Response:
+        if request.state.session is None:  # a file of the console, which anyone may ask for
+            return PlainTextResponse("there is no such file\n", 404)
         return await self._answer_page(request.url.path, request)
 
     async def _lead_on(self, to: str, request: Request) -> Response:
