@@ -105,11 +105,18 @@ def test_open_tasks_are_told_once_as_a_turn_begins(team: Post) -> None:
 
 def test_who_holds_a_task_no_more_is_told_of_those_that_are_open(team: Post) -> None:
     """Its task may be done, or cancelled by its lead. A check of mail before its next turn loses nothing. Who still
-    holds one, or whose id begins alike, is asked nothing."""
+    holds one, or whose id begins alike, is asked nothing. Who may claim what waited for it is told of that."""
     team.register("ann-2", *WORKER)
     for number, who in enumerate(("ann", "ben", "ann-2")):
         add(team, f"task-{number}", "T", who)
     add(team, "task-10", "Geprüft")
+    for number, after in ((20, "task-1"), (21, "task-2")):
+        words = ("--title", "Danach", "--task-id", f"task-{number}", "--after", after, "--session", "lee")
+        team.ok("task", "add", "--to", "role:später", *words)
+    team.register("cat", "--role", "später")
+    team.check("cat")
+    hears(team, "cat")
+    assert not is_asked(team, "cat")
     for who in ("ann", "ben", "ann-2"):
         team.check(who)
         hears(team, who)
@@ -122,7 +129,9 @@ def test_who_holds_a_task_no_more_is_told_of_those_that_are_open(team: Post) -> 
     with open("/dev/full", "wb") as full:
         assert team.run("task", "done", "task-1", "--summary", "s", "--session", "ben", stdout=full).rc == 0
     team.check("ben")
-    assert [is_asked(team, who) for who in ("ben", "ann-2")] == [True, False]
+    team.check("cat")
+    assert [is_asked(team, who) for who in ("ben", "cat", "ann-2")] == [True, True, False]
+    assert '1 task open to you; next: task-20 "Danach"' in hears(team, "cat")
     assert '1 task open to you; next: task-10 "Geprüft"' in hears(team, "ben")
     assert hears(team, "ann-2") == ""
 

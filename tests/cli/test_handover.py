@@ -168,6 +168,28 @@ def test_one_claims_a_handover_and_holds_its_tasks(team: Post) -> None:
     assert team.ok("task", "show", "task-a")["task"]["state"] == "done"
 
 
+def test_who_gives_a_handover_back_gives_back_what_it_holds_of_it(team: Post) -> None:
+    """Tasks that are done stay done, and what went to another meanwhile stays there, also before the claim. A lead
+    that takes a handover back takes it alone."""
+    for number in (1, 10, 100):
+        words = ("--title", "T", "--task-id", f"task-{number}", "--session", "lee")
+        team.ok("task", "add", "--to", "ann", *words)
+    handover = hands(team)["task"]["id"]
+    team.ok("task", "claim", "task-100", "--for", "cat", "--session", "lee")
+    claims(team, "ben", handover)
+    assert holders(team) == {
+        **dict.fromkeys(("task-a", "task-b", "task-1", "task-10", handover), "ben"),
+        "task-100": "cat",
+    }
+    team.ok("task", "done", "task-a", "--summary", "s", "--session", "ben")
+    team.ok("task", "claim", "task-b", "--for", "cat", "--session", "lee")
+    team.ok("task", "drop", handover, "--reason", "nein", "--session", "ben")
+    assert holders(team) == {"task-b": "cat", "task-1": None, "task-10": None, "task-100": "cat", handover: None}
+    claims(team, "cat", handover)
+    team.ok("task", "drop", handover, "--reason", "nein", "--session", "lee")
+    assert holders(team) == {"task-b": "cat", "task-1": "cat", "task-10": "cat", "task-100": "cat", handover: None}
+
+
 def test_a_handover_survives_its_sender_and_half_a_claim(team: Post) -> None:
     """Its sender's end opens no task beside it. A claim whose second half was never written is completed by the next
     one. One for an agent passes the tasks on at once, and is one message."""

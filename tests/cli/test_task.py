@@ -184,6 +184,21 @@ def test_who_may_give_take_back_and_cancel_a_task(team: Post) -> None:
     assert team.file(READS).read_bytes() == before, "it is no mail to itself"
 
 
+def test_the_lead_of_its_holder_cancels_a_task_that_another_added(team: Post) -> None:
+    """The adder does it, too, and no peer. While nobody holds it, or another's worker does, it is not that lead's."""
+    team.register("ann-2", "--role", "worker")
+    for number, to in enumerate(("ann", "ben", "ann-2", "role:worker", "ann", "role:worker")):
+        added(team, f"task-{number}", to, by="cat")
+    added(team, "task-6", by="lee")
+    for peer in ("ann", "ben", "ann-2"):
+        for number in range(7):
+            assert "not_yours" in refused(team, peer, "cancel", f"task-{number}")
+    assert ["not_yours" in refused(team, "lee", "cancel", f"task-{number}") for number in (2, 3)] == [True, True]
+    does(team, "ann", "claim", "task-3")
+    for number, who in ((0, "lee"), (1, "lee"), (3, "lee"), (6, "lee"), (2, "cat"), (4, "cat"), (5, "cat")):
+        assert does(team, who, "cancel", f"task-{number}")["state"] == "cancelled"
+
+
 def test_nothing_unproven_closes_a_task(team: Post) -> None:
     """A line that any program wrote ends none, and takes none from its holder. A program may add one."""
     added(team, "task-a")
