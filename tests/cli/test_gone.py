@@ -144,6 +144,16 @@ def test_role_mail_that_the_killed_never_saw_goes_to_the_next_holder_at_once(
         assert sent(post, "Ada")["agents"] == [DEAD]
 
 
+def test_a_check_in_the_name_of_the_killed_is_its_sign_of_life(post: Post, pair: tuple[Killed, Killed]) -> None:
+    """The person looks at what it was offered, at a terminal. It is not frozen by that, and gives nothing back."""
+    message_id = post.send("user", "role:builder")
+    assert message_id[:8] in offered(post, pair[0], DEAD)
+    pair[0].kill()
+    before = post.objects(READS)
+    assert json.loads(said(post, "check", "--session", DEAD, "--json").stdout)["messages"] == []
+    assert (state(post, DEAD), post.objects(READS)) == (("alive", True), before)
+
+
 def test_among_many_holders_the_killed_one_gives_back_its_role_mail_too(
     post: Post, pair: tuple[Killed, Killed]
 ) -> None:

@@ -19,7 +19,7 @@ from agent_mailbox.errors import Refused, Unavailable
 from agent_mailbox.space import purging
 from agent_mailbox.space.copy import comparison, following, replica, send_queue
 from agent_mailbox.space.copy.replica import Replica
-from agent_mailbox.space.order import bundles
+from agent_mailbox.space.order import bundles, follow_progress
 from agent_mailbox.space.order.order import ARCHIVE, MESSAGES, PASSED, WIDEST
 from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.log.unordered import unsealed
@@ -28,7 +28,7 @@ from agent_mailbox.upkeep import shared_steward
 from tests.control_desk import ControlDesk
 from tests.helpers import PATIENCE
 
-from .memory_order import MemoryOrder
+from .memory_order import MemoryOrder, MemorySpace
 from .test_commands import LOG, Pair
 from .test_commands import pair as pair
 from .test_replica import Two, shown
@@ -77,6 +77,24 @@ def purge(two: Two) -> int:
     found = purging.plan_purge(two.orders[0], ("north", "south"))
     purging.purge_records(two.orders[0], found, two.orders[0])
     return len(found.positions)
+
+
+def test_what_stays_in_the_engine_whoever_followed() -> None:
+    """A purge takes archived mail, once each machine has followed. A bundle stays, though another has it as a line:
+    who joins later reads it. So does each log's last record. One that was given up holds nothing up."""
+    space = MemorySpace()
+    orders = {name: MemoryOrder(space, name) for name in ("w-1", "w-10", "gone")}
+    order, mail = orders["w-1"], [b'{"id":"m%d"}' % n for n in range(3)]
+    order.append_lines(MESSAGES, mail)
+    (bundle,) = bundles.records_of("2026-01.jsonl", mail)
+    order.append_lines(ARCHIVE, [bundle])
+    order.append_lines(ARCHIVE, [*bundles.records_of("2026-02.jsonl", [bundle])])
+    end = order.last_position()
+    for name, followed, positions in (("w-1", end, ()), ("w-10", 3, ()), ("w-10", end, (1, 2))):
+        orders[name].append_lines(PASSED, [follow_progress.followed_line(followed)])
+        order.append_lines(PASSED, [follow_progress.gave_up("gone")])
+        found = purging.plan_purge(order, order.joined_machines())
+        assert tuple(one for one in found.positions if one <= end) == positions
 
 
 def test_pending_mail_is_judged_over_the_whole_space(two: Two) -> None:

@@ -323,7 +323,9 @@ def test_the_doctor_names_a_server_that_is_old_full_behind_or_away() -> None:
     judged = server_checks._of_one
     assert list(judged(good, now)) == []
     assert list(judged({**good, "version": "2.9.10"}, now)) == ["server is too old, 2.9.10"]
-    assert list(judged(good, now + 60)) == ["server's clock differs by -61 s"]
+    for ahead, told in ((60, -61), (2.2, -3), (2.0, None), (-2.8, None), (-3.0, 2), (-60, 59)):  # it cuts its seconds
+        said = [] if told is None else [f"server's clock differs by {told} s"]
+        assert list(judged(good, now + ahead)) == said, ahead
     for room, taken in ((100, 90), (0, 0), (0, 5), (-1, 5), (100, 91), (100, 120)):
         full = {"config": {"sync_always": True, "max_storage": room}, "stats": {"storage": taken}}
         told = [f"server has little room left, {taken} of {room} bytes are taken"] if taken > 90 else []

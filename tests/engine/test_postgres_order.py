@@ -8,6 +8,7 @@ import random
 import re
 import shlex
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -288,6 +289,15 @@ def test_the_doctor_names_what_a_server_would_lose(postgres: PostgresServer, ope
         assert said == "server acknowledges what a power failure loses; set fsync to on, it is off"
     finally:
         postgres.ask("ALTER SYSTEM RESET fsync", "SELECT pg_reload_conf()")
+
+
+def test_the_doctor_tells_a_clock_that_is_ahead_or_behind(
+    opened: PostgresOrder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mail of two machines is sorted by their times."""
+    for ahead, said in ((900, r"server's clock differs by -9\d\d s"), (-900, r"server's clock differs by [89]\d\d s")):
+        monkeypatch.setattr(database_checks, "time", lambda ahead=ahead: time.time() + ahead)
+        assert re.fullmatch(said, next(database_checks.database_problems(opened)))
 
 
 def test_the_last_word_of_each_machine_is_told_once(opened: PostgresOrder) -> None:
