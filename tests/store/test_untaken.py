@@ -196,10 +196,13 @@ def test_mail_that_was_given_back_or_told_by_title_is_not_passed_by(tmp_path: Pa
 
 
 def test_what_nobody_has_a_record_of_is_counted_undecoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mail without a record is read from the log once, and counted by the table from then on. A release brings back
-    mail that was read."""
-    line = {"recipient": "x", "timestamp": DATES[1], "content": "x", "ttl_hours": 1}
-    mail = [{"id": f"m{n}", "sender": "bob" if n % 2 else "eve", **line} for n in range(40)]
+    """Mail without a record is read from the log once, and counted by the table from then on: as many of the newest
+    as are asked for are read again, and the rest is counted. A release brings back mail that was read."""
+    line = {"timestamp": DATES[1], "content": "ä", "ttl_hours": 1}
+    mail = [
+        {"id": f"m{n}", "sender": "bob" if n % 2 else "eve", "recipient": "x" if n % 4 < 2 else "y", **line}
+        for n in range(40)
+    ]
     read = {"reader_session_id": "ann", "timestamp": DATES[0], "event": "read"}
     reads = [{"message_id": f"m{n}", **read} for n in range(1, 31)]
     for name, lines in ((MESSAGES, mail), (READS, reads), (ROSTER, ())):
@@ -209,6 +212,11 @@ def test_what_nobody_has_a_record_of_is_counted_undecoded(tmp_path: Path, monkey
     monkeypatch.setattr(codec, "message", lambda line: decoded.append(line) or message(line))
     assert find_untaken(logs, "bob", DEFAULT_TTL, NOW, newest=0).surely == 5
     assert not decoded
+    left = [f"m{n}" for n in range(31, 40, 2)]  # of one instant, to two addresses
+    for newest, shown in ((1, left[4:]), (2, left[3:]), (3, left[2:]), (5, left), (6, left), (None, left)):
+        lonely = find_untaken(logs, "bob", DEFAULT_TTL, NOW, newest=newest)
+        assert ([*lonely.messages], lonely.surely) == (shown, 5 - len(shown)), newest
+    assert len(decoded) == 1 + 2 + 3 + 5 + 5 + 5
     with (tmp_path / READS).open("ab") as file:
         file.write(ours({"message_id": "m3", **read, "event": "release"}))
     assert [message.id for message, _ in agrees(logs, "bob")] == ["m3", *(f"m{n}" for n in range(31, 40, 2))]
