@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.store.projection import open_ends
 from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, record, refused, refused_both, stamp
 
 if TYPE_CHECKING:
@@ -745,24 +746,36 @@ def test_a_query_without_a_word_is_refused(pair: Post, query: str) -> None:
     refused_both(pair.call, 2, "search", query, said=(f"query has no word: {query!r}", "terra*"))
 
 
-def test_dead_letters_say_whether_mail_expired_or_its_recipient_died(pair: Post) -> None:
-    """Expired, or the recipient died: to its sender, to whom it was for, and to all by ``--all``."""
-    expired = record("x", "alice", "too late", timestamp=stamp(1), ttl_hours=2)
-    pair.append(MESSAGES, expired)
+@pytest.mark.parametrize("by_table", [False, True])
+def test_dead_letters_say_whether_mail_expired_or_its_recipient_died(
+    pair: Post, monkeypatch: pytest.MonkeyPatch, by_table: bool
+) -> None:
+    """Expired, or the recipient died: to its sender, to whom it was for, and to all by ``--all``. Older ones
+    are counted beyond ``--limit``. ``--since`` takes its own instant in. Short logs and the table of long ones answer
+    alike."""
+    if by_table:
+        monkeypatch.setattr(open_ends, "SHORT", -1)
+    expired, later = (record("x", "alice", "zu spät", timestamp=stamp(at), ttl_hours=2) for at in (1, 2))
+    pair.append(MESSAGES, expired, later)
     orphan = pair.send("y", "Bob", "you there?")
     pair.ok("roster", "retire", "Bob")
     answer = pair.ok("dead-letters", "--all")["messages"]
-    assert [(m["id"], m["reason"]) for m in answer] == [(expired["id"], "expired"), (orphan, "recipient_dead")]
-    for who, wanted in (("x", [expired["id"]]), ("alice", [expired["id"]]), ("y", [orphan]), ("zed", [])):
+    late = [expired["id"], later["id"]]
+    assert [(m["id"], m["reason"]) for m in answer] == [*((one, "expired") for one in late), (orphan, "recipient_dead")]
+    for who, wanted in (("x", late), ("alice", late), ("y", [orphan]), ("zed", [])):
         assert ids(pair.ok("dead-letters", "--session", who)["messages"]) == wanted
     text = pair.call("dead-letters", "--session", "y").stdout
     assert orphan[:8] in text
     assert "recipient_dead" in text
-    few = pair.ok("dead-letters", "--all", "--limit", 1)
-    assert (ids(few["messages"]), few["more"]) == ([orphan], 1)
-    assert pair.call("dead-letters", "--all", "--limit", 1).stdout.endswith(
+    for limit, wanted, more in ((1, [orphan], 2), (2, [late[1], orphan], 1), (3, [*late, orphan], 0)):
+        few = pair.ok("dead-letters", "--all", "--limit", limit)
+        assert (ids(few["messages"]), few.get("more", 0)) == (wanted, more)
+    assert pair.call("dead-letters", "--all", "--limit", 2).stdout.endswith(
         "1 older dead letter (--limit 0 shows all)\n"
     )
+    since = pair.ok("dead-letters", "--all", "--since", stamp(2), "--limit", 1)
+    assert (ids(since["messages"]), since["more"]) == ([orphan], 1)
+    assert ids(pair.ok("dead-letters", "--session", "x", "--since", stamp(2))["messages"]) == late[1:]
 
 
 # -- wait -------------------------------------------------------------------------------------------------------------
