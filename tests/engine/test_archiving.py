@@ -89,8 +89,9 @@ def test_what_stays_in_the_engine_whoever_followed() -> None:
     (bundle,) = bundles.records_of("2026-01.jsonl", mail)
     order.append_lines(ARCHIVE, [bundle])
     order.append_lines(ARCHIVE, [*bundles.records_of("2026-02.jsonl", [bundle])])
+    order.append_lines(MESSAGES, [mail[0], b'{"id":"m10"}'])  # the same again is newer than what was archived
     end = order.last_position()
-    for name, followed, positions in (("w-1", end, ()), ("w-10", 3, ()), ("w-10", end, (1, 2))):
+    for name, followed, positions in (("w-1", end, ()), ("w-10", 3, ()), ("w-10", end, (1, 2, 3))):
         orders[name].append_lines(PASSED, [follow_progress.followed_line(followed)])
         order.append_lines(PASSED, [follow_progress.gave_up("gone")])
         found = purging.plan_purge(order, order.joined_machines())
