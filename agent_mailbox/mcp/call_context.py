@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..cli.context import Context
+from ..cli.context import Context, meant_agent
 from ..core import frame
+from ..core.address import check_id
 from ..core.records import USER
 from ..core.text import neutral
 from ..errors import NOT_YOU, Malformed, Refused
@@ -42,7 +43,7 @@ class CallContext(Context):
 
     def acting_session(self, given: str | None, desk: OpenMailbox, option: str = "session") -> str:  # noqa: ARG002 - a tool has one
         """Return the session that the call acts as: one of the client's own. Raises ``Refused`` for any other."""
-        own = self._own_sessions()
+        own = self._own_sessions(desk)
         who = own[0] if given is None else given
         if who not in own:
             mine = ", ".join(own[:4])
@@ -53,8 +54,11 @@ class CallContext(Context):
             self.act_as(who, desk)
         return who
 
-    def _own_sessions(self) -> tuple[str, ...]:
-        """Return the client's sessions: those that its hooks recorded, else the one that its configuration names."""
+    def _own_sessions(self, desk: OpenMailbox) -> tuple[str, ...]:
+        """Return the client's sessions: those that its hooks recorded, else the one that its configuration names.
+
+        It may name the agent by its name. No mail leaves under an id that is another agent's name.
+        """
         caller = self.caller
         if caller.kind == callers.SESSION:
             return caller.sessions
@@ -68,7 +72,8 @@ class CallContext(Context):
             )
         if own == USER:
             raise Refused(f"only the person is {USER!r}: {WHY}", "name an id of the client's own", code=NOT_YOU)
-        return (own,)
+        check_id(own)
+        return (meant_agent(own, desk.logs.read_roster()),)
 
     @property
     def painter(self) -> mail_output.Style:

@@ -243,7 +243,11 @@ def _show_message(app: CallContext, desk: Mailbox, message_id: str, write: Write
     is_all = len(text) <= WHOLE
     text = text if is_all else f"{text[:WHOLE]}\n(cut; it has {len(text)} characters)\n"
     write(_make_answer(app, text, {"messages": [_sender_object(found.message, roster) | {"text": text}]}))
-    if is_all and (me := app.own_session) is not None:
+    if is_all:
+        try:
+            me = app.acting_session(None, desk)
+        except MailboxError:
+            return  # who names no session may search, too
         show_verbs.note_told(app, desk, me, [found.message], found.reads)
 
 

@@ -207,6 +207,41 @@ def test_mail_is_read_once_the_client_has_it(post: Post) -> None:
     assert post.unread(ME) == [sent]
 
 
+def call_tools(post: Post, session: str, *calls: tuple[str, dict[str, Any]]) -> list[str]:
+    """Return the texts that one server, of a client that names its session, answers calls with."""
+    env = {**NOBODY_SAID, "AGENT_MAILBOX_SESSION": session}
+    with post.start("mcp", env=env, stdin=-1, stdout=-1) as server:
+        asking.begin(server)
+        texts = []
+        for number, (tool, given) in enumerate(calls, 1):
+            asking.ask(server, number, tool, **given)
+            texts.append(asking.answer(server)["result"]["content"][0]["text"])
+        assert server.stdin is not None
+        server.stdin.close()
+    return texts
+
+
+def test_mail_cut_for_room_is_read_once_it_was_shown_whole(post: Post) -> None:
+    """``check`` cuts long mail, which is read by title. ``search id:ID`` gives the whole, and the receipt says so."""
+    post.register(ME)
+    sent = post.send(OTHER, ME, "word " * 2000)
+    call_tools(post, ME, ("check", {}))
+    assert [one["by_title"] for one in post.ok("show", sent)["receipts"]] == [True]
+    call_tools(post, ME, ("search", {"query": f"id:{sent}"}))
+    assert [one["by_title"] for one in post.ok("show", sent)["receipts"]] == [True, False]
+
+
+def test_a_client_that_is_configured_by_its_name_is_that_agent(post: Post) -> None:
+    """A configuration that gives the agent's name means the agent: its mail is read, and what it sends is its own."""
+    post.register(ME, "--name", "Cy")
+    post.register(OTHER)
+    post.send(OTHER, "Cy", "hello")
+    who, _ = call_tools(post, "Cy", ("who", {}), ("send", {"to": OTHER, "body": "x"}))
+    assert who.startswith(f"you: {ME}\n")
+    assert post.objects(MESSAGES)[-1]["sender"] == ME
+    assert "hello" in call_tools(post, "Cy", ("check", {}))[0]
+
+
 def test_a_byte_order_mark_before_a_request_is_dropped(post: Post) -> None:
     """It comes in pieces by a pipe that does not block, and is answered."""
     ends = os.pipe()
