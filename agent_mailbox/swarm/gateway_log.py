@@ -24,6 +24,7 @@ MAX_KINDS = 256
 MAX_TEXT = 200
 FRAMES = 8
 LOG = logging.getLogger("agent_mailbox.swarm")
+LOG.addHandler(logging.NullHandler())  # a command that serves nothing has no log: else Python would print the bare word
 
 
 def log_event(level: int, event: str, **about: object) -> None:

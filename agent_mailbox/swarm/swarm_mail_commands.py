@@ -16,11 +16,12 @@ from ..cli.context import FROM
 from ..cli.group import CommandGroup
 from ..cli.options import CommandWithOptions, complete_session
 from ..core import frame
+from ..core.address import is_remote
 from ..core.compose import Draft
 from ..core.records import PRIORITIES
 from ..core.showing import message_frame
 from ..core.text import clipped, neutral
-from ..errors import Busy, Malformed
+from ..errors import Busy, Malformed, NotFound
 from ..mailbox.mailbox_gateway import SERVING
 from .swarm_commands import swarm
 from .swarm_context import SwarmContext, swarm_json, with_door
@@ -41,7 +42,7 @@ def _swarm_address(to: str) -> str:
 
 def _queue_draft(door: SwarmContext, draft: Draft) -> None:
     sent = door.app.mailbox.send(draft)
-    carried = door.flush_outbox()
+    carried = door.flush_outbox() and sent.message.id not in door.open_outbox().refresh_fold().open
     verbs.confirm_sent(door.app, door.app.mailbox, sent, is_carried=carried)
     if carried and not door.app.json:
         door.app.give_warning(
@@ -108,8 +109,13 @@ def inbox(door: SwarmContext, ids: Sequence[str], status: str, which: str | None
     if status not in (*STATUSES, "all"):
         raise Malformed(f"status unknown: {status!r}", f"choose one of {', '.join(STATUSES)}, all")
     if mark:
-        found = [app.mailbox.find(one).message.id for one in ids]
-        rows = Statuses(door.home, app.mailbox).set_status(found, ACTIONS[mark])
+        found = [app.mailbox.find(one).message for one in ids]
+        if local := [one for one in found if not is_remote(one.sender)]:
+            raise NotFound(
+                f"message came from no swarm: {frame.short(local[0].id)}",
+                "`agent-mailbox swarm inbox` lists those that did; `agent-mailbox check` reads the others",
+            )
+        rows = Statuses(door.home, app.mailbox).set_status([one.id for one in found], ACTIONS[mark])
     else:
         swarm_id = decisions.find_swarm(door.ledger.identified_knowledge(), which).swarm_id if which else None
         rows = InboxView(door.home, app.mailbox).choose_rows(status, swarm_id, limit)

@@ -95,6 +95,8 @@ def test_swarm_commands_that_cannot_work_say_why(machine: Make) -> None:
         refused_both(a.call, rc, "swarm", *words, said=(said,)) if words[0] != "notify" else refused(
             a.call("swarm", *words, "--from", "ann"), rc, said
         )
+    local = a.send("ann", "user", "from here")
+    refused_both(a.call, 1, "swarm", "inbox", "--mark", "read", local, said=("came from no swarm",))
     b = machine("beta")
     (b.swarm_home / "key.pem").unlink()
     refused(b.call("swarm", "create", "x"), 1, "gateway key missing")
@@ -107,8 +109,12 @@ def test_swarm_send_carries_mail_without_a_gateway(machine: Make) -> None:
     a.kill()
     a.ok("swarm", "send", "demo/beta", "--from", "ann", "--body", "by hand")
     assert b.received() == ["by hand"]
+    delivered = a.outbox().keys()
     b.kill()
-    late = a.ok("swarm", "send", "demo/beta", "--from", "ann", "--body", "later")["message"]["id"]
+    said = a.run("swarm", "send", "demo/beta", "--from", "ann", "--body", "later")
+    assert "so the mail waits: `agent-mailbox swarm serve" in said.stderr
+    assert not [untrue for untrue in ("this command sent it", "peer_not_reached") if untrue in said.stderr]
+    (late,) = a.outbox().keys() - delivered
     assert a.outbox()[late] == {"beta": "sent"}
     b.serve()
     assert a.ok("swarm", "flush") == {"carried": True, "open": 0}
