@@ -191,9 +191,11 @@ def status(door: SwarmContext) -> None:
     for one in known.seen:
         role = "master" if one.master == known.agent_id else f"master {one.master}"
         waits = f", {len(one.waiting)} waiting to join" if one.waiting else ""
+        waits += ", muted" if one.swarm_id in known.muted_swarms else ""
         lines.append(
             f"swarm:{one.alias}  {one.state}, {mail_output.count_noun(len(one.members), 'member')}, {role}{waits}"
         )
+    lines += [f"muted: {', '.join(known.muted_agents)}"] if known.muted_agents else []
     value = {
         "agent_id": known.agent_id,
         "endpoint": known.endpoint,

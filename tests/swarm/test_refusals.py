@@ -266,16 +266,20 @@ def test_the_limits_of_the_founding_text_are_the_defaults(machine: Make) -> None
 
 
 def test_a_muted_agent_is_answered_and_not_heard(machine: Make) -> None:
-    """200, and nothing is kept, of an agent or of a whole swarm; unmuted it is heard again. Those here are told."""
+    """200, and nothing is kept, of an agent or of a whole swarm; unmuted it is heard again. Those here are told, and
+    ``swarm status`` says so."""
     scene = Scene(machine("alpha").serve())
     scene.alpha.ok("swarm", "mute", "bob", "--reason", "noise")
     assert scene.line.post("message", scene.say(content="muted")).status_code == 200
     told = [m["subject"] for m in scene.alpha.remote() if "muted here" in m.get("subject", "")]
     assert told == ["bob is muted here"]
+    assert "\nmuted: bob\n" in scene.alpha.call("swarm", "status").stdout
     scene.alpha.ok("swarm", "unmute", "bob")
     scene.alpha.ok("swarm", "mute", "swarm:demo")
+    assert ", muted\n" in scene.alpha.call("swarm", "status").stdout
     assert scene.line.post("message", scene.say(content="muted, too")).status_code == 200
     scene.alpha.ok("swarm", "unmute", "swarm:demo")
+    assert "muted" not in scene.alpha.call("swarm", "status").stdout
     assert scene.line.post("message", scene.say(content="heard")).status_code == 200
     assert scene.alpha.received() == ["heard"]
     state = json.loads((scene.alpha.swarm_home / "state.json").read_text())
