@@ -46,7 +46,7 @@ _interval = click.option(
 def teams() -> None:
     """Exchange mail with Claude Code's own Agent Teams.
 
-    TEAM is a team's name, or the session id of its lead; leave it out if there is only one.
+    TEAM is a team's name, or the session id of its lead. `bridge` and `show` need none if there is only one.
     """
 
 
