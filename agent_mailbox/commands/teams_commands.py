@@ -112,7 +112,8 @@ def list_teams(app: App) -> None:
     past = [name for name in history.mirrored_teams(app.mailbox) if name not in {team.name for team in known}]
     lines = [f"{word(t.name)}  {len(t.members)} members, led by {_lead_word(t)}{_over_mark(app, t)}\n" for t in known]
     lines += [f"{word(name)}  over\n" for name in past]
-    _print_problems(app, [f"team {word(t.name)}: {line}" for t in known for line in list_unfit(t.unfit)])
+    for one in known:
+        _print_problems(app, list_unfit(one.unfit), one.name)
     value = [_team_json(app, t) for t in known] + [{"team": name, "live": False} for name in past]
     app.print_answer("".join(lines) or "no teams\n", {"teams": value})
 
@@ -164,7 +165,7 @@ def show(app: App, /, team: str | None) -> None:
     for member in value["members"]:
         kind = "lead" if member["lead"] else neutral(member["type"] or "teammate")
         lines.append(f"  {word(member['address'])}  {kind}, {member['inbox']} in the inbox")
-    _print_problems(app, value["problems"])
+    _print_problems(app, value["problems"], found.name)
     app.print_answer("\n".join(lines) + "\n", value)
 
 
@@ -185,7 +186,9 @@ def inbox(app: App, /, team: str, member: str | None) -> None:
         name: team_files.read_inbox(_teams_directory(app), found.name, name)
         for name in (there if member is None else [member])
     }
-    _print_problems(app, [f"inbox {name}: {line}" for name, box in boxes.items() for line in list_unfit(box.unfit)])
+    _print_problems(
+        app, [f"inbox {name}: {line}" for name, box in boxes.items() for line in list_unfit(box.unfit)], found.name
+    )
     lines = [line for name, box in boxes.items() for entry in box.entries for line in _entry_text(name, entry)]
     value = {
         "team": found.name,
@@ -216,9 +219,9 @@ def _entry_json(entry: InboxEntry) -> dict[str, Any]:
     }
 
 
-def _print_problems(app: App, problems: Iterable[str]) -> None:
+def _print_problems(app: App, problems: Iterable[str], team: str) -> None:
     for problem in problems:
-        app.give_warning(problem)
+        app.give_warning(f"team {word(team)}: {problem}")
 
 
 @teams.command("import", cls=CommandWithOptions)
@@ -239,9 +242,9 @@ def import_team(app: App, /, team: str | None, follow: bool, interval: float) ->
     for name in known:
         mirror = Mirror(app.mailbox, where, name)
         total[name] = mirror.mirror_once()
-        _print_problems(app, total[name].problems)
+        _print_problems(app, total[name].problems, name)
         for _ in bridge.times_to_look(where, name, lambda: interval) if follow else ():
-            total[name] = _add_steps(app, total[name], mirror.mirror_once())
+            total[name] = _add_steps(app, name, total[name], mirror.mirror_once())
             if team_files.has_ended(where, mirror.team):
                 break
         if follow or team_files.has_ended(where, mirror.team):
@@ -258,8 +261,8 @@ def import_team(app: App, /, team: str | None, follow: bool, interval: float) ->
     app.print_done("".join(lines) or "no teams\n", {"teams": value})
 
 
-def _add_steps(app: App, before: MirrorStep, step: MirrorStep) -> MirrorStep:
-    _print_problems(app, [line for line in step.problems if line not in before.problems])
+def _add_steps(app: App, name: str, before: MirrorStep, step: MirrorStep) -> MirrorStep:
+    _print_problems(app, [line for line in step.problems if line not in before.problems], name)
     return MirrorStep(before.new + step.new, before.consumed + step.consumed, step.problems)
 
 
@@ -277,7 +280,9 @@ def bridge_team(app: App, /, team: str | None, once: bool, wait: float, interval
     """
     app.proves = nobody
     where, name = _teams_directory(app), _awaited_team(app, team, wait).name
-    came, went = bridge.run_bridge(app.mailbox, where, name, interval, app.give_warning, once=once)
+    came, went = bridge.run_bridge(
+        app.mailbox, where, name, interval, lambda problem: _print_problems(app, [problem], name), once=once
+    )
     app.print_done(f"{word(name)}: {came} came in, {went} went out\n", {"team": name, "in": came, "out": went})
 
 

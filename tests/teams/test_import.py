@@ -492,3 +492,13 @@ def test_a_later_team_of_the_same_name_is_told_apart(teams: Teams) -> None:
     assert [(m["text"], m["lead_session"]) for m in told] == [("OF s-one", "s-one"), ("OF s-two", "s-two")]
     first, second = teams.call("teams", "export", "t").stdout.split("# Team t, another, led by s-two\n")
     assert ("OF s-one" in first, "OF s-two" in second) == (True, True)
+
+
+def test_each_command_says_which_team_is_broken(teams: Teams) -> None:
+    """A warning about a broken configuration names the team, where all are listed or imported, too."""
+    teams.make("whole", "ann")
+    teams.make("broken", "ann")
+    teams.replace(teams.root / "broken" / "config.json", b"{")
+    for words in (("list",), ("import",), ("show", "broken"), ("bridge", "broken", "--once")):
+        (warned,) = teams.call("teams", *words).stderr.splitlines()
+        assert warned.startswith("warning: team broken: config.json is not JSON"), words
