@@ -45,15 +45,23 @@ class Mail:
         return str(self.line.get("type") or "message")
 
     @property
+    def is_idle_notice(self) -> bool:
+        """Return whether it says that its sender's turn ended, which is a state."""
+        return self.kind == "control" and self._says() == "idle_notification"
+
+    @property
     def waits_elsewhere(self) -> bool:
         """Return whether it is no mail to be read: a note, or a task on the list. A task for one agent is read."""
         if self.kind != "control" or "direct" in map(mode_of, self.to):
             return self.kind == "note"
+        return self._says() == "task_assignment"
+
+    def _says(self) -> object:
         try:
             said = json.loads(str(self.line.get("content")))
         except ValueError:
-            return False
-        return isinstance(said, dict) and said.get("type") == "task_assignment"
+            return None
+        return said.get("type") if isinstance(said, dict) else None
 
 
 @dataclass

@@ -140,7 +140,9 @@ class Judge:
 
     def unread(self, who: str) -> list[str]:
         """Return the ids of what a check shows this session: control first, then what is urgent, then the rest."""
+        last = {mail.sender: mail.id for mail in self.mail if mail.is_idle_notice and self.ways(mail, who)}
         found = [mail for mail in self.mail if self._is_unread(mail, who)]
+        found = [mail for mail in found if not mail.is_idle_notice or last[mail.sender] == mail.id]
         found.sort(key=lambda mail: 0 if mail.kind == "control" else 1 if mail.line.get("priority") == "high" else 2)
         return [mail.id for mail in found]
 
@@ -160,7 +162,11 @@ class Judge:
         A title settles nothing that asks for an ack.
         """
         asks = mail.line.get("ack")
-        if mail.waits_elsewhere or any(not (asks and one.is_title) for one in self.standing(mail).values()):
+        if (
+            mail.waits_elsewhere
+            or mail.is_idle_notice
+            or any(not (asks and one.is_title) for one in self.standing(mail).values())
+        ):
             return False
         ended = all(self.mode(address) == "direct" and is_over(self.people, address) for address in mail.to)
         return ended or self.has_expired(mail)

@@ -13,6 +13,7 @@ from agent_mailbox.errors import Busy, MailboxError, NotFound, Refused, StorageF
 from tests.simulation import (
     clients,
     coordination,
+    days,
     durability,
     hooks,
     hosts,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 ROOMS = (
     *(sending, reading, hooks, sessions, requests, upkeep, strangers, clients, questions, hosts, succession, mortal),
-    *(meetings, policies, durability, tables, coordination, watches, tasks, side_files, rich),
+    *(meetings, policies, durability, tables, coordination, watches, tasks, side_files, rich, days),
 )
 """The modules of commands."""
 ROOM_OF = {name: room for room in ROOMS for name in room.COMMANDS}
@@ -98,6 +99,7 @@ def expected(error: BaseException, command: str, process: Process) -> bool:
             "post_around",
             "take",
             "browse",
+            *("lead_anew", "end_turn", "post_many", "page_through", "add_note", "edit_noted"),
         )
     if isinstance(error, OSError):
         return (

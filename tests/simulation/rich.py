@@ -84,7 +84,13 @@ def _self(me: Session) -> tuple[str, tuple[str, ...]]:
     return IDS[number], CARRIED[number]
 
 
-def _judge(stage: Stage, now: int) -> Judge:
+def name_of(me: Session) -> str:
+    """The id of the session that an agent is here."""
+    return _self(me)[0]
+
+
+def judge_at(stage: Stage, now: int) -> Judge:
+    """The second judge with all that the logs say."""
     hours = stage.desk().config.ttls
     return Judge(second_judge.read_facts(stage, hours), datetime.fromtimestamp(now / 1000, UTC))
 
@@ -111,12 +117,17 @@ def post_shared(stage: Stage, process: Process, me: Session) -> None:
 
 
 def _post(stage: Stage, process: Process, me: Session, to: Iterable[str]) -> None:
-    who, _ = _self(me)
+    who = name_of(me)
+    stage.desk(who).send(draft(stage, process, who, to))
+
+
+def draft(stage: Stage, process: Process, who: str, to: Iterable[str]) -> Draft:
+    """A message of any shape."""
     message_id = uuid_of(f"{process.chance.getrandbits(128):032x}", "4")
     size = int(pick(process, SIZES)) + int(process.chance.random() * 3) - 1
     known = sorted(stage.judge.rich)
     stage.judge.rich.add(message_id)
-    draft = Draft(
+    return Draft(
         sender=who,
         to=tuple(to),
         content=(BREAKS + f" word{len(known)} ").ljust(max(size - 300, 0), "."),
@@ -127,7 +138,6 @@ def _post(stage: Stage, process: Process, me: Session, to: Iterable[str]) -> Non
         priority=str(pick(process, ("normal", "normal", "high"))),
         id=message_id,
     )
-    stage.desk(who).send(draft)
 
 
 def take(stage: Stage, process: Process, me: Session) -> None:
@@ -137,7 +147,7 @@ def take(stage: Stage, process: Process, me: Session) -> None:
 
     def show(items: list[Item]) -> Sequence[Item]:
         if others == stage.world.calls - process.calls and not process.hurt:
-            judge = _judge(stage, now)
+            judge = judge_at(stage, now)
             if second_judge.has_returned(judge.facts, who):
                 return items
             wanted = [one for one in judge.unread(who) if one in stage.judge.rich]
@@ -174,7 +184,7 @@ def settle_up(stage: Stage, process: Process, me: Session) -> None:
 def _deal(stage: Stage, process: Process, me: Session, *, give_back: bool) -> None:
     who, _ = _self(me)
     with alone(stage.world):
-        judge = _judge(stage, stage.world.wall() // 1_000_000)
+        judge = judge_at(stage, stage.world.wall() // 1_000_000)
     mine = [mail.id for mail in judge.mail if mail.id in stage.judge.rich and who in judge.standing(mail)]
     if mine:
         desk, one = stage.desk(who), str(pick(process, mine))
@@ -212,7 +222,7 @@ def browse(stage: Stage, process: Process, me: Session) -> None:
     if before.files != after.files or process.hurt:
         return
     with alone(stage.world):
-        judge = _judge(stage, now)
+        judge = judge_at(stage, now)
     known = {mail.id: mail for mail in judge.mail}
     second_judge.compare(stage, who, "thread", thread, judge.conversation(known[one]) if one in known else [])
     second_judge.compare(stage, who, "the message", [found] if found else [], [one] if one in known else [])

@@ -25,6 +25,7 @@ from tests.simulation import (
     clients,
     commands,
     coordination,
+    days,
     hosts,
     outcomes,
     policies,
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 
 
 WITH_TRANSCRIPTS = {*clients.COMMANDS, *hosts.COMMANDS}
-WITH_PROJECT = {*coordination.COMMANDS, *watches.COMMANDS}
+WITH_PROJECT = {*coordination.COMMANDS, *watches.COMMANDS, *days.COMMANDS}
 SMALL: tuple[tuple[Any, str, int], ...] = (
     (roster_compaction, "COMPACT_ABOVE", 15),
     (attachment_files, "DAY", 0),

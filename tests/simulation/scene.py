@@ -29,7 +29,8 @@ class Sweep(NamedTuple):
     prepared: str
     met: str
     """The first one is attacked. ``everyone`` before a command: each agent does it. ``later``: hours go by; ``soon``:
-    as long as a claim lasts, about."""
+    as long as a claim lasts, about; ``night``:
+    up to some weeks."""
     since: str
     attacks: tuple[str, ...] = ()
     """Those of ``ATTACKS`` that suit it; none: all that have a weight."""

@@ -7,6 +7,7 @@ derived files of the product are held to its own core; so the core is held to th
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from tests.judge.people import FROZEN, fold_roster
 from tests.simulation.places import ARCHIVE, BOX, LIVE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from agent_mailbox.core.inbox import InboxState
     from tests.simulation.stage import Stage
@@ -93,6 +94,18 @@ def hold_all(stage: Stage) -> None:
         live, everything = desk.state(), MailQueries(desk).everything(now - LATELY)
         for session in stage.registered():
             hold(stage, session.id, now, live, everything)
+        told = Counter(_told_lost(read_facts(stage, live.ttls)))
+        for (who, letter), count in told.items():
+            if count > 1:
+                stage.judge.breach(f"{who} is told {count} times that {letter} is a dead letter")
+
+
+def _told_lost(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Who was told of which dead letter by the steward, for each time."""
+    for mail in facts.mail():
+        named = mail.line.get("metadata")
+        if mail.sender == "steward" and isinstance(named, dict):
+            yield from ((mail.to[0], letter) for letter in named.get("dead_letters", ()))
 
 
 def compare(stage: Stage, who: str, what: str, told: list[str], judged: list[str]) -> None:

@@ -58,6 +58,10 @@ class Stage:
         self.told = Told()
         self.waiting = Waiting()
         self.ruled = Ruled()
+        self.noted: dict[str, str] = {}
+        """The notes that somebody was told are kept, each with the directory that it names."""
+        self.pointed: set[tuple[str, str]] = set()
+        """Sessions, each with a note that it was pointed to, or perhaps."""
         self.present: dict[str, str] = {}
         """Who has the place of each agent that another session continues."""
         for number in range(agents):

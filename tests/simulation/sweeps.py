@@ -11,7 +11,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
-from tests.simulation import durability, meetings, policies, rich, tables
+from tests.simulation import days, durability, meetings, policies, rich, tables
 from tests.simulation.plans import CALM, OUTAGE, PAUSE, REST, STORM, Plan, is_numbered, numbered
 from tests.simulation.profile import Profile
 from tests.simulation.scene import Sweep
@@ -302,10 +302,10 @@ SWEEPS = {
         rounds=1,
     ),
 }
-SWEEPS |= meetings.SWEEPS | policies.SWEEPS | durability.SWEEPS | tables.SWEEPS | rich.SWEEPS
+SWEEPS |= meetings.SWEEPS | policies.SWEEPS | durability.SWEEPS | tables.SWEEPS | rich.SWEEPS | days.SWEEPS
 
 
-PAUSES = {"later": (150,), "soon": (9, 10, 11)}
+PAUSES = {"later": (150,), "soon": (9, 10, 11), "night": (9 * 60, 25 * 60, 74 * 60, 9 * 24 * 60, 20 * 24 * 60)}
 """Minutes that go by, if nobody is at work: one of these."""
 SPANS = (11, 11, 9 * 60, 25 * 60, 74 * 60, 9 * 24 * 60, 32 * 24 * 60)
 """The same between two rounds: a claim lapses, mail of each mode expires, sessions freeze and die, a month ends."""

@@ -15,7 +15,7 @@ from agent_mailbox.core import address, message_reads
 from agent_mailbox.store.files import system
 from agent_mailbox.upkeep import backup
 from tests.helpers import ROOT
-from tests.simulation import commands, kept, kinds, mutation, plans, real, rich, runs, shorten, succession
+from tests.simulation import commands, days, kept, kinds, mutation, plans, real, rich, runs, shorten, succession
 from tests.simulation.choices import Choices
 from tests.simulation.sites import BESIDE, Site, Sites
 from tests.simulation.telling import BROKEN
@@ -75,8 +75,10 @@ DRAWN = (
     ("sweep debts beside a table", 6),
 )
 """Worlds by kind and seed, chosen so that each command of the simulation is in one of them, or in one of the rich."""
-RICH = {"words that resemble each other": 3, "several addresses": 3, "minutes and months": 1}
-"""Worlds that the second judge judges: the seed of each kind."""
+RICH = {"words that resemble each other": 3, "several addresses": 3, "minutes and months": 1} | dict.fromkeys(
+    days.SWEEPS, 2
+)
+"""Worlds that the second judge judges, or in which days go by: the seed of each kind."""
 FOUND = mutation.found_worlds()
 MENDED = sorted(mutant.without for mutant in mutation.HISTORIC if mutant.without in FOUND)
 """What once was broken, of which a world is kept that breaks without its mending."""
@@ -116,9 +118,10 @@ def test_a_world_that_broke_a_promise_breaks_none(name: str) -> None:
     assert kept.again(name).breaches == []
 
 
-@pytest.mark.parametrize("name", rich.SWEEPS)
+@pytest.mark.parametrize("name", [*rich.SWEEPS, *days.SWEEPS])
 def test_mail_as_rich_as_life_is_what_the_texts_say(name: str) -> None:
-    """Several addresses, words that resemble each other, sizes at the borders of buffers: by a judge of its own."""
+    """Several addresses, words that resemble each other, borders of buffers, two and more of each thing: by a judge of
+    its own."""
     assert (name, runs.run(RICH[name], kind=f"sweep {name}").breaches) == (name, [])
 
 
