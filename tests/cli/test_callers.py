@@ -824,5 +824,6 @@ def test_a_process_record_that_lacks_a_word_tells_of_nobody(tmp_path: Path) -> N
 def test_the_words_of_a_process_may_be_any_bytes() -> None:
     """A word that is no UTF-8 hides none of the others."""
     with subprocess.Popen([sys.executable, "-c", "input()", b"\xff", "last"], stdin=subprocess.PIPE) as one:
+        until(lambda: processes.words(one.pid))  # the kernel shows them a moment after it starts the program
         assert processes.words(one.pid)[-2:] == ["\ufffd", "last"]
         one.kill()
