@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from ..control_plane import task_reports
 from ..core import codec, message_reads, obligations
 from ..core.control import messages
-from ..core.control.verdicts import LATE
 from ..core.instant import HOUR
 from ..core.records import Read
 from ..errors import MailboxError
@@ -75,12 +74,11 @@ class GivingBack:
 
     def _has_dropped(self, me: str, view: TaskView, why: str) -> bool:
         try:
-            dropped = messages.TaskDropped(request_id=view.task.id, reason=why)
-            verdict = self.tasking.say_step(me, dropped, me, view.task, "")
+            self.tasking.say_step(me, messages.TaskDropped(request_id=view.task.id, reason=why), me, view.task, "")
         except MailboxError:
             return False  # another step was first
         end_lease(self.box, me, view.task.id)
-        return verdict is None or verdict.outcome != LATE  # nobody gives back what was over
+        return True
 
     def _held_mail(self, me: str) -> list[str]:
         """Return the ids of the role mail that the session holds and did not settle."""

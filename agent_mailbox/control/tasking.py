@@ -14,6 +14,7 @@ from ..core.address import ALL, route
 from ..core.compose import Draft
 from ..core.control import authority, message_text, messages, transitions
 from ..core.control.task import BLOCKED, Task
+from ..core.control.verdicts import LATE
 from ..core.control.watches import TASK
 from ..core.records import USER, Read
 from ..core.roster import DEAD
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     from ..core.control.messages import Payload
     from ..core.control.state import ControlState
-    from ..core.control.verdicts import Verdict
     from ..core.records import Message
     from ..mailbox.open_mailbox import OpenMailbox
     from ..space.order.ordered_log import OrderedLog
@@ -298,7 +298,7 @@ class Tasking:
         to = task_reports.hearer(task, view.holder, self.box.logs.read_roster()) if is_mine else view.holder
         for one in task.hands if is_mine else ():  # what came with a handover goes back with it
             along = self.views.task(one, me)
-            if along.is_mine:
+            if along.is_mine and not along.task.is_over:
                 self.say_step(me, messages.TaskDropped(request_id=one, reason=reason), me, along.task, LIST)
         self.say_step(me, messages.TaskDropped(request_id=task.id, reason=reason), to, task, LIST)
         end_lease(self.box, me, task.id)
@@ -337,12 +337,16 @@ class Tasking:
             claim = f"`agent-mailbox task claim {typed(task.id)}`"
             raise Refused(f"{task.id} is open: nobody holds it", f"claim it first: {claim}", code="not_yours")
 
-    def say_step(self, me: str, payload: Payload, to: str, task: Task, hint: str) -> Verdict | None:
-        """Send one step, and return its fate; one that nobody needs to hear of goes to its writer, as read."""
+    def say_step(self, me: str, payload: Payload, to: str, task: Task, hint: str) -> None:
+        """Send one step; one that nobody needs to hear of goes to its writer, as read. Raises ``Refused`` if the step
+        has no effect, because another one ended the task meanwhile, too."""
         sent = post_message(self.box, me, payload, (to,), thread=task.message_id)
         if to == me:
             read_own(self.box, me, sent)
-        return refuse_unapplied(self.box, sent, hint)
+        verdict = refuse_unapplied(self.box, sent, hint)
+        if verdict is not None and verdict.outcome == LATE:
+            show = f"`agent-mailbox task show {typed(task.id)}` has its history"
+            raise Refused(f"this came too late for {task.id}: {verdict.why}", show, code="decided")
 
     def _look_on(self, agent: str) -> None:
         """Have an agent that holds a task no more told at its next turn of those that are open to it."""

@@ -7,14 +7,18 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
+import pytest
+
+from agent_mailbox.control.tasking import Tasking
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.proofs import of_session
-from agent_mailbox.errors import MailboxError
+from agent_mailbox.errors import MailboxError, Refused
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from tests.control_desk import ControlDesk
 from tests.helpers import MESSAGES
 
 if TYPE_CHECKING:
+    from agent_mailbox.control.task_views import TaskView
     from tests.helpers import Post
 
 CLAIMERS, RACES = 8, int(os.environ.get("AGENT_MAILBOX_TASK_RACES", "8"))
@@ -82,3 +86,30 @@ def test_a_claimer_that_is_killed_before_it_was_shown_its_task_holds_it(post: Po
     assert post.call("task", "claim", "--next", "--session", "ben").rc == 1
     for _ in range(2):
         assert "the text" in post.call("task", "claim", "task-a", "--session", "ann").stdout
+
+
+class Overtaken(Tasking):
+    """The lead cancels the task between the look of its holder and that one's step."""
+
+    def _refuse_step(self, view: TaskView, *, even_blocked: bool = False) -> None:
+        super()._refuse_step(view, even_blocked=even_blocked)
+        Tasking(self.box).cancel_task("lee", view.task.id)
+
+
+def test_a_step_that_comes_behind_the_cancelling_is_told_so(post: Post) -> None:
+    """A holder is told *done* of a task that is done alone: not of one that was cancelled first."""
+    for who in ("lee", "ann"):
+        post.register(who, "--role", "worker")
+    box = OpenMailbox(str(post.box), prove=of_session)
+    ours, late = Tasking(box), Overtaken(box)
+    steps = {
+        "task-a": lambda: late.report("ann", "task-a", "done", "made"),
+        "task-b": lambda: late.report("ann", "task-b", "verifying", ""),
+        "task-c": lambda: late.drop_task("ann", "task-c", "ill"),
+    }
+    for task, step in steps.items():
+        ours.add_task("lee", ("ann",), m.TaskAssignment(title="T", request_id=task))
+        ours.claim_task("ann", task)
+        with pytest.raises(Refused, match=f"this came too late for {task}: the task is cancelled"):
+            step()
+        assert ours.views.task(task).state == "cancelled"
