@@ -287,11 +287,14 @@ def shorten_id(text: str) -> str:
 def meant_ids(word: str, ids: Collection[str]) -> list[str]:
     """Return which of the ids that begin with a word it means, in any case: the one that it is whole, or all.
 
-    Any program may take an id, and so what we show of a longer one. Such an id never hides that one.
+    Any program may take an id, and so what we show of a longer one. Such an id never hides that one. Two ids may
+    differ in case alone: then a word means the one that has its case, if one has it.
     """
-    word = word.casefold()
-    whole = [i for i in ids if i.casefold() == word]
-    return whole if whole and not any(shorten_id(i).casefold() == word for i in ids if i not in whole) else [*ids]
+    begin = word.casefold()
+    whole = [i for i in ids if i.casefold() == begin]
+    if not whole or any(shorten_id(i).casefold() == begin for i in ids if i not in whole):
+        return [*ids]
+    return [word] if word in whole else whole
 
 
 def begun_ids(word: str, ids: Iterable[str]) -> list[str]:

@@ -244,3 +244,13 @@ def test_a_word_that_means_no_task_or_several_is_told_so(team: Post) -> None:
     for kind, step in (("task", "show"), ("note", "drop"), ("lease", "release")):
         told = team.call(kind, step, "t", "--session", "ann").stderr
         assert f"no {kind} 't': a beginning needs 4 characters" in told
+
+
+def test_of_two_tasks_whose_ids_differ_in_case_alone_each_is_found(team: Post) -> None:
+    """Any program may add such a task. It hides no other one, and stops nobody who claims the next."""
+    for task_id in ("task-a", "Task-A"):
+        added(team, task_id)
+    assert does(team, "ann", "claim", "--next")["id"] == "task-a"
+    assert does(team, "ben", "claim", "Task-A")["holder"] == "ben"
+    assert does(team, "ann", "progress", "task-a", "--phase", "verifying")["phase"] == "verifying"
+    assert "'TASK-A' could be 2 tasks" in refused(team, "ann", "show", "TASK-A")
