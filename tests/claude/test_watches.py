@@ -116,13 +116,14 @@ def test_nobody_watches_itself_and_an_agent_whose_id_begins_with_ours_is_another
 
 @pytest.mark.parametrize("end", ["freeze", "retire"])
 def test_the_steward_tells_what_a_killed_process_could_not(desk: Desk, end: str) -> None:
-    """The roster says that the agent ended, and nobody was told."""
+    """The roster says that the agent ended, and nobody was told. Its word is proven, and is shown so."""
     desk.watch("--dead")
     desk.post.append(ROSTER, {"event": end, "session_id": ME, "timestamp": stamp()})
     assert desk.told() == []
     desk.post.ok("steward", "run")
-    (told,) = desk.told()
-    assert "has ended" in told
+    shown = desk.post.call("check", "--session", ADA).stdout
+    assert "has ended" in shown
+    assert "unverified" not in shown
     desk.post.ok("steward", "run")
     assert desk.told() == []
 

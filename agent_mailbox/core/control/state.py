@@ -337,7 +337,7 @@ class ControlState:
             done = self._list(step, payload)
         except ValueError as error:
             return Verdict(REFUSED, "", str(error), about=step.speaker)
-        why = "" if step.is_proven else UNPROVEN
+        why = "" if step.is_proven or proofs.is_our_job(step.message.proof) else UNPROVEN
         return Verdict(APPLIED if done else REPEATED, "", why, about=done if isinstance(done, str) else step.speaker)
 
     def _list(self, step: ControlStep, payload: Listed) -> bool | str:
