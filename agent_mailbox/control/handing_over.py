@@ -6,6 +6,7 @@ Belongs here: what is said, in which order, and the step itself. The agent that 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..control_plane import control_log
@@ -14,7 +15,7 @@ from ..core.control import authority, lease_paths, messages
 from ..core.control.task import HANDOVER
 from ..core.keeping.notes import Note
 from ..core.text import clipped, neutral, typed
-from ..errors import Malformed
+from ..errors import Malformed, Refused
 from ..mailbox.noting import Noting
 from ..store.files import system
 from ..store.files.board import TASKS, Board
@@ -46,7 +47,8 @@ class HandingOver:
         self.tasking = Tasking(box)
 
     def hand_over(self, me: str, to: Sequence[str], body: str = "", tree: Sequence[str] = ()) -> tuple[Sent, TaskView]:
-        """Add the handover of ``me`` (to its role, else its lead), with the agent's words and lines about its tree.
+        """Add the handover of ``me`` (to its role, else its lead), with the agent's words and lines about its tree. It
+        takes the place of an earlier one with the same tasks that nobody claimed.
 
         Raises as ``add_task``, and ``Refused`` as a task's claim does."""
         self.tasking.note_life(me)
@@ -68,10 +70,20 @@ class HandingOver:
         sent = post_message(self.box, me, payload, words, lasts=True)
         refuse_unapplied(self.box, sent)
         task = self.tasking.views.find_task(task_id)
+        self._end_earlier(me, task_id)
         if task.answerer:
             self.tasking.decide_claims(lambda log: self._pass_on(log, me, task_id))
         self.tasking.offer_open(lambda one: one.task.id == task_id)
         return sent, self.tasking.views.task(task_id)
+
+    def _end_earlier(self, me: str, latest: str) -> None:
+        """Cancel the open handovers of ``me`` whose tasks all go with another one now."""
+        views = self.tasking.views.tasks(me)
+        kept = {latest, *(one.task.handed for one in views)}
+        for one in views:
+            if one.task.hands and one.task.asker == me and not one.holder and one.task.id not in kept:
+                with suppress(Refused):  # another step was first
+                    self.tasking.cancel_task(me, one.task.id, f"{latest} takes its place")
 
     def _pass_on(self, log: HeldLog | OrderedLog, me: str, task_id: str) -> Sequence[Message]:
         """Give the tasks to the one agent that the handover is for."""

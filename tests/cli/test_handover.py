@@ -190,6 +190,23 @@ def test_who_gives_a_handover_back_gives_back_what_it_holds_of_it(team: Post) ->
     assert holders(team) == {"task-b": "cat", "task-1": "cat", "task-10": "cat", "task-100": "cat", handover: None}
 
 
+def test_a_second_handover_takes_the_place_of_the_first(team: Post) -> None:
+    """No handover without tasks stays open beside the one that takes them. Another's stays, and so does one whose tasks
+    were given back: its sender holds them no more."""
+    others = hands(team, who="cat")["task"]["id"]
+    first = hands(team)["task"]["id"]
+    second = hands(team)["task"]["id"]
+    assert holders(team) == {"task-a": "ann", "task-b": "ann", others: None, second: None}
+    ended = team.ok("task", "show", first)["task"]
+    assert (ended["state"], ended["reason"]) == ("cancelled", f"{second} takes its place")
+    claims(team, "ben", second)
+    team.ok("task", "drop", second, "--reason", "no", "--session", "ben")
+    third = hands(team)["task"]["id"]
+    assert holders(team) == {"task-a": None, "task-b": None, others: None, second: None, third: None}
+    assert claims(team, "ben", second)["hands"] == ["task-a", "task-b"]
+    assert holders(team)["task-b"] == "ben"
+
+
 def test_a_handover_survives_its_sender_and_half_a_claim(team: Post) -> None:
     """Its sender's end opens no task beside it. A claim whose second half was never written is completed by the next
     one. One for an agent passes the tasks on at once, and is one message."""
