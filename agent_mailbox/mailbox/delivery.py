@@ -301,11 +301,12 @@ class Delivery:
             pass
 
     def check_in(self, session_id: str) -> Roster:
-        """Take a sign of life: beat the heart; register the unknown, thaw the frozen. Return the roster as it
-        was before. Raises ``Refused`` for the dead."""
+        """Take a sign of life: beat the heart; register the unknown, thaw the frozen. Return the roster that has it
+        then. Raises ``Refused`` for the dead."""
         roster = self.box.logs.read_roster()
         if session_id != USER and roster.state(session_id) != ALIVE:
             self._admit(session_id)
+            roster = self.box.logs.read_roster()
         self.box.logs.beat(session_id, self.box.now())
         return roster
 
