@@ -254,3 +254,14 @@ def test_of_two_tasks_whose_ids_differ_in_case_alone_each_is_found(team: Post) -
     assert does(team, "ben", "claim", "Task-A")["holder"] == "ben"
     assert does(team, "ann", "progress", "task-a", "--phase", "verifying")["phase"] == "verifying"
     assert "'TASK-A' could be 2 tasks" in refused(team, "ann", "show", "TASK-A")
+
+
+def test_a_task_that_is_given_to_another_has_no_phase_of_before(team: Post) -> None:
+    """Ann is blocked, and the lead gives her task to Ben: it hears of Ben's block, too."""
+    added(team, "task-a")
+    does(team, "ann", "claim", "task-a")
+    does(team, "ann", "progress", "task-a", "--phase", "blocked", "--message", "no database")
+    assert heard(team, "lee") == ["task_progress"]
+    assert does(team, "lee", "claim", "task-a", "--for", "ben")["phase"] is None
+    does(team, "ben", "progress", "task-a", "--phase", "blocked", "--message", "no key")
+    assert heard(team, "lee") == ["task_progress"]

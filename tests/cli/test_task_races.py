@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.control.leasing import Leasing
 from agent_mailbox.control.tasking import Tasking
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.proofs import of_session
 from agent_mailbox.errors import MailboxError, Refused
-from agent_mailbox.mailbox.open_mailbox import OpenMailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox, wall_clock
 from tests.control_desk import ControlDesk
 from tests.helpers import MESSAGES
 
@@ -113,3 +114,24 @@ def test_a_step_that_comes_behind_the_cancelling_is_told_so(post: Post) -> None:
         with pytest.raises(Refused, match=f"this came too late for {task}: the task is cancelled"):
             step()
         assert ours.views.task(task).state == "cancelled"
+
+
+def test_of_two_leases_of_one_instant_the_first_in_the_log_counts(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ben leases between Ann's look and her lease, in the same millisecond: he has it."""
+    project = post.cwd / "p"
+    (project / ".git").mkdir(parents=True)
+    now = wall_clock()
+    box = OpenMailbox(str(post.box), clock=lambda: now, prove=of_session)
+    for who in ("ann", "ben"):
+        post.register(who)
+    ann, ben, look = Leasing(box), Leasing(box), Leasing._refuse_held
+
+    def looks(self: Leasing, *given: Any, **named: Any) -> None:
+        look(self, *given, **named)
+        if self is ann and not named:
+            ben.lease("ben", ["a.py"], str(project), 30)
+
+    monkeypatch.setattr(Leasing, "_refuse_held", looks)
+    with pytest.raises(Refused):
+        ann.lease("ann", ["a.py"], str(project), 30)
+    assert [one.owner for one in ben.leases()] == ["ben"]

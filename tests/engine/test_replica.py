@@ -330,3 +330,29 @@ def test_a_doctor_does_not_judge_another_machine_s_sessions(two: Two) -> None:
     """Each machine's steward freezes its own alone, so no other doctor says that it will."""
     later = two_days_later(two.boxes[0])
     assert not [one.what for one in agent_checks.check_agents(later) if one.what.startswith("ben")]
+
+
+def test_a_read_that_is_recorded_beside_another_session_s_claim_counts_for_it(two: Two) -> None:
+    """Amy records that she read her role mail while Ann's claim of other mail is at the engine: no lock keeps her from
+    it. Ann is not shown Amy's mail once Amy's claim lapses."""
+    north = two.boxes[0]
+    for who, roles in (("ann", ("dev", "ops")), ("amy", ("dev",))):
+        north.register(Registration(session_id=who, roles=roles), who)
+    sent = north.send(Draft(sender="user", to=("role:dev",), content="amy's")).message.id
+
+    def dies(_: list[Item]) -> list[Item]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        north.deliver("amy", dies)  # claimed, and being shown
+    north.send(Draft(sender="user", to=("role:ops",), content="ann's"))
+
+    def amy_records() -> None:
+        read = Read(sent, "amy", north.now(), via="role:dev")
+        north.logs.reads.append([codec.spell_read(read)], (), [north.prove("amy")])
+
+    two.orders[0].first = amy_records
+    assert shown(north, "ann") == ["ann's"]
+    later = Mailbox(north.directory, clock=lambda: wall_clock() + 20 * 60_000)
+    later.share(north.replica)
+    assert shown(later, "ann") == []

@@ -12,9 +12,12 @@ import pytest
 from agent_mailbox import Busy, Draft, Mailbox, NotFound, Refused, StorageFailed
 from agent_mailbox.core import codec, inbox, obligations, proofs
 from agent_mailbox.core.inbox import Item
+from agent_mailbox.core.instant import HOUR
 from agent_mailbox.core.records import Message
 from agent_mailbox.core.roster_changes import Registration
-from agent_mailbox.mailbox.delivery import Delivery
+from agent_mailbox.mailbox import absence
+from agent_mailbox.mailbox.delivery import Delivery, Offering
+from agent_mailbox.mailbox.open_mailbox import wall_clock
 from agent_mailbox.store.files import small_files
 from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.store.log.stamps import StampFiles
@@ -409,3 +412,28 @@ def test_a_file_that_cannot_be_made_is_no_success(tmp_path: Path) -> None:
     with pytest.raises(StorageFailed):
         small_files.make_file(str(tmp_path / "absent" / "file"), b"x")
     assert small_files.make_file(str(tmp_path / "new"), b"x")
+
+
+def test_who_was_away_before_has_its_ten_minutes_again(post: Post) -> None:
+    """Ann was away once, an hour ago. She ends right behind a hook that showed her role mail: it waits ten minutes for
+    her, counted from this end, and then goes to another holder."""
+    ahead = 0
+    box = Mailbox(str(post.box), clock=lambda: wall_clock() + ahead)
+
+    def shown(who: str) -> list[str]:
+        found: list[Item] = []
+        box.deliver(who, lambda items: (found.extend(items), items)[1])
+        return [item.message.content for item in found]
+
+    for who in ("ann", "ben"):
+        box.register(Registration(session_id=who, roles=("dev",)), who)
+    box.end("ann", "freeze", "ann")
+    ahead = HOUR
+    assert shown("ann") == []
+    box.send(Draft(sender="user", to=("role:dev",), content="to one of you"))
+    assert box.deliver("ann", lambda items: items, offering=Offering("abcdef", 0, "", {}, set())) == 1
+    box.end("ann", "freeze", "ann")
+    for minutes, whose in ((0, []), (11, ["to one of you"])):
+        ahead = HOUR + minutes * HOUR // 60
+        absence.hand_back(box, ["ann"], "ben")
+        assert shown("ben") == whose

@@ -79,14 +79,18 @@ class OrderedLog:
         *,
         durably: bool = True,  # noqa: ARG002 - what is in the order is synced
     ) -> int:
-        """Publish the lines, and write them here; return how many bytes that was, 0 if others wrote too."""
+        """Publish the lines, and write them here; return how many bytes that was, 0 if others wrote too.
+
+        Another session of this machine may do so without a turn: it records what it read."""
         todo = [line.rstrip(b"\n") for line in lines]
         if not todo:
             return 0
         about = [*proofs, *[None] * (len(todo) - len(proofs))]
         before = system.fstat(self.fd).st_size
         alone = self._replica.publish_lines(self._log, todo, dict(zip(todo, about, strict=True)))
-        return system.fstat(self.fd).st_size - before if alone else 0
+        end = system.fstat(self.fd).st_size
+        written = sum(at < end for at, _ in self.lines(before))
+        return end - before if alone and written == len(todo) else 0
 
     def begin_again(self) -> None:
         """Do nothing: a line of the copy is synced before it is shown, so none was lost that a session read."""
