@@ -101,21 +101,29 @@ def _may_concern(moved: Set[str], record: Ordered) -> bool:
 
 
 def _bundle_and_publish(copy: Replica, state: InboxState, wanted: Sequence[str]) -> tuple[list[str], list[bytes]]:
-    """Return which of the messages are moved now, with all that is about them, and the records of that."""
+    """Return which of the messages are moved now, with all that is about them, and the records of that.
+
+    One of which a read was recorded here since the copy was caught up is moved later. To the other machines it is still
+    open, so they would keep it."""
     mail, among = dict[str, bytes](), {*wanted}
     for _, line in copy.part_of(copy.logs.messages).ordered():
         message = codec.message(line)
         if isinstance(message, Message) and message.id in among:
             mail.setdefault(message.id, line)
     about: dict[str, list[bytes]] = {}
-    for _, line in copy.part_of(copy.logs.reads).ordered():
-        read = codec.read(line)
-        if isinstance(read, Read) and (read.message_id in mail or read.message_id not in state.messages):
+    reads, early = copy.part_of(copy.logs.reads), set[str]()
+    for start, stored in reads.log.lines():
+        read = codec.read(line := unsealed(stored))
+        if not isinstance(read, Read):
+            continue
+        if not reads.is_ordered(start):
+            early.add(read.message_id)
+        elif read.message_id in mail or read.message_id not in state.messages:
             about.setdefault(read.message_id, []).append(line)
     strays = copy.archive.month_of(about.keys() - mail.keys())
     now, size, stays = list[str](), 0, set[str | None]()
     for message_id in wanted:
-        if message_id not in mail or state.messages[message_id].thread in stays:
+        if message_id not in mail or message_id in early or state.messages[message_id].thread in stays:
             stays.add(message_id)  # no engine takes so long a line; nor may what settles it go
             continue
         size += len(mail[message_id]) + sum(map(len, about.get(message_id, ())))

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox import Draft, Mailbox, Registration
-from agent_mailbox.core import instant, proofs
+from agent_mailbox.core import codec, instant, proofs
+from agent_mailbox.core.instant import DAY
 from agent_mailbox.core.keeping import retention
-from agent_mailbox.core.records import USER
+from agent_mailbox.core.records import USER, Read
 from agent_mailbox.errors import Refused, Unavailable
+from agent_mailbox.mailbox.open_mailbox import wall_clock
 from agent_mailbox.space import purging
 from agent_mailbox.space.copy import comparison, following, replica, send_queue
 from agent_mailbox.space.copy.replica import Replica
@@ -35,6 +37,7 @@ from .test_replica import Two, shown
 from .test_replica import two as two
 
 if TYPE_CHECKING:
+    from agent_mailbox.core.inbox import Item
     from agent_mailbox.core.records import Message
     from agent_mailbox.store.archive.rotation import Rotated
 
@@ -173,6 +176,50 @@ def test_a_steward_that_is_overtaken_looks_again(two: Two) -> None:
     two.orders[0].first = lambda: south.release(sent, "ben")
     assert steward(north).archived == 0
     assert shown(north, "ann") == ["to one of you"]
+
+
+def test_a_steward_leaves_mail_that_was_read_just_now_to_its_next_run(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ben's read is recorded between the steward's catching up and its look. Ann's machine has not heard of it, and
+    would keep the mail: the copies would differ."""
+    north, south = two.boxes
+    sent = north.send(Draft(sender="user", to=("role:dev",), content="to one of you")).message.id
+    south.catch_up()
+
+    def dies(_: list[Item]) -> list[Item]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        south.deliver("ben", dies)  # claimed, and being shown
+    look = Replica.end_of_order
+
+    def reads_first(self: Replica) -> int:
+        south.logs.reads.append([codec.spell_read(Read(sent, "ben", south.now(), via="role:dev"))], (), [None])
+        return look(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Replica, "end_of_order", reads_first)
+        assert steward(south).archived == 0
+    assert steward(south).archived == 1
+    north.catch_up()
+    assert (live(north), live(south)) == ([], [])
+
+
+def test_mail_for_a_frozen_session_stays_on_its_machine_though_another_clock_is_ahead(two: Two) -> None:
+    """A steward of a machine whose clock is four days ahead archives what expired by it. Ben's machine keeps what he
+    has not read: he is frozen, and may come back."""
+    north, south = two.boxes
+    south.register(Registration(session_id="ben", tags=("concern:x",)), "ben")
+    sent = north.send(Draft(sender="ann", to=("concern:x",), content="to the tag")).message.id
+    south.end("ben", "freeze", "ben")
+    for box in (north, south, north):
+        box.catch_up()
+    later = Mailbox(north.directory, clock=lambda: wall_clock() + 4 * DAY)
+    later.share(north.replica)
+    assert steward(later, sent).archived == 1
+    south.catch_up()
+    assert shown(south, "ben") == ["to the tag"]
 
 
 def test_mail_that_is_archived_meanwhile_is_not_given_back(two: Two) -> None:
