@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox import Draft, Mailbox
+from agent_mailbox import Mailbox
 from agent_mailbox.cli import mail_output
 from agent_mailbox.cli.folding import fold_lines
 from agent_mailbox.clients.permission.own_commands_hook import CommandPlace
@@ -331,15 +331,14 @@ def test_to_another_machine_goes_what_is_small_and_no_secret(pair: Post, monkeyp
     assert (inline["type"], base64.b64decode(inline["content"])) == ("inline", PICTURE)
     key = "-----BEGIN OPENSSH PRIVATE KEY-----"
     large = [bytes(size) for size in (80_000, leaving.MOST_INLINE, leaving.MOST_INLINE + 1, 900_000)]
-    for name, data, said in (
-        ("notes", key.encode(), "a secret: private key"),
-        *(("large", one, "too large") for one in large),
-    ):
-        draft = Draft(
-            "user", ("swarm:x",), "see", attachments=[attachment_files.put(box.directory, name, [data]).entry()]
-        )
-        with pytest.raises(Refused, match=said):
-            box.send(draft)
+
+    def bearing(data: bytes) -> Message:
+        return message.replace(attachments=[attachment_files.put(box.directory, "notes", [data]).entry()])
+
+    assert leaving.secret_in(bearing(key.encode()), box.directory) == "private key"
+    for one in large:
+        with pytest.raises(Refused, match="too large"):
+            leaving.attached(bearing(one), box.directory)
     gone = message.replace(attachments=[{**message.attachments[0], "size": 1}])
     with pytest.raises(Refused, match="not as it was sent"):
         leaving.attached(gone, box.directory)
