@@ -49,7 +49,7 @@ class Machine:
         self.name = name
         self.disk = Disk(ordered=profile.ordered, grain=profile.grain)
         self.hosts = Processes(start)
-        self.offset = start
+        self.offset = self.start = start
         self.started = 0
         self.away_until = self.doubted_until = 0
         self.is_unheard = self.joined = False
