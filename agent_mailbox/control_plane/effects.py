@@ -79,9 +79,10 @@ def _note(message: Message, verdict: Verdict, fold: ControlState, me: str, now: 
         return f"not for you, whom {frame.name_of(message.sender, fold.roster)} does not lead"
     request = fold.requests.get(verdict.request_id)
     if request is not None and request.message_id == message.id:
-        if request.is_open:
-            return request.why_moot(fold.roster, now)
-        return f"{request.state.replace('_', ' ')}, by {frame.name_of(request.by, fold.roster)}{request.doubt}"
+        if not request.is_open:
+            return f"{request.state.replace('_', ' ')}, by {frame.name_of(request.by, fold.roster)}{request.doubt}"
+        if moot := request.why_moot(fold.roster, now):
+            return moot
     return verdicts.told(verdict)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from agent_mailbox.core.control import message_fields, summary
 from agent_mailbox.core.control.leases import Leases
+from agent_mailbox.core.control.verdicts import UNPROVEN
 from agent_mailbox.core.control.watches import Watches
 from tests.helpers import MESSAGES, each, record, refused
 from tests.surroundings import Client, at_terminal, line
@@ -167,7 +168,7 @@ def test_a_request_that_its_lead_cannot_answer_is_told_to_the_person(post: Post)
 
 @pytest.mark.usefixtures("worker")
 def test_a_request_that_nothing_proves_can_only_be_denied(post: Post) -> None:
-    """``control pending`` and ``show`` offer only the denial of a request that nothing proves."""
+    """``control pending`` and ``show`` offer only the denial of a request that nothing proves; ``check`` says so."""
     text = '{"type":"permission_request","requestId":"perm-x","tool":{"name":"Bash","input":{"command":"ls"}}}'
     asked = record("sam", ["lee", "user"], text, type="control")
     post.append(MESSAGES, asked)
@@ -177,6 +178,7 @@ def test_a_request_that_nothing_proves_can_only_be_denied(post: Post) -> None:
         assert offered in shown, words
         assert "approve perm-x" not in shown
         assert "--always" not in shown
+    assert UNPROVEN in said(post, "check", "--peek").stdout
     assert said(post, *offered.replace('"…"', "no").split()[1:]).rc == 0
     assert "nothing waits for you" in said(post, "control", "pending").stdout
 
