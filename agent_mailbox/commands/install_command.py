@@ -80,8 +80,10 @@ def _describe_installed(_: App, given: Mapping[str, Any]) -> str:
 
 def _describe_uninstalled(app: App, client: KnownClient, given: Mapping[str, Any]) -> str:
     """Return whom an installation that goes no longer holds; empty if none goes."""
+    if given["dry_run"]:
+        return ""
     changes = _plan_removal(app, client, given["project"], given["user"]).changes
-    if given["dry_run"] or all(one.after == one.before for one in changes):
+    if all(one.after == one.before for one in changes):
         return ""
     return f"uninstall for {_whose_sessions(given)}: no lead and no rule of ours holds them"
 

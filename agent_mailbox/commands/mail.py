@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import click
 
@@ -18,17 +19,17 @@ from ..errors import Malformed
 from . import check_verb, standing_verbs
 
 
+def _limit_option(default: int, told: str = "Show only the newest; 0 shows all.") -> Callable[[Any], Any]:
+    """Return the option of how many messages are shown."""
+    return click.option(
+        "--limit", metavar="N", type=click.IntRange(min=0), default=default, show_default=True, help=told
+    )
+
+
 @cli.command(cls=CommandWithOptions)
 @session_option
 @click.option("--peek", is_flag=True, help="Show the mail, but leave it unread and write nothing.")
-@click.option(
-    "--limit",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=20,
-    show_default=True,
-    help="Show at most this many messages; 0 shows all.",
-)
+@_limit_option(20, "Show at most this many messages; 0 shows all.")
 @pass_app
 def check(app: App, /, session: str | None, peek: bool, limit: int) -> None:
     """Show your unread mail, and mark it as read.
@@ -119,14 +120,7 @@ def _list_messages(app: App, /, messages: Sequence[Message], reads: Reads, nothi
     metavar="T",
     help="Only mail since then: a time such as 2026-03-16T14:30Z, or an age such as 90m, 24h or 7d.",
 )
-@click.option(
-    "--limit",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=50,
-    show_default=True,
-    help="Show only the newest; 0 shows all.",
-)
+@_limit_option(50)
 @everyones_option
 @pass_app
 def history(
@@ -145,14 +139,7 @@ def history(
 
 @cli.command(cls=CommandWithOptions)
 @click.argument("query", nargs=-1, required=True)
-@click.option(
-    "--limit",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=show_verbs.SEARCH_LIMIT,
-    show_default=True,
-    help="Show only the newest; 0 shows all.",
-)
+@_limit_option(show_verbs.SEARCH_LIMIT)
 @pass_app
 def search(app: App, /, query: Sequence[str], limit: int) -> None:
     """Find messages that contain every word of QUERY. Archived ones are included; the newest is last.
@@ -193,14 +180,7 @@ def release(app: App, /, message_id: str, session: str | None) -> None:
     metavar="T",
     help="Only mail since then, as in `history` (default: all live mail, and 30 days of the archive).",
 )
-@click.option(
-    "--limit",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=standing_verbs.DEAD_LETTERS,
-    show_default=True,
-    help="Show only the newest; 0 shows all.",
-)
+@_limit_option(standing_verbs.DEAD_LETTERS)
 @pass_app
 def dead_letters(
     app: App, /, session: str | None, everyones: bool, waiting: bool, since: str | None, limit: int
