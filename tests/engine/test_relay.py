@@ -181,7 +181,7 @@ def test_who_was_answered_believes_nobody_who_waited_in_vain_before(
         return answer()
 
     assert early.last_position() == another.last_position() == 0
-    memory.last_position = slowly  # type: ignore[method-assign]
+    monkeypatch.setattr(memory, "last_position", slowly)
     for _ in range(2):
         assert first.last_position() == 0
     for one in (early, late, early):

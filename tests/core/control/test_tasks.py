@@ -178,17 +178,17 @@ def test_what_a_holder_reported_stays_so_behind_its_end() -> None:
     ]
     dead = [RosterEvent("retire", "ann", 5 * MINUTE)]
     back = [*dead, RosterEvent("register", "ann", 6 * MINUTE, proof=of_session("ann"))]
-    heir = [RosterEvent("register", "dan", 4 * MINUTE, continues="ann", proof=of_session("ann")), *dead]
+    successor = [RosterEvent("register", "dan", 4 * MINUTE, continues="ann", proof=of_session("ann")), *dead]
     reports = (
         m.TaskProgress(request_id="t1", phase="verifying"), m.TaskCompleted(request_id="t1", errors=("e",)),
         m.TaskDropped(request_id="t1"), m.TaskCompleted(request_id="t1"),
     )  # fmt: skip
     for report in reports:
         for minute in (4, 7):
-            for events in ([], dead, back, heir):
+            for events in ([], dead, back, successor):
                 fold = ControlState(Roster([*PEOPLE, *events]), [*begun, said(minute, "ann", report)])
                 assert fold.verdicts[f"m{minute}"].outcome == "applied", (report, events, minute)
-        for events, outcome in ((heir, "applied"), (back, "refused")):
+        for events, outcome in ((successor, "applied"), (back, "refused")):
             fold = ControlState(Roster([*PEOPLE, *events]), [*begun, said(7, "dan", report)])
             assert fold.verdicts["m7"].outcome == outcome, (report, events)
     again = [*begun, said(7, "ann", m.TaskClaim(request_id="t1", over="m1"))]
