@@ -58,7 +58,7 @@ def test_a_line_is_put_off_chosen_and_always_allowed_by_one_key(running: Running
     near = PermissionRequest(tool="Bash", input={}, request_id="perm-near", expires=box.now() + 90_000)
     refused = running.does("/put-off", id=asks.request("wren", near).message_id)
     assert (refused["status"], refused["said"]) == (409, "its deadline is too near to put it off. decide it now")
-    window, other = Window(browser, running), Window(browser, running).go("/")
+    window, other = Window(browser, running).unhurried(), Window(browser, running).go("/")
     page = window.go("/")
     for name in ("one", "rule"):
         window.choose(f"perm-{name}")
@@ -82,6 +82,7 @@ def test_a_line_is_put_off_chosen_and_always_allowed_by_one_key(running: Running
         found = control_log.of(box).requests
         return {name: found[f"perm-{name}"].state for name in ("one", "two", "three", "rule")}
 
+    page.goto("about:blank")  # which sends what is held
     until(lambda: states() == {"one": "open", "two": "denied", "three": "denied", "rule": "approved"})
     assert window.problems == []
 

@@ -74,7 +74,9 @@ def test_a_decision_is_held_no_longer_than_its_request_waits(running: Running, b
     for request in (held, near):
         card = window.choose(request)
         if request == near:
-            card.locator("[data-until]").evaluate("left => { left.dataset.until = Date.now() + 1900; }")
+            card.locator("[data-until]").evaluate(
+                "left => { const now = Date.now(); Date.now = () => now; left.dataset.until = now + 1900; }"
+            )
         page.keyboard.press("y")
         page.locator(f"#r-{request}").wait_for(state="hidden")
     until(lambda: decided(running.post) == {near: (True, "")})

@@ -78,7 +78,7 @@ class Servers:
 
     def is_ready(self) -> bool:
         """Do the servers make a space? They need a moment after their start."""
-        order = self.order(MACHINES[0])
+        order = self.order(MACHINES[0], wait=2)  # one without a leader says nothing
         try:
             order.make_unless_there()
         except Unavailable:
@@ -91,10 +91,10 @@ class Servers:
         """Seconds of the processor that all of them have used."""
         return sum(processor(node.pid) for node in self.nodes.values())
 
-    def order(self, machine: str, credential: str = "") -> NatsOrder:
+    def order(self, machine: str, credential: str = "", wait: float = PATIENCE) -> NatsOrder:
         """A machine's way to the space, with its credential or another's."""
         file = self.home / "machines" / (credential or machine)
-        return open_order(self.written["url"], SPACE, machine, str(file), str(self.home / "authority.pem"), 2.0)
+        return open_order(self.written["url"], SPACE, machine, str(file), str(self.home / "authority.pem"), wait)
 
 
 def joined(servers: Servers, program: Program) -> Pair:
@@ -215,7 +215,7 @@ def test_a_machine_speaks_for_itself_alone(program: Program) -> None:
             asked = Publication(f"{API}STREAM.{call}.MBX_{SPACE}", json.dumps(config).encode())
             with pytest.raises(Refused, match="Permissions Violation"):
                 order.connection.ask_each([asked])
-        keeper = open_order(servers.written["url"], SPACE, "north", str(servers.home / "keeper"), authority, 2.0)
+        keeper = open_order(servers.written["url"], SPACE, "north", str(servers.home / "keeper"), authority, PATIENCE)
         keeper.remove_records([order.last_position() + 1])  # it may, and there is none
         position = order.append_lines(ROSTER, [b"to be removed", b"the last"]) - 1
         keeper.remove_through(ROSTER, position)
@@ -225,7 +225,7 @@ def test_a_machine_speaks_for_itself_alone(program: Program) -> None:
         for subject in ("_INBOX.south.>", "_INBOX.>", ">"):
             order.connection.listen_on(subject)
             with pytest.raises(Refused, match="Permissions Violation"):
-                order.connection.has_heard(2.0)
+                order.connection.has_heard(PATIENCE)
         answer = order.connection.ask_each(
             [Publication(f"{API}STREAM.CREATE.MBX_{SPACE}", json.dumps({**config, "max_msgs": 1}).encode())]
         )[0]
@@ -234,7 +234,7 @@ def test_a_machine_speaks_for_itself_alone(program: Program) -> None:
         order.close()
         with _interfering(urlsplit(servers.written["url"]).port or 0) as port:
             word = str(servers.home / "machines/north")
-            other = open_order(f"tls://127.0.0.1:{port}", SPACE, "north", word, authority, 2.0)
+            other = open_order(f"tls://127.0.0.1:{port}", SPACE, "north", word, authority, PATIENCE)
             assert other.last_position() == last
             other.close()
         found = program.run(*DOCTOR, servers.home / "machines" / "north", "--dir", program.scratch / "north")

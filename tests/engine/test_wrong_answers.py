@@ -13,7 +13,7 @@ from agent_mailbox.space.nats.nats_files import NatsFiles
 from agent_mailbox.space.nats.nats_order import NatsOrder, is_old, open_order
 from agent_mailbox.space.order.order import MESSAGES, ROSTER, Unavailable
 from agent_mailbox.space.servers import server_checks
-from tests.helpers import until
+from tests.helpers import PATIENCE, until
 
 from .nats_server import serving
 from .test_commands import Pair
@@ -91,7 +91,7 @@ def test_what_a_nats_server_reads_out_of_order_is_no_answer() -> None:
     """A record ahead of where one reads would have a machine read for ever; one far behind, take all memory."""
     record = {"message": {"seq": 3, "subject": "mbx.s.a.roster", "data": "eA==", "hdrs": ""}}
     with answering() as (server, url):
-        order = open_order(url, "s", "a", wait=0.2)
+        order = open_order(url, "s", "a", wait=PATIENCE)
         server.answer = json.dumps(record).encode()
         for ask in (lambda: order.read_after(5, 1), lambda: [*order.of_log(ROSTER)]):
             with pytest.raises(Unavailable, match="another form"):

@@ -136,6 +136,7 @@ async def _served(app: Any, meet: Any) -> None:
     sock = socket.create_server(("127.0.0.1", 0))
     config = gateway_process._server_config()
     config.graceful_timeout = 0.1
+    config.keep_alive_timeout = config.read_timeout = 2 * PATIENCE  # no idle time ends what the test waits for
     room = Room(10, 10, Acquaintances())
     serving = asyncio.create_task(
         Listener(server.BoundedServer(app, room, lambda _: ""), config, room).serve_socket(sock)
@@ -182,7 +183,7 @@ def test_an_http2_window_of_nothing_holds_no_connection(monkeypatch: pytest.Monk
         except ConnectionError:
             pass
 
-    asyncio.run(asyncio.wait_for(_served(_answers(100), meet), 15))
+    asyncio.run(asyncio.wait_for(_served(_answers(100), meet), PATIENCE))
 
 
 def test_who_reads_nothing_of_an_answer_loses_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +202,7 @@ def test_who_reads_nothing_of_an_answer_loses_the_connection(monkeypatch: pytest
         asked.set()
         await _answers(16 << 20)(scope, receive, send)
 
-    asyncio.run(asyncio.wait_for(_served(app, meet), 15))
+    asyncio.run(asyncio.wait_for(_served(app, meet), PATIENCE))
 
 
 def test_who_hangs_up_gives_its_place_back() -> None:
@@ -211,7 +212,7 @@ def test_who_hangs_up_gives_its_place_back() -> None:
     async def meet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
 
-    asyncio.run(asyncio.wait_for(_served(_answers(100), meet), 15))
+    asyncio.run(asyncio.wait_for(_served(_answers(100), meet), PATIENCE))
 
 
 # -- memory and words --------------------------------------------------------------------------------------------------
