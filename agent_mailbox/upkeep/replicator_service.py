@@ -26,47 +26,56 @@ NAME = "agent-mailbox-engine-"
 
 
 class Service(Record):
-    """A mailbox's service: its file, what is written there, and the commands that start and stop it."""
+    """A mailbox's service: the mailbox, its file, and the commands that start and stop it."""
 
+    directory: str
     path: str
-    text: bytes
     start: tuple[tuple[str, ...], ...]
     stop: tuple[str, ...]
 
 
 def service_of(directory: str, environ: Mapping[str, str]) -> Service:
-    """Return the service of a mailbox (its real path); raise ``Refused`` for a path that no file of services holds."""
-    program = (sys.executable, "-m", "agent_mailbox", "--dir", directory, "engine", "serve")
-    root = str(Path(__file__).absolute().parents[2])
-    if any(not word.isprintable() for word in (*program, root)):
-        raise Refused(f"a service cannot hold a path that does not print: {directory!r}", "move the mailbox")
+    """Return the service of a mailbox (its real path), whether it is there or not."""
     name = NAME + hashlib.sha256(system.encoded(directory)).hexdigest()[:8]
     home = environ.get("HOME") or "/"
     if sys.platform == "darwin":
         path = system.join(home, "Library/LaunchAgents", f"{name}.plist")
-        told = {"Label": name, "ProgramArguments": [*program], "WorkingDirectory": root, "KeepAlive": True}
         target = f"gui/{system.getuid()}"
         start = ("launchctl", "bootstrap", target, path)
-        return Service(path, plistlib.dumps(told), (start,), ("launchctl", "bootout", f"{target}/{name}"))
+        return Service(directory, path, (start,), ("launchctl", "bootout", f"{target}/{name}"))
     units = system.join(environ.get("XDG_CONFIG_HOME") or system.join(home, ".config"), "systemd/user")
     unit = f"{name}.service"
+    control = ("systemctl", "--user")
+    begin = (*control, "daemon-reload"), (*control, "enable", "--now", unit)
+    return Service(directory, system.join(units, unit), begin, (*control, "disable", "--now", unit))
+
+
+def service_text(service: Service) -> bytes:
+    """Return what is written into its file; raise ``Refused`` for a path that no file of services holds."""
+    program = (sys.executable, "-m", "agent_mailbox", "--dir", service.directory, "engine", "serve")
+    root = str(Path(__file__).absolute().parents[2])
+    if any(not word.isprintable() for word in (*program, root)):
+        raise Refused(f"a service cannot hold a path that does not print: {service.directory!r}", "move the mailbox")
+    if sys.platform == "darwin":
+        name = system.basename(service.path).removesuffix(".plist")
+        told = {"Label": name, "ProgramArguments": [*program], "WorkingDirectory": root, "KeepAlive": True}
+        return plistlib.dumps(told)
     text = (
-        f"[Unit]\nDescription=agent-mailbox replicator of {_escaped(directory)}\n\n"
+        f"[Unit]\nDescription=agent-mailbox replicator of {_escaped(service.directory)}\n\n"
         f"[Service]\nWorkingDirectory={_escaped(root)}\nExecStart={' '.join(map(_quoted, program))}\n"
         "Restart=always\nRestartSec=5\nUMask=0077\n\n[Install]\nWantedBy=default.target\n"
     )
-    control = ("systemctl", "--user")
-    begin = (*control, "daemon-reload"), (*control, "enable", "--now", unit)
-    return Service(system.join(units, unit), text.encode(), begin, (*control, "disable", "--now", unit))
+    return text.encode()
 
 
 def install_service(service: Service) -> None:
     """Write the file, and start the service; raise ``Refused`` with what is left to do if it does not start."""
+    text = service_text(service)
     try:
         system.make_directory(system.dirname(service.path), parents=0o755)
     except OSError as error:
         raise storage_failed("make", system.dirname(service.path), error) from None
-    replace_file(service.path, service.text)
+    replace_file(service.path, text)
     for command in service.start:
         if said := _run(command):
             last = " ".join(service.start[-1])

@@ -68,6 +68,17 @@ def test_remove_takes_all_of_it_back_to_the_byte(found: Program) -> None:
     )
 
 
+def test_a_used_mailbox_whose_path_does_not_print_stays_and_all_else_is_told(found: Program) -> None:
+    """No file of services holds such a path. So there is no service to name, and that is no error."""
+    (project := found.cwd / "a\tb\u2028").mkdir()
+    assert found.call("setup", "--yes", cwd=project).rc == 0
+    assert found.call("send", "--from", "a-session", "--to", "all", "--body", "x", cwd=project).rc == 0
+    done = found.call("setup", "--remove", "--json", cwd=project)
+    assert done.rc == 0, done
+    assert str(found.home / ".claude/settings.json") in done.json["changed"]
+    assert str(project / "data") in [one["path"] for one in done.json["stays"]]
+
+
 def test_a_status_line_is_put_in_beside_no_other_and_taken_out_again(found: Program) -> None:
     """A person's own stays, also where ours would hide it; `--no-statusline` and a later `install` change nothing."""
     own = '{"statusLine": {"type": "command", "command": "mine"}}'

@@ -33,21 +33,22 @@ def test_a_unit_is_valid_and_runs_the_replicator_of_its_mailbox(tmp_path: Path) 
     directory = str(tmp_path / 'a "b" $c %d \\e')
     service = replicator_service.service_of(directory, {"XDG_CONFIG_HOME": str(tmp_path)})
     there = tmp_path / Path(service.path).name
-    there.write_bytes(service.text)
+    text = replicator_service.service_text(service)
+    there.write_bytes(text)
     judged = subprocess.run([analyze, "verify", "--man=no", there], capture_output=True, text=True, timeout=PATIENCE)
     assert (judged.returncode, judged.stderr) == (0, "")
-    (line,) = [line for line in service.text.decode().splitlines() if line.startswith("ExecStart=")]
+    (line,) = [line for line in text.decode().splitlines() if line.startswith("ExecStart=")]
     words = shlex.split(line.removeprefix("ExecStart=").replace("$$", "$").replace("%%", "%"))
     assert words[1:] == ["-m", "agent_mailbox", "--dir", directory, "engine", "serve"]
     with pytest.raises(Refused, match="a service cannot hold a path that does not print"):
-        replicator_service.service_of("/a\nb", {})
+        replicator_service.service_text(replicator_service.service_of("/a\nb", {}))
 
 
 def test_macos_has_an_agent_that_is_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its file has the form of launchd, and the commands name it."""
     monkeypatch.setattr(sys, "platform", "darwin")
     service = replicator_service.service_of("/m", {"HOME": "/Users/ann"})
-    told = plistlib.loads(service.text)
+    told = plistlib.loads(replicator_service.service_text(service))
     assert service.path == f"/Users/ann/Library/LaunchAgents/{told['Label']}.plist"
     assert (told["ProgramArguments"][-4:], told["KeepAlive"]) == (["--dir", "/m", "engine", "serve"], True)
     target = f"gui/{os.getuid()}"
@@ -101,4 +102,4 @@ def test_without_the_program_that_starts_services_the_person_is_told(
     service = replicator_service.service_of(str(tmp_path), {"XDG_CONFIG_HOME": str(tmp_path / "config")})
     with pytest.raises(Refused, match=f"there is no {service.start[0][0]} here"):
         replicator_service.install_service(service)
-    assert Path(service.path).read_bytes() == service.text
+    assert Path(service.path).read_bytes() == replicator_service.service_text(service)
