@@ -145,10 +145,11 @@ class Driver:
             self.world.quiet = name == CALM
         elif name == NIGHT:
             self.world.quiet = True
-            self.world.now += number * 3600 * SECOND
             self.world.tell(f"{number} hours go by")
-            for machine in self.world.machines:
-                self._alone(machine, "run_steward", keep_up)
+            for _ in range(number // 12 + 1):  # one that hears of nothing for a day moves nothing
+                self.world.now += number * 3600 * SECOND // (number // 12 + 1)
+                for machine in self.world.machines:
+                    self._alone(machine, "run_steward", keep_up)
             self.world.quiet = (0, CALM, 0) in self.plan.jobs  # a long story has no peace
         elif name == TALLY:
             self._each(name, machines_proofs.tally)
