@@ -1,6 +1,7 @@
 """Ports of loopback for servers that are told theirs: nobody takes one between our look and the server's start.
 
-They are below those that the kernel gives to whoever connects, and each of pytest's workers has its own.
+They are below those that the kernel gives to whoever connects, and each of pytest's workers has its own. Another run
+beside this one, as ``scripts/bare`` is in CI, has the same: so each process begins elsewhere among them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ _BEGIN, _MANY = 20_000, 1_500
 """The first port of the first worker, and how many ports a worker has."""
 _ROWS, _LONG = 12_000, 100
 """The same for rows of ports, which lie below."""
-_PORTS, _FIRSTS = itertools.cycle(range(_MANY)), itertools.cycle(range(0, _LONG - 3, 3))
+_PORTS, _FIRSTS = (
+    itertools.islice(itertools.cycle(numbers), os.getpid() % len(numbers), None)
+    for numbers in (range(_MANY), range(0, _LONG - 3, 3))
+)
 
 
 def _worker() -> int:

@@ -10,14 +10,14 @@ from agent_mailbox.core.control import message_fields, summary
 from agent_mailbox.core.control.leases import Leases
 from agent_mailbox.core.control.verdicts import UNPROVEN
 from agent_mailbox.core.control.watches import Watches
-from tests.helpers import MESSAGES, each, record, refused
-from tests.surroundings import Client, at_terminal, line
+from tests.helpers import MESSAGES, Result, record, refused
+from tests.surroundings import Client, at_terminal, line, results_of, several
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from agent_mailbox.core.control.messages import Payload
-    from tests.helpers import Post, Result
+    from tests.helpers import Post
 
 REFUSED = (
     ("control", "request", "permission", "--tool", "Bash"),
@@ -25,9 +25,7 @@ REFUSED = (
     ("control", "request", "sandbox", "--host", "example.org"),
     ("control", "request", "shutdown", "w"),
     ("control", "request", "task", "w", "--title", "t"),
-    ("control", "approve", "perm-1"),
     ("control", "deny", "perm-1"),
-    ("control", "answer", "perm-1", "approve"),
     ("control", "report", "task-1", "--phase", "done"),
     ("control", "wait", "perm-1", "--timeout", "0"),
     ("control", "mode", "w", "safe"),
@@ -38,6 +36,8 @@ REFUSED = (
     ("lease", "x"),
     ("lease", "release", "lease-1"),
 )
+APPROVALS = (("control", "approve", "perm-1"), ("control", "answer", "perm-1", "approve"))
+"""They ask where the person sees them, and have to be shown at the terminal."""
 LOOKS = (
     ("control", "pending"),
     ("control", "log"),
@@ -59,22 +59,28 @@ def worker(post: Post) -> Iterator[Client]:
         yield client
 
 
+def told(post: Post) -> list[Result]:
+    """How each of several commands ended whose results went to the file."""
+    return results_of(Result(0, (post.cwd / "told").read_bytes(), b""))
+
+
 @pytest.mark.usefixtures("worker")
-@each("words", REFUSED)
-def test_at_the_person_s_terminal_nothing_is_decided_or_asked_in_another_s_name(
-    post: Post, words: tuple[str, ...]
-) -> None:
+def test_at_the_person_s_terminal_nothing_is_decided_or_asked_in_another_s_name(post: Post) -> None:
     """Refused, with where to run it; nothing is written. A variable that names another is no other case."""
     before = post.file(MESSAGES).read_bytes()
     name = post.ok("status", "--session", "w")["name"]
-    done = at_terminal(post, line(*words, "--session", "w"))
-    assert done.rc == 1, done
-    assert "error: this is the person's terminal: nothing proves that " in done.stdout
-    assert f"hint: run it in {name}'s own session, or leave --session out to act as yourself" in done.stdout
-    done = at_terminal(post, line(*words, "--session", "Lee"))
-    assert (done.rc, "hint: leave --session out to act as yourself" in done.stdout) == (1, True), done
-    done = at_terminal(post, line(*words), env={"AGENT_MAILBOX_SESSION": "w"})
-    assert (done.rc, "unset AGENT_MAILBOX_SESSION" in done.stdout) == (1, True), done
+    why = "this is the person's terminal: nothing proves that "
+    named = f"hint: run it in {name}'s own session, or leave --session out to act as yourself"
+    for more, env, hint in (
+        (("--session", "w"), {}, named),
+        (("--session", "Lee"), {}, "hint: leave --session out to act as yourself"),
+        ((), {"AGENT_MAILBOX_SESSION": "w"}, "unset AGENT_MAILBOX_SESSION"),
+    ):
+        shown = "; ".join(line(*words, *more) for words in APPROVALS)
+        done = at_terminal(post, f"{several([(*words, *more) for words in REFUSED])} >told; {shown}", env=env)
+        assert (done.stdout.count(f"error: {why}"), done.stdout.count(hint)) == (2, 2), done
+        for _, ended in zip(REFUSED, told(post), strict=True):
+            refused(ended, 1, why, hint)
     assert post.file(MESSAGES).read_bytes() == before
 
 
@@ -83,9 +89,9 @@ def test_at_the_person_s_terminal_one_may_look_in_another_s_name(post: Post) -> 
     """Each look answers; ``user`` is the person, who may say so."""
     asked = post.ok("control", "request", "permission", "--tool", "Bash", "--request-id", "perm-1", "--session", "sam")
     assert at_terminal(post, line("control", "deny", asked["request"]["id"], "--session", "user")).rc == 0
-    for words in LOOKS:
-        done = at_terminal(post, line(*words, "--session", "w"))
-        assert "the person's terminal" not in done.stdout, (words, done)
+    at_terminal(post, f"{several([(*words, '--session', 'w') for words in LOOKS])} >told")
+    for words, done in zip(LOOKS, told(post), strict=True):
+        assert "the person's terminal" not in done.stderr, (words, done)
 
 
 def said(post: Post, *words: str) -> Result:

@@ -26,6 +26,7 @@ class WrongServer(socketserver.ThreadingTCPServer):
 
 class _Talk(socketserver.StreamRequestHandler):
     server: WrongServer
+    disable_nagle_algorithm = True  # a second answer would wait for the first one's receipt
 
     def handle(self) -> None:
         """Speak first, then answer each publication."""
