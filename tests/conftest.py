@@ -74,10 +74,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.name.startswith(LONGEST))
 
 
+def pytest_collectstart() -> None:
+    """Have the collector not look at what thousands of tests are, now and later: nothing of that is garbage."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """Have the collector look no more at what thousands of tests are: nothing of that is garbage."""
+    """It looks at what comes from now on."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
