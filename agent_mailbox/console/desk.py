@@ -18,7 +18,7 @@ from ..core.records import USER
 from ..errors import MailboxError
 from ..mailbox.channels import Channels
 from ..mailbox.mailbox import Mailbox
-from ..store.files import system
+from ..store.files import paths, system
 from ..store.projection.lookup import ask_index
 from . import presenters
 from .followed_notes import FollowedNotes
@@ -125,7 +125,7 @@ class Looking:
 
 
 class Desk:
-    """The mailbox's facades, behind locks."""
+    """The mailbox's facades, behind locks. Each refuses a mailbox that is gone from its place: none is made again."""
 
     def __init__(self, directory: str) -> None:
         self._looking = Looking(directory)
@@ -139,12 +139,14 @@ class Desk:
     def lock_for_reading(self) -> Iterator[Looking]:
         """Lock the facade for reading during a ``with`` block."""
         with self._locks[0], self._looking.look_once() as now:
+            paths.check(self.directory)
             yield now
 
     @contextmanager
     def lock_for_seeking(self) -> Iterator[Looking]:
         """Lock the facade for pages that look through much, during a ``with`` block: no other page waits for them."""
         with self._locks[2]:
+            paths.check(self.directory)
             self._seeking.queries.newest_alone = self._looking.queries.newest_alone
             with self._seeking.look_once() as now:
                 yield now
@@ -153,6 +155,7 @@ class Desk:
     def lock_for_acting(self) -> Iterator[Looking]:
         """Lock the facade for acting during a ``with`` block."""
         with self._locks[1]:
+            paths.check(self.directory)
             yield self._acting
 
     def is_cold(self) -> bool:

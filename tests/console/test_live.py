@@ -222,6 +222,23 @@ def test_a_log_that_cannot_be_read_leaves_the_console_watching(running: Running)
     stream.close()
 
 
+def test_a_mailbox_that_was_moved_away_is_not_made_again_and_is_whole_when_it_is_back(post: Post) -> None:
+    """Pages and buttons say so, and write nothing in its place; nothing is sent there. No log counts as cut."""
+    post.call("roster", "register", "--session-id", "ann")
+    with Running(post) as console:
+        console.enter().ask("/")
+        away = post.box.rename(post.scratch / "away")
+        for path in ("/", "/fleet", "/search?q=x", "/rail", "/receipts?ids=x", "/details?open=x"):
+            answer = console.ask(path)
+            assert (answer.status, f"no mailbox at {post.box}" in answer.text) == (409, True), path
+        told = console.ask("/send", {"to": "all", "body": "x"}, headers={"Accept": "application/json"})
+        assert (told.status, f"no mailbox at {post.box}" in told.text) == (409, True)
+        assert not post.box.exists()
+        away.rename(post.box)
+        assert "doctor --trust" not in console.ask("/").text
+        assert post.call("status", "--session", "ann").stderr == ""
+
+
 def test_mail_that_came_beside_an_unreadable_log_is_told_by_a_resync(post: Post) -> None:
     """Its line was read already when the other log failed; pages load themselves again once that is back."""
     post.register("ada")

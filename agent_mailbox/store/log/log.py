@@ -10,7 +10,7 @@ from ...core import proofs as proven
 from ...errors import AGAIN, StorageFailed
 from ..files import system
 from ..files.lines import chunks, lines_of
-from ..files.paths import READS, is_there
+from ..files.paths import READS, check, is_there
 from ..files.small_files import open_file, storage_failed
 from ..locks.lock import WAIT, FileLock
 from .custody import LogEnd
@@ -64,6 +64,8 @@ class Log:
                     return None
                 if is_there(self.path):
                     continue  # its first writer made it since our look
+                if not is_there(home := system.dirname(self.path)):
+                    check(home)  # that raises: who moved a whole mailbox cut no log of it
                 self.kept.custody.note_broken(f"{self.path} {self.kept.entry().difference(None)}")
                 return None
             try:
