@@ -65,6 +65,11 @@ LONGEST = (
     "test_axe_finds_nothing_on_any_page",
     "test_a_leader_that_is_killed_loses_nothing",
     "test_nothing_that_a_worker_does_frees_it",
+    "test_every_view_shows_what_it_is_for_with_script_and_without",
+    "test_hostile_lines_cost_little_and_hide_nothing",
+    "test_the_same_seed_is_the_same_trace_byte_for_byte",
+    "test_an_export_holds_a_few_messages_at_a_time",
+    "test_hostile_mail_does_nothing_wherever_it_is_shown",
 )
 """Each takes a worker more than ten seconds."""
 
