@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LIMIT = 15.0
 """Seconds for one way."""
-_SOCKET = 10.0
+_SOCKET, _PROGRAM = 10.0, 14.0
 
 
 def send_notice(settings: Mapping[str, Any], notice: Notice) -> dict[str, str]:
@@ -63,7 +63,7 @@ def _run_program(words: list[str]) -> None:
     nothing = subprocess.DEVNULL
     child = subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)
     try:
-        code = child.wait(LIMIT - 1)
+        code = child.wait(_PROGRAM)
     except subprocess.TimeoutExpired:
         child.kill()
         child.wait()

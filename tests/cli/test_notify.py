@@ -130,7 +130,8 @@ def test_one_way_that_fails_keeps_no_other_back(asked: Post, inbox: Inbox) -> No
 
 def test_a_notice_program_that_hangs_is_killed(asked: Post, monkeypatch: pytest.MonkeyPatch) -> None:
     """After its time; the program is killed."""
-    monkeypatch.setattr(notice_ways, "LIMIT", 1.2)
+    monkeypatch.setattr(notice_ways, "LIMIT", PATIENCE)
+    monkeypatch.setattr(notice_ways, "_PROGRAM", 0.1)
     asked.configure('[notify]\ncommand = ["sleep", "600"]\n')
     mailbox = Mailbox(str(asked.box))
     assert "TimeoutExpired" in notify.notify_if_due(mailbox).ways["command"]
