@@ -45,6 +45,7 @@ SHOWN = 5
 MISSING = (
     "no client is found on your PATH: install one, then repeat this command; `agent-mailbox help mcp` is for others"
 )
+LEFT = "left alone: "
 LINES = {
     status_setting.NEW: "its status line: unread mail, what waits for you, the task (--no-statusline leaves it out)",
     status_setting.KEPT: "its status line: yours stays; `agent-mailbox statusline` prints what you may add to it",
@@ -153,7 +154,7 @@ def _look(app: App, client: KnownClient, word: str, *, project: bool, line: bool
         plan = installer.plan_installation(target, app.environ, word, line=offered == status_setting.NEW)
         return ClientSetup(target, plan, line=offered)
     except MailboxError as error:
-        return ClientSetup(target, None, f"left alone: {error.what}")
+        return ClientSetup(target, None, f"{LEFT}{error.what}")
 
 
 def _install(app: App, one: ClientSetup, word: str) -> list[str]:
@@ -194,7 +195,8 @@ def _finish(app: App, place: str, found: list[ClientSetup], changed: list[str], 
     for one in found:
         lines += [f"{one.target.client.title}: {one.covered or ('set up' if one.changed else 'set up already')}"]
         lines += [f"  {one.target.client.after}"] if one.changed and one.target.client.after else []
-    lines += ["", *_try(found[0].target.client)] if found else [MISSING]
+    called = [one.target.client for one in found if not one.covered.startswith(LEFT)]
+    lines += ["", *_try(called[0])] if called else [] if found else [MISSING]
     app.print_done("".join(f"{line}\n" for line in lines), value | {"dry_run": False})
 
 

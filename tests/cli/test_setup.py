@@ -140,6 +140,8 @@ def test_a_client_whose_files_cannot_be_merged_is_told_and_left(found: Program) 
     assert str(settings) in broken["covered"]
     assert settings.read_text() == '{"model": "opus", // mine\n}'
     assert all(one["files"] for one in others)
+    told = found.call("setup", "--yes").stdout
+    assert ("start `claude`" in told, "start `codex`" in told) == (False, True)
 
 
 def test_a_client_that_calls_us_already_is_left(found: Program) -> None:
