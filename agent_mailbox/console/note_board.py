@@ -67,10 +67,17 @@ def view_notes(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, 
 
 
 def add(now: Looking, fields: Mapping[str, str]) -> str:
-    """Add a note as the person, or replace one."""
+    """Add a note as the person, or replace one. A form that is sent twice adds one note."""
     title, body = fields.get("subject", "").strip(), fields.get("body", "").replace("\r\n", "\n").strip()
     to = fields.get("to", "").strip()
-    made = Noting(now.mailbox).add_note(USER, [to] if to else [], title, body or title, fields.get("note", ""))
+    made = Noting(now.mailbox).add_note(
+        USER,
+        [to] if to else [],
+        title,
+        body or title,
+        fields.get("note", ""),
+        message_id=fields.get("message_id") or None,
+    )
     return f"{made.id} is on the board."
 
 

@@ -17,7 +17,7 @@ from ..core.control import authority, messages, transitions
 from ..core.control.task import BLOCKED
 from ..core.records import USER, Record
 from ..core.roster import DEAD
-from ..errors import Malformed
+from ..errors import Malformed, Refused
 from ..known_clients.every_client import USUAL
 from ..store.files import system
 from . import presenters
@@ -37,6 +37,10 @@ COLUMNS = (
 )
 MOST = 50
 """Cards of a column, the latest; the rest is only counted."""
+
+
+WRITTEN = ("title", "instructions", "context", "plan_required")
+"""The fields of a form that make another task of it."""
 
 
 class BoardTask(Record):
@@ -224,6 +228,8 @@ def assign_task(now: Looking, fields: Mapping[str, str]) -> str:
         after=tuple(fields.get("after", "").replace(",", " ").split()),
     )
     known = control_log.of(now.mailbox).tasks.get(payload.request_id)
+    if known is not None and any(getattr(known.payload, name) != getattr(payload, name) for name in WRITTEN):
+        raise Refused(f"this form was sent before, as the task {known.id}", "send it once more for a task of its own")
     task = known or Tasking(now.mailbox).add_task(USER, (fields.get("to", "").strip(),), payload).task
     if not task.answerer:
         return f"The task “{presenters.one_line(title)}” is open to {presenters.one_line(' or '.join(task.to))}."

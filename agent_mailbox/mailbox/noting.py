@@ -87,10 +87,12 @@ class Noting:
         return found
 
     def add_note(
-        self, me: str, tags: Sequence[str], title: str, body: str, replaces: str = "", directory: str = ""
-    ) -> Note:
+        self, me: str, tags: Sequence[str], title: str, body: str, replaces: str = "", directory: str = "",
+        message_id: str | None = None,
+    ) -> Note:  # fmt: skip
         """Add a note for everyone with one of the tags (none: the project of ``me``); with ``replaces`` that one
-        leaves. Files of the work tree around ``directory`` that it names are kept with it. Raises as ``send``."""
+        leaves. Files of the work tree around ``directory`` that it names are kept with it. The same ``message_id``
+        again is the same note. Raises as ``send``."""
         if not title.strip():
             raise Malformed("the note has no title", "name it with --title, in a few words")
         old = self.find_note(replaces) if replaces else None
@@ -100,7 +102,7 @@ class Noting:
         named = _files_named(f"{title}\n{body}", directory)
         if named:
             Edits(self.box.logs).leased()
-        sent = self._write(me, tags, title, body, old, named)
+        sent = self._write(me, tags, title, body, old, named, message_id)
         return Note(sent)
 
     def _check_tag(self, tag: str) -> None:
@@ -122,13 +124,14 @@ class Noting:
         return found
 
     def _write(
-        self, me: str, tags: Sequence[str], title: str, body: str, old: Note | None, more: dict[str, Any]
-    ) -> Message:
+        self, me: str, tags: Sequence[str], title: str, body: str, old: Note | None, more: dict[str, Any],
+        message_id: str | None = None,
+    ) -> Message:  # fmt: skip
         extra = ({} if old is None else {notes.REPLACES: old.message.id}) | more or None
         Board(self.box.logs.stamp_files, NOTES).note_use()
         draft = Draft(
             sender=me, to=tuple(tags), content=body, subject=title, type=notes.NOTE,
-            thread=None if old is None else old.message.id, extra=extra,
+            thread=None if old is None else old.message.id, extra=extra, id=message_id,
         )  # fmt: skip
         return self.box.part(Sending).send_all([draft], by_id=False)[0].message
 

@@ -48,11 +48,13 @@ def test_each_task_stands_where_its_worker_has_brought_it(running: Running) -> N
 
 
 def test_a_form_that_is_sent_twice_gives_one_task(running: Running) -> None:
-    """The same form sent twice is one task and one message; without a title it is none."""
+    """The same form sent twice is one task and one message. With another text it is refused, as without a title."""
     running.post.register("ada", "--name", "Ada")
     fields = {"to": "ada", "subject": "Plate 11", "body": "read it", "message_id": str(uuid.uuid4()), "plan": "1"}
     told = [running.does("/assign", **fields) for _ in range(2)]
     assert [one["said"] for one in told] == ["Ada has the task “Plate 11”."] * 2
+    other = running.does("/assign", **{**fields, "subject": "Plate 12"})
+    assert (other["kind"], "was sent before, as the task" in other["said"]) == ("problem", True)
     page = running.ask("/tasks").text
     assert column(page, "assigned").count("Plate 11") == 1
     assert "needs a plan" in column(page, "assigned")
@@ -114,14 +116,16 @@ def test_the_board_shows_a_served_team_s_tasks(running: Running) -> None:
 
 
 def test_notes_have_a_page(running: Running) -> None:
-    """The person adds, replaces and drops notes. Another's words stay words."""
+    """The person adds, replaces and drops notes; a form that is sent twice adds one. Another's words stay words."""
     post = running.post
     post.register("ada", "--tags", "project:app")
     note = post.ok("note", "add", "--title", "Use <b>redis", "--body", "<i>now", "--session", "ada")["note"]["id"]
     page = running.ask("/notes").text
     assert "Use &lt;b&gt;redis" in page
     assert "<pre>&lt;i&gt;now</pre>" in page
-    assert "on the board" in running.does("/add-note", to="project:app", subject="Use valkey", note=note)["said"]
+    form = running.form("/notes", "/add-note", to="project:app", subject="Use valkey", note=note)
+    told = [running.does("/add-note", **form)["said"] for _ in range(2)]
+    assert (told[0] == told[1], "on the board" in told[0]) == (True, True)
     page = running.ask("/notes?on=project:app").text
     assert (note in page, "Use valkey" in page) == (False, True)
     (mine,) = (one["id"] for one in post.ok("note", "list")["notes"])
