@@ -8,6 +8,7 @@ from __future__ import annotations
 from ..cli import mail_output
 from ..core import frame
 from ..core.address import BROADCAST, TAG
+from ..core.proofs import OURS
 from ..core.roster import DEAD
 from ..core.text import count_noun
 from ..mailbox.delivery import Delivery, Offering, load_offers
@@ -129,6 +130,7 @@ class CheckPage:
         blocks[0].insert(0, self._painter(head, "dim") + "\n")
         chat = [item for item in items if item.message.type != "control"]  # a reply does not answer control
         last = blocks[-1]
+        chat = [item for item in chat if item.message.sender not in OURS]  # these read nothing
         # A reply to the dead is refused, unless an agent has its place.
         takes = (
             item for item in chat if roster.state(item.message.sender) != DEAD or roster.heirs(item.message.sender)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import Refused
 from .address import DIRECT, role_of
+from .proofs import OURS
 
 if TYPE_CHECKING:
     from .records import Message
@@ -24,6 +25,8 @@ def recipients(parent: Message, me: str, roster: Roster) -> tuple[list[str], lis
     found: dict[str, None] = {}
     dead: dict[str, None] = {}
     for stored in (parent.sender, *parent.recipients):
+        if stored in OURS:
+            continue
         word = stored.removeprefix("role:")
         address = word if word in parent.bare and roster.mode(word) == DIRECT else stored
         if address in reader.lineage or address == reader.name:

@@ -12,6 +12,7 @@ import itertools
 from ..core import address, codec, frame, message_reads
 from ..core.address import check_id, is_remote
 from ..core.line_forms import may_be_about, may_be_message, may_begin_with
+from ..core.proofs import OURS
 from ..core.records import Message, Read, Record
 from ..errors import Busy, NotFound, Refused, StorageFailed
 from ..store.files.lines import line_at
@@ -122,6 +123,11 @@ class Mailbox(OpenMailbox):
         parent = found.message
         if not is_remote(parent.sender):
             check_id(parent.sender, "sender")  # a foreign writer may have put an address there
+        if parent.sender in OURS and not (draft.to or everyone):
+            raise Refused(
+                f"{parent.sender} is a program of agent-mailbox, and reads no mail",
+                "name who should have it with --to; `agent-mailbox roster list` shows the agents",
+            )
         to, dead = list(draft.to) or [parent.sender], list[str]()
         if everyone or (not draft.to and parent.sender in self.logs.read_roster().lineage(draft.sender)):
             from ..core import replies  # most answers go to the sender

@@ -584,6 +584,27 @@ def test_a_check_tells_of_all_where_there_are_others(pair: Post) -> None:
     assert f"\nReply: agent-mailbox reply {mine[:8]} " in pair.run("check", "--session", "bob").stdout
 
 
+def test_no_reply_to_a_program_of_ours_is_offered_or_sent(pair: Post) -> None:
+    """Such a program reads nothing. An answer with ``--to`` goes to whom it names."""
+    pair.register("bob")
+    pair.send("alice", "bob", "never read")
+    pair.ok("roster", "retire", "bob")
+    pair.ok("steward", "run")
+    notice = pair.ok("check", "--session", "alice", "--peek")["messages"][0]
+    assert notice["sender"] == "steward"
+    assert "Reply" not in pair.run("check", "--session", "alice").stdout
+    before = pair.file(MESSAGES).read_bytes()
+    for all_of_them in ((), ("--all",)):
+        done = pair.call("reply", notice["id"], "--from", "alice", "--body", "x", *all_of_them)
+        assert (done.rc, pair.file(MESSAGES).read_bytes()) == (1, before), done
+    assert (
+        "steward is a program of agent-mailbox, and reads no mail"
+        in pair.call("reply", notice["id"], "--from", "alice", "--body", "x").stderr
+    )
+    pair.register("cat")
+    assert pair.ok("reply", notice["id"], "--from", "alice", "--to", "cat", "--body", "x")
+
+
 def test_a_dead_writer_is_told_and_no_reply_to_it_is_offered(pair: Post) -> None:
     """Any valid id may send. The offered reply is to the first writer who is there, or who continues it."""
     pair.register("bob")
