@@ -204,7 +204,11 @@ def judge_of(logs: Logs, space: Space) -> SpaceJudge:
 
 def order_of(space: Space, patience: float = 5.0) -> SpaceOrder:
     """Return the way to a space; connects at the first call."""
-    from . import engines  # not where the replicator is asked
-
     where = space.url, space.space, space.machine, space.credential, space.authority
-    return engines.open_way(space.is_postgres, *where, patience)
+    if space.is_postgres:  # a command that asks the replicator imports neither
+        from .postgres import postgres_order
+
+        return postgres_order.open_order(*where, patience)
+    from .nats import nats_order
+
+    return nats_order.open_order(*where, patience)

@@ -7,9 +7,9 @@ another program. Then mail waits, as for one that is out of reach.
 from __future__ import annotations
 
 import base64
-import json
 from typing import TYPE_CHECKING, Any
 
+from ...core import codec
 from ...errors import Unavailable
 from ..order.order import of_another_form
 
@@ -24,10 +24,7 @@ FURTHEST = 1 << 63
 
 def parse_object(data: bytes) -> dict[str, Any]:
     """Return the JSON object of an answer; raise ``Unavailable`` if it is none."""
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
-        found = None
+    found = codec.parse(data, len(data), ours=False)
     if not isinstance(found, dict):
         raise Unavailable("engine's answer is no JSON object", "is a NATS server there?")
     return found

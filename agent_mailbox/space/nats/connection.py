@@ -12,7 +12,6 @@ of 15. ``tests.engine.library_cost`` measures it.
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import ssl
@@ -21,6 +20,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from ...core import codec
 from ...core.records import Record
 from ...errors import Malformed, Refused, Unavailable
 from ..order import hurry
@@ -320,7 +320,7 @@ class NatsConnection:
         self._inbox = f"_INBOX.{own}{os.urandom(11).hex()}"  # below its own name it may listen, where others may not
         self._api = API
         asked = Publication(f"{API}INFO", b"")
-        words = json.dumps(hello).encode(), self._inbox.encode(), self._publication_bytes(asked, self._asked)
+        words = codec.dumps(hello).encode(), self._inbox.encode(), self._publication_bytes(asked, self._asked)
         self._send_bytes(b"CONNECT %s\r\nSUB %s.* 0\r\n%sPING\r\n" % words)
         self._asked += 1
         while (said := self._incoming_bytes().read_line(deadline).split())[:1] != [b"PONG"]:

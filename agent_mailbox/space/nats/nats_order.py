@@ -15,11 +15,11 @@ digest. Both need server 2.12 or later, and so do atomic batches.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import time
 from typing import TYPE_CHECKING, Any
 
+from ...core import codec
 from ...core.proofs import is_machine
 from ...errors import Malformed, Refused, Unavailable
 from ..order.order import (
@@ -111,7 +111,7 @@ class NatsOrder:
 
     def call_api(self, call: str, body: object) -> dict[str, Any]:
         """Call JetStream; return what it answers."""
-        data = b"" if body is None else json.dumps(body).encode()
+        data = b"" if body is None else codec.dumps(body).encode()
         return self.require_success(self.connection.ask_each([Publication(f"{API}{call}", data)])[0])
 
     def require_success(self, answer: ServerAnswer) -> dict[str, Any]:
@@ -131,7 +131,7 @@ class NatsOrder:
 
     def get_message(self, stream: str, what: dict[str, object]) -> dict[str, Any]:
         """Return a message of a stream by its leader's word; empty if there is none."""
-        answer = self.connection.ask_each([Publication(f"{API}STREAM.MSG.GET.{stream}", json.dumps(what).encode())])[0]
+        answer = self.connection.ask_each([Publication(f"{API}STREAM.MSG.GET.{stream}", codec.dumps(what).encode())])[0]
         return {} if _is_missing(answer) else object_at(self.require_success(answer), "message")
 
     def take_name(self, owner: str) -> str:
@@ -264,7 +264,7 @@ class NatsOrder:
 
     def _read_batch(self, place: int, last: int, most: int) -> dict[int, Ordered]:
         """Return records between two places, as the nearest server has them, by their position."""
-        asked = json.dumps({"seq": place, "batch": min(most, BATCH)}).encode()
+        asked = codec.dumps({"seq": place, "batch": min(most, BATCH)}).encode()
         found: dict[int, Ordered] = {}
         for head, line in self.connection.ask_for_several(Publication(f"{API}DIRECT.GET.{self.stream}", asked)):
             said, subject = header_value(head, b"Nats-Sequence"), header_value(head, b"Nats-Subject")
@@ -275,7 +275,7 @@ class NatsOrder:
         return found
 
     def _get_request(self, what: dict[str, object]) -> Publication:
-        return Publication(f"{API}STREAM.MSG.GET.{self.stream}", json.dumps(what).encode())
+        return Publication(f"{API}STREAM.MSG.GET.{self.stream}", codec.dumps(what).encode())
 
     def _ask_for_message(self, what: dict[str, object]) -> ServerAnswer:
         return self.connection.ask_each([self._get_request(what)])[0]
@@ -319,7 +319,7 @@ class NatsOrder:
     def remove_records(self, positions: Sequence[int]) -> None:
         """Remove records for ever; see ``TotalOrder.remove_records``. The server writes nothing over them."""
         for start in range(0, len(positions), WINDOW):
-            asked = [json.dumps({"seq": seq, "no_erase": True}).encode() for seq in positions[start : start + WINDOW]]
+            asked = [codec.dumps({"seq": seq, "no_erase": True}).encode() for seq in positions[start : start + WINDOW]]
             call = f"{API}STREAM.MSG.DELETE.{self.stream}"
             for answer in self.connection.ask_each([Publication(call, body) for body in asked]):
                 if not _is_missing(answer, _GONE):
