@@ -43,6 +43,7 @@ def task_json(found: TaskView, *, whole: bool = False) -> dict[str, Any]:
         "phase": task.phase or None,
         "after": list(task.after),
         "waits_for": list(found.waits_for),
+        "waits_for_cancelled": list(found.cancelled),
         "hands": list(task.hands),
         "added_by": task.asker,
         "added": instant.text(task.asked),
@@ -152,6 +153,10 @@ def whole_text(
         lines.append(f"with it: {', '.join(map(neutral, task.hands))}")
     notes = dict.fromkeys(NOTE.findall(" ".join(texts)))
     lines += [f"note: {command(f'note show {note}')}" for note in notes]
+    if found.cancelled and not task.is_over:
+        waits = ", ".join(map(neutral, found.cancelled))
+        ends = command(f"task cancel {typed(task.id)}")
+        lines.append(f"it never opens, for it waits for {waits}: {ends}, and add it again without that")
     if history:
         lines += [_step(message, verdict, desk) for message, verdict in history]
     else:

@@ -77,7 +77,7 @@ class GivingBack:
             self.tasking.say_step(me, messages.TaskDropped(request_id=view.task.id, reason=why), me, view.task, "")
         except MailboxError:
             return False  # another step was first
-        end_lease(self.box, me, view.task.id)
+        end_lease(self.box, me, view.task.id, view.holder)
         return True
 
     def _held_mail(self, me: str) -> list[str]:

@@ -38,13 +38,13 @@ def lease_for(desk: OpenMailbox, me: str, view: TaskView, directory: str) -> tup
     return list(made.paths), f"leased to you until it is over: {shown}\n"
 
 
-def end_lease(desk: OpenMailbox, me: str, task_id: str) -> None:
-    """End the lease that goes with a task, as its holder or who commands that one."""
+def end_lease(desk: OpenMailbox, me: str, task_id: str, holder: str) -> None:
+    """End the lease of a task's ``holder`` that goes with it, in the name of ``me``."""
     if not Edits(desk.logs).is_leased():
         return
     leasing = Leasing(desk)
     for lease in leasing.leases():
-        if lease.note == task_id and lease.proven:
+        if lease.note == task_id and lease.proven and leasing.holds(holder, lease):
             try:
                 leasing.release_lease(me, lease.id)
             except MailboxError:

@@ -210,7 +210,8 @@ class Tasking:
 
     def _refuse_stranger(self, me: str, holder: str, view: TaskView, fold: ControlState) -> None:
         if holder == me:
-            if me == USER or view.holder == me or route(view.task.to, fold.roster.reader(me)) is not None:
+            is_for_me = view.holder == me or route(view.task.to, fold.roster.reader(me)) is not None
+            if is_for_me or self._is_giver(me, view.task):
                 return
             to = " or ".join(frame.party(one, fold.roster) for one in view.task.to)
             raise Refused(
@@ -227,9 +228,11 @@ class Tasking:
             )
 
     def _may_give(self, me: str, task: Task, holder: str) -> bool:
-        roster, now = self.box.logs.read_roster(), self.box.now()
-        is_adder = authority.is_same(me, task.asker, now, roster)
-        return me == USER or is_adder or authority.commands(me, holder, now, roster)
+        return self._is_giver(me, task) or authority.commands(me, holder, self.box.now(), self.box.logs.read_roster())
+
+    def _is_giver(self, me: str, task: Task) -> bool:
+        """Return whether ``me`` gives the task to whom it likes: as its adder, or the person."""
+        return me == USER or authority.is_same(me, task.asker, self.box.now(), self.box.logs.read_roster())
 
     def report(
         self,
@@ -271,7 +274,7 @@ class Tasking:
         to = task_reports.hearer(task, me, self.box.logs.read_roster()) if is_news else me
         self.say_step(me, payload, to, task, f"have {view.holder} itself report: another's word does not count")
         if phase == "done":
-            end_lease(self.box, me, task.id)
+            end_lease(self.box, me, task.id, view.holder)
             if Watched(self.box.logs.stamp_files).is_watched(me):
                 watch_reports.of_event(self.box, me, me, TASK, task=task.id)
             self._look_on(me)
@@ -301,7 +304,7 @@ class Tasking:
             if along.is_mine and not along.task.is_over:
                 self.say_step(me, messages.TaskDropped(request_id=one, reason=reason), me, along.task, LIST)
         self.say_step(me, messages.TaskDropped(request_id=task.id, reason=reason), to, task, LIST)
-        end_lease(self.box, me, task.id)
+        end_lease(self.box, me, task.id, view.holder)
         self.offer_open(lambda one: one.task.id == task.id)
         return self.views.task(task.id, me)
 
@@ -322,10 +325,12 @@ class Tasking:
                 code="not_yours",
             )
         self.say_step(me, messages.TaskCancelled(request_id=task.id, reason=reason), view.holder or me, task, LIST)
-        end_lease(self.box, me, task.id)
+        end_lease(self.box, me, task.id, view.holder)
         if view.holder not in ("", USER):
             self._look_on(view.holder)
-        return self.views.task(task.id, me), [one.task.id for one in self.views.tasks() if task.id in one.task.after]
+        waiting = [one for one in self.views.tasks() if task.id in one.task.after]
+        task_reports.tell_stuck(self.box, me, task, [one.task for one in waiting])
+        return self.views.task(task.id, me), [one.task.id for one in waiting]
 
     def _refuse_step(self, view: TaskView, *, even_blocked: bool = False) -> None:
         task = view.task

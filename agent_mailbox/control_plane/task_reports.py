@@ -113,6 +113,23 @@ def tell_given_back(desk: OpenMailbox, me: str, tasks: Sequence[Task], mail: int
             _append(desk, draft, uuid_of(_digest(notice, to, *parts), "8", variant="8"), {to, *roster.heirs(to)})
 
 
+def tell_stuck(desk: OpenMailbox, me: str, cancelled: Task, waiting: Sequence[Task]) -> None:
+    """Tell, in the name of ``me`` who cancelled a task, who hears of each that waits for it: it never opens."""
+    roster = desk.logs.read_roster()
+    for task in waiting:
+        to = hearer(task, task.holder(roster), roster)
+        if to != me:
+            title, which = clipped(neutral(task.title), 80), typed(task.id)
+            content = (
+                f"{task.id} ({title}) waits for {cancelled.id}, which is cancelled: it never opens. "
+                f"`agent-mailbox task cancel {which}` ends it; then add it again without that."
+            )
+            draft = Draft(sender=me, to=(to,), content=content, subject=f"Task {task.id}", type="notification",
+                          thread=task.message_id)  # fmt: skip
+            stable = uuid_of(_digest("stuck", task.id, cancelled.id), "8", variant="8")
+            _append(desk, draft, stable, {to, *roster.heirs(to)})
+
+
 def _digest(*words: str) -> str:
     return sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 

@@ -104,6 +104,32 @@ def test_a_task_waits_for_others(team: Post) -> None:
     assert "task-g waits for it, and stays blocked" in team.call("task", "cancel", "task-f", "--session", "lee").stderr
     assert "task-g  blocked by task-f (cancelled)" in team.call("task", "list", "--session", "ann").stdout
     assert "lee has to cancel it, and to add it again" in refused(team, "ann", "claim", "task-g")
+    shown = team.call("task", "show", "task-g", "--session", "lee").stdout
+    assert "it never opens, for it waits for task-f: agent-mailbox task cancel task-g" in shown
+    assert does(team, "lee", "show", "task-g")["waits_for_cancelled"] == ["task-f"]
+
+
+def test_whose_task_never_opens_is_told_once(team: Post) -> None:
+    """Another agent cancelled what it waits for. That one is told by the answer alone."""
+    added(team, "task-a")
+    added(team, "task-b", "role:worker", "--after", "task-a", by="cat")
+    added(team, "task-c", "role:worker", "--after", "task-a")
+    heard(team, "lee")
+    for _ in range(2):
+        does(team, "lee", "cancel", "task-a")
+    told = [one["content"] for one in team.ok("check", "--session", "cat")["messages"]]
+    assert len(told) == 1
+    assert "task-b (Do task-b) waits for task-a, which is cancelled: it never opens" in told[0]
+    assert team.ok("check", "--session", "lee")["messages"] == []
+
+
+def test_who_added_a_task_may_claim_it(team: Post) -> None:
+    """A hint names the command for it. Nobody else may who is not meant."""
+    added(team, "task-a", by="cat")
+    assert "not_yours" in refused(team, "lee", "claim", "task-a")
+    assert does(team, "cat", "claim", "task-a")["holder"] == "cat"
+    added(team, "task-b", by="cat")
+    assert does(team, "cat", "claim", "task-b", "--for", "cat")["holder"] == "cat"
 
 
 def test_who_adds_a_task_hears_at_once_that_it_may_wait_for_ever(team: Post) -> None:
