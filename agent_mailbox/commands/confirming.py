@@ -50,8 +50,9 @@ def ask_again(seen: Trusted) -> bool:
     return True
 
 
-def preview_trust(mailbox: Mailbox, *, adopt: bool = False) -> Trusted:
+def preview_trust(directory: str, *, adopt: bool = False) -> Trusted:
     """Return what ``trust_logs`` would give, by trying it on a copy of the logs; the mailbox stays as it is."""
+    mailbox = Mailbox(directory, prove=None)
     record = adoption.record_of(mailbox)
     state = paths.state_directory(os.environ)
     with TemporaryDirectory(prefix="preview-", dir=state) as scratch:

@@ -112,7 +112,7 @@ def _confirm_and_trust(app: App, directory: str, *, adopt: bool, yes: bool, allo
     from ..upkeep import adoption
     from . import confirming
 
-    seen = confirming.preview_trust(Mailbox(directory, prove=None), adopt=adopt)
+    seen = confirming.preview_trust(directory, adopt=adopt)
     is_sure = not widening.needs_question(app)
     if (seen.why or seen.adopted) and not (yes and is_sure):
         confirming.ask_to_trust(seen)
@@ -315,7 +315,6 @@ def restore(app: App, file: str, where: str | None, alone: bool) -> None:
     DIR defaults as for `agent-mailbox init`. Verifies FILE first, and overwrites nothing. Prints the settings that it
     brings; `agent-mailbox backup --verify FILE` prints them before.
     """
-    from ..mailbox.mailbox import Mailbox
     from ..upkeep import restoring
     from . import confirming
 
@@ -327,7 +326,7 @@ def restore(app: App, file: str, where: str | None, alone: bool) -> None:
     directory = os.path.realpath(place)
     value = {"dir": directory, "files": len(made.sizes), "made": instant.text(made.made), "settings": [*made.settings]}
     text = f"mailbox at {neutral(directory)}, as it was {instant.text(made.made)}\n{_settings_lines(made)}"
-    if confirming.preview_trust(Mailbox(directory, prove=None), adopt=True).standing:
+    if confirming.preview_trust(directory, adopt=True).standing:
         text += "its leads and rules bind agents; to let its permissions count, too: agent-mailbox init --adopt"
         text += f" {typed(where or app.directory or directory)}\n"
     app.print_done(text + space_words.describe_return(directory, app.environ), value)
