@@ -62,15 +62,11 @@ def _check_log(path: str, now: int) -> Iterator[Finding]:
     wrong = _record_judge(os.path.basename(path))
     for number, (_, text) in enumerate(Log(path).lines(), 1):
         parsed = codec.parse(text, codec.MAX_LINE)
-        if isinstance(parsed, BadLine):
-            yield f"{path}:{number}", parsed.reason, False
-        elif why := wrong(parsed):
-            yield (
-                f"{path}:{number}",
-                f"the gateway passes this record by ({why}); correct it, or delete the line",
-                False,
-            )
-        else:
+        why = parsed.reason if isinstance(parsed, BadLine) else wrong(parsed)
+        if why:
+            what = f"the gateway passes this line by ({why}); correct it, or delete it"
+            yield f"{path}:{number}", what, False
+        elif not isinstance(parsed, BadLine):
             latest = max(latest, str(parsed.get("at") or ""))
     try:
         ahead = instant.parse(latest) - now

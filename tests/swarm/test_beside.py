@@ -154,7 +154,7 @@ def test_the_mailboxs_doctor_looks_at_its_gateway(machine: Make) -> None:
     found = a.call("doctor", "--json").json
     said = {(Path(one["file"]).name, one["line"]): one["what"] for one in found["problems"]}
     assert "read by others" in said["key.pem", None]
-    assert ("ledger.jsonl", 3) in said
+    assert said["ledger.jsonl", 3] == "the gateway passes this line by (not JSON); correct it, or delete it"
     assert any("2999" in one["what"] and "clock" in one["what"] for one in found["notes"])
     without = (
         "import sys\n"
