@@ -149,8 +149,8 @@ def whole_text(
         lines.append(f"wanted by {frame.when(said.ack_by)}")
     if said.plan_required:
         lines.append(f"a plan comes first: {command('control request plan --body …')}")
-    if task.hands:
-        lines.append(f"with it: {', '.join(map(neutral, task.hands))}")
+    if found.hands:
+        lines.append(f"with it: {', '.join(map(neutral, found.hands))}")
     notes = dict.fromkeys(NOTE.findall(" ".join(texts)))
     lines += [f"note: {command(f'note show {note}')}" for note in notes]
     if found.cancelled and not task.is_over:

@@ -33,13 +33,14 @@ CLIENTS_OWN = "team:"
 class TaskView(Record):
     """A task as a reader sees it at one moment: its state, its holder, the tasks that it waits for.
 
-    ``cancelled``: those of them that never get done."""
+    ``cancelled``: those of them that never get done. ``hands``: the unfinished tasks that go with a handover."""
 
     task: Task
     state: str
     holder: str
     waits_for: tuple[str, ...] = ()
     cancelled: tuple[str, ...] = ()
+    hands: tuple[str, ...] = ()
     is_mine: bool = False
     is_open_to_me: bool = False
     already: bool = False
@@ -98,6 +99,7 @@ class TaskViews:
             task=task, state=state, holder=holder,
             waits_for=(*waits_for, *([handover] if handover else ())),
             cancelled=tuple(one for one in waits_for if fold.tasks.is_over(one)),
+            hands=tuple(one.id for one in fold.tasks.handed_by(task) if not one.is_over),
             is_mine=bool(me) and holder == me,
             is_open_to_me=state == transitions.OPEN and bool(me) and _is_for(task, me, fold.roster),
         )  # fmt: skip

@@ -100,6 +100,16 @@ def test_a_handover_says_what_its_sender_holds(team: Post) -> None:
     assert all(f"| {line}\n" in shown for line in text)
 
 
+def test_a_handover_shows_the_tasks_that_still_go_with_it(team: Post) -> None:
+    """The sender may end some of them meanwhile. They are no work for the other."""
+    handover = hands(team)["task"]["id"]
+    assert "\nwith it: task-a, task-b\n" in team.call("task", "show", handover, "--session", "ben").stdout
+    team.ok("task", "done", "task-a", "--summary", "s", "--session", "ann")
+    shown = team.call("task", "claim", "--next", "--session", "ben").stdout
+    assert "\nwith it: task-b\n" in shown
+    assert claims(team, "ben", handover)["hands"] == ["task-a", "task-b"], "what it was is kept"
+
+
 def test_a_handover_tells_the_beginning_of_long_lists(team: Post, monkeypatch: pytest.MonkeyPatch) -> None:
     """It counts what it leaves out. A list that fits is there whole."""
     monkeypatch.setattr(handing_over, "MOST", 2)
