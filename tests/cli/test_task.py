@@ -145,6 +145,15 @@ def test_who_adds_a_task_hears_at_once_that_it_may_wait_for_ever(team: Post) -> 
     assert (late.rc, "--ack-by is past" in late.stderr) == (2, True)
 
 
+def test_a_task_for_an_agent_that_died_is_shown_so(team: Post) -> None:
+    """The list says that its agent is dead. Its adder gives it to another."""
+    added(team, "task-a", "ann")
+    team.ok("roster", "retire", "ann")
+    assert "task-a  open to ann (dead): " in team.call("task", "list", "--session", "ben").stdout
+    assert "not_yours" in refused(team, "ben", "claim", "task-a")
+    assert does(team, "lee", "claim", "task-a", "--for", "ben")["holder"] == "ben"
+
+
 def test_a_task_that_is_given_back_is_open_again(team: Post) -> None:
     """Its lead hears once that it is blocked, and once that it is given back. Its holder's end opens it, too."""
     added(team, "task-a")
