@@ -87,6 +87,22 @@ class Child(subprocess.Popen[bytes]):
 
     tracer: subprocess.Popen[bytes] | None = None
     """What traces it, and writes down its end."""
+    is_starting = is_unwanted = False
+    """Of all: one starts in the thread that signals come to, so nobody could end it yet; it is to end at once."""
+
+    def __init__(self, *words: Any, **how: Any) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            super().__init__(*words, **how)
+            return
+        Child.is_starting = True
+        try:
+            super().__init__(*words, **how)
+        finally:
+            Child.is_starting = False
+        if Child.is_unwanted:
+            self.kill()
+            self.wait()
+            sys.exit(128 + signal.SIGTERM)
 
     def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> None:
         if kind is not None:
@@ -101,7 +117,9 @@ def end_all_when_terminated() -> None:
 
     def end(*_: object) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        sys.exit(128 + signal.SIGTERM)
+        Child.is_unwanted = Child.is_starting
+        if not Child.is_starting:
+            sys.exit(128 + signal.SIGTERM)
 
     signal.signal(signal.SIGTERM, end)
 

@@ -5,14 +5,13 @@ Belongs here: what a storm asks of either.
 
 from __future__ import annotations
 
-import subprocess
 import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Protocol
 
 from agent_mailbox.errors import MailboxError
 from agent_mailbox.space.postgres.postgres_order import open_order
-from tests.helpers import PATIENCE, Program, until
+from tests.helpers import PATIENCE, Child, Program, until
 
 from .nats_server import program
 from .postgres_server import PostgresServer, credential, made
@@ -57,7 +56,7 @@ class Nats:
 
     def __init__(self, scratch: Path) -> None:
         self.servers = Servers(Program(scratch / "operator"), 3, MACHINES)
-        self.nodes: dict[int, subprocess.Popen[bytes]] = {}
+        self.nodes: dict[int, Child] = {}
         self.ports = [int(one.rpartition(":")[2]) for one in self.servers.written["url"].split(",")]
 
     def start_all(self) -> None:
@@ -109,7 +108,7 @@ class Nats:
     def _start(self, node: int) -> None:
         place = self.servers.home / str(node)
         with (place / "log").open("ab") as log:
-            self.nodes[node] = subprocess.Popen([program(), "-c", "server.conf"], cwd=place, stderr=log)
+            self.nodes[node] = Child([program(), "-c", "server.conf"], cwd=place, stderr=log)
 
 
 class Postgres:
