@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from agent_mailbox import Mailbox
     from agent_mailbox.store.locks.lock import FileLock
+    from tests.faults.mutant import Mutant
 
 DRAWN = (
     ("long", 3),
@@ -80,7 +81,7 @@ RICH = {"words that resemble each other": 3, "several addresses": 3, "minutes an
 )
 """Worlds that the second judge judges, or in which days go by: the seed of each kind."""
 FOUND = mutation.found_worlds()
-MENDED = sorted(mutant.without for mutant in mutation.HISTORIC if mutant.without in FOUND)
+MENDED = [mutant for mutant in mutation.HISTORIC if mutant.without in FOUND]
 """What once was broken, of which a world is kept that breaks without its mending."""
 
 
@@ -105,10 +106,11 @@ def test_the_promises_hold_in_a_world_that_nobody_saw_yet() -> None:
     assert (seed, runs.run(seed).breaches) == (seed, [])
 
 
-@pytest.mark.parametrize("without", MENDED)
-def test_what_the_simulation_found_stays_mended(without: str) -> None:
+@pytest.mark.parametrize("mutant", MENDED, ids=lambda mutant: mutant.without)
+def test_what_the_simulation_found_stays_mended(mutant: Mutant) -> None:
     """The world that broke without it."""
-    kind, seed, beside = FOUND[without]
+    kind, seed = FOUND[mutant.without]
+    beside = [mutation.function_of(mutant)]
     assert (seed, kind, kinds.run(seed, kind, beside=beside).breaches) == (seed, kind, [])
 
 
