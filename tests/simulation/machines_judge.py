@@ -91,6 +91,8 @@ class Judge:
         """Sessions that ended for good, as somebody was told."""
         self.forbidden: dict[str, str] = {}
         """Sessions, each with the last rule that a person set it."""
+        self.fading: set[str] = set()
+        """Mail that ends by its mode's time: whom it is shown to is held to the texts (``machines_tasks``)."""
         self.attached: dict[str, bytes] = {}
         """The files of acknowledged mail, by their stored names."""
         self.alone: dict[bytes, Machine] = {}
@@ -101,6 +103,8 @@ class Judge:
         """Machines that the person of another one gave up: what they record may come too late."""
         self.edited: set[Machine] = set()
         """Machines where a program changed a line in its place."""
+        self.is_fading = False
+        """Does anything end by its mode's time?"""
         self.is_rewritten = self.is_damaged = self.is_beset = self.is_late = self.is_scattered = False
         """Did the engine lose records? Has it a damaged one, which it keeps until it is purged? Does somebody lie, or
         copy lines? Did a person confide late? Do other programs write, or had a machine mail before it joined?
@@ -163,7 +167,7 @@ class Judge:
             self.world.tell(f"{process.name} shows {me.id} {[item.message.id[:8] for item in items]}")
         for item in items:
             message = item.message
-            if message.type != "message":
+            if message.type != "message" or message.id in self.fading:
                 continue
             self.shown += 1
             letter = self.letters.get(message.id)
@@ -306,10 +310,14 @@ class Judge:
             "owned": sorted(line for line in reads if line not in decided),
             "roster": sorted(self._lines(machine, "roster")),
         }
+        if (
+            self.is_fading
+        ):  # by the clock of one machine it may have ended, and be archived, before it does by another's
+            found = {"roster": found["roster"]}
         for kind in ("messages", "reads", "roster"):
             found[f"{kind} with archived ones"] = sorted(self._lines(machine, kind, archived=True))
         if machine in self.given_up:  # a record that the release overtook stays there
-            for what in ("owned", "reads with archived ones"):
+            for what in found.keys() & {"owned", "reads with archived ones"}:
                 found[what] = [line for line in found[what] if line in self.world.said]
         if self.alone:
             found = {

@@ -19,6 +19,7 @@ from tests.simulation.hooks import Watched
 from tests.simulation.machines_days import shows_all
 from tests.simulation.machines_judge import MAYBE, READ
 from tests.simulation.machines_stage import box_of, desk_of
+from tests.simulation.machines_tasks import looks
 from tests.simulation.stage import LASTING
 
 if TYPE_CHECKING:
@@ -109,7 +110,9 @@ def look(stage: Stage, process: Process, me: Session, room: int = ALL) -> int:
 
     def show(items: list[Item]) -> Sequence[Item]:
         if room == ALL:
-            shows_all(stage, process, me, (item.message.id for item in items))
+            ids = [item.message.id for item in items]
+            shows_all(stage, process, me, ids)
+            looks(stage, process, me, ids)
         stage.judge.show(me, items[:room], process)
         return items[:room]
 

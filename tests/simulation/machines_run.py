@@ -14,7 +14,7 @@ from agent_mailbox.space import space as spaces
 from agent_mailbox.space.copy import machine_lock, replica, taken_meanwhile
 from agent_mailbox.space.trust import machine_keys
 from agent_mailbox.upkeep import shared_steward
-from tests.simulation import machines_absence, machines_days, machines_files, machines_proofs
+from tests.simulation import machines_absence, machines_days, machines_files, machines_proofs, machines_tasks
 from tests.simulation.disk import SECOND
 from tests.simulation.judge_showings import LAPSES
 from tests.simulation.machines import LossyOrder, Machines
@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from tests.simulation.process import Process
 
 COMMANDS |= {"attach": machines_files.attach} | machines_absence.COMMANDS | machines_days.COMMANDS
-SWEEPS |= machines_days.SWEEPS
+COMMANDS |= machines_tasks.COMMANDS
+SWEEPS |= machines_days.SWEEPS | machines_tasks.SWEEPS
 DEEDS |= machines_days.DEEDS | {"false_file": machines_files.false_file, "slip": machines_absence.slip}
 WAITED = (REST, CALM, STORM, NIGHT, TALLY, *DEEDS)
 """What is not begun before everybody has ended. Links are cut and clocks set beside others in long stories, too."""
@@ -194,6 +195,7 @@ class Driver:
             for machine in world.machines:
                 self._alone(machine, "files", machines_files.look)
         self._each("proofs", machines_proofs.look)
+        self._each("tasks", machines_tasks.tasks)
         if not self.judge.breaches:
             self.judge.finish()
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tests.simulation.disk import SECOND
 from tests.simulation.machines_plans import LONG, SWEPT, MachinePlan, Network
-from tests.simulation.plans import CALM, REST, STORM
+from tests.simulation.plans import CALM, NIGHT, REST, STORM
 from tests.simulation.profile import Profile
 from tests.simulation.sweeps import attack, drawn_words
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 THEN = "then"
 """What comes behind it begins once those before it are held, or have ended."""
+SPANS = (3, 5, 23, 25, 73)
+"""Hours of a night that a sweep names: beside the times of mail to all, to one and to a tag."""
 TALLY = "tally"
 """All machines are asked who has each message; they had time to hear of everything."""
 
@@ -356,6 +358,9 @@ def sweep_of(seed: int, kind: str = "") -> MachinePlan:
         b = others[int(chance.random() * len(others))]
         for role, word in _round(chance, sweep):
             command, _, who = word.partition(".")
+            if command == NIGHT:
+                jobs.append((NIGHT, chance.choice(SPANS)))
+                continue
             each = {
                 "a": [a], "b": [b], "all": range(count), "each": range(0, count, sweep.sessions),
                 "": [int(chance.random() * count)],

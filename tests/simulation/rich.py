@@ -16,6 +16,7 @@ from agent_mailbox.errors import Ambiguous, Busy, NotFound, Refused
 from agent_mailbox.mailbox.queries import MailQueries
 from tests.judge.mail import Judge
 from tests.simulation import second_judge
+from tests.simulation.places import BOX
 from tests.simulation.questions import Moment, alone
 from tests.simulation.scene import Sweep
 from tests.simulation.stage import pick
@@ -92,7 +93,7 @@ def name_of(me: Session) -> str:
 def judge_at(stage: Stage, now: int) -> Judge:
     """The second judge with all that the logs say."""
     hours = stage.desk().config.ttls
-    return Judge(second_judge.read_facts(stage, hours), datetime.fromtimestamp(now / 1000, UTC))
+    return Judge(second_judge.read_facts(stage.world.disk, BOX, hours), datetime.fromtimestamp(now / 1000, UTC))
 
 
 def meet(stage: Stage, process: Process, me: Session) -> None:

@@ -16,31 +16,32 @@ from agent_mailbox.mailbox.queries import LATELY, MailQueries
 from tests.judge.lines import Facts, read_time
 from tests.judge.mail import Judge
 from tests.judge.people import FROZEN, fold_roster
-from tests.simulation.places import ARCHIVE, BOX, LIVE
+from tests.simulation.places import BOX, LIVE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from agent_mailbox.core.inbox import InboxState
+    from tests.simulation.disk import Disk
     from tests.simulation.stage import Stage
 
-BEATS = f"{BOX}/agent-heartbeats/"
 GONE = "its client's process ended"
 
 
-def read_facts(stage: Stage, hours: Mapping[str, float | None]) -> Facts:
-    """Return what the logs say, the archive first."""
-    files = {path: inode for path, inode in stage.world.disk.files(solid=False) if path.startswith(f"{BOX}/")}
-    old = [path for path in sorted(files) if path.startswith(f"{ARCHIVE}/2")]
-    logs = {path: [*_objects(bytes(files[path].data))] for path in (*old, *LIVE) if path in files}
+def read_facts(disk: Disk, box: str, hours: Mapping[str, float | None]) -> Facts:
+    """Return what the logs of a mailbox say, the archive first."""
+    live = [f"{box}/{name.rpartition('/')[2]}" for name in LIVE]
+    files = {path: inode for path, inode in disk.files(solid=False) if path.startswith(f"{box}/")}
+    old = [path for path in sorted(files) if path.startswith(f"{box}/agent-mailbox-archive/2")]
+    logs = {path: [*_objects(bytes(files[path].data))] for path in (*old, *live) if path in files}
     facts = Facts(hours={mode: None if ttl is None else int(ttl) for mode, ttl in hours.items()})
     reads = [path for path in old if path.endswith("-reads.jsonl")]
-    facts.messages = [line for path in (*(p for p in old if p not in reads), LIVE[0]) for line in logs.get(path, ())]
-    facts.reads = [line for path in (*reads, LIVE[1]) for line in logs.get(path, ())]
-    facts.roster = logs.get(LIVE[2], [])
+    facts.messages = [line for path in (*(p for p in old if p not in reads), live[0]) for line in logs.get(path, ())]
+    facts.reads = [line for path in (*reads, live[1]) for line in logs.get(path, ())]
+    facts.roster = logs.get(live[2], [])
     for path, inode in files.items():
-        if path.startswith(BEATS):
-            facts.looked[path.removeprefix(BEATS)] = datetime.fromtimestamp(inode.mtime / 1e9, UTC)
+        if path.startswith(beats := f"{box}/agent-heartbeats/"):
+            facts.looked[path.removeprefix(beats)] = datetime.fromtimestamp(inode.mtime / 1e9, UTC)
     ended = {line["session_id"]: line.get("reason") for line in facts.roster if line["event"] in {"freeze", "register"}}
     people = fold_roster(facts)
     facts.gone = {who for who, why in ended.items() if why == GONE and people[who].state == FROZEN}
@@ -73,7 +74,7 @@ def hold(stage: Stage, who: str, now: int, live: InboxState, everything: InboxSt
     """Hold the core's answers about whole logs to the second judge's. Mail that another claims is left out."""
     if not is_asked(stage):
         return
-    judge = Judge(read_facts(stage, live.ttls), datetime.fromtimestamp(now / 1000, UTC))
+    judge = Judge(read_facts(stage.world.disk, BOX, live.ttls), datetime.fromtimestamp(now / 1000, UTC))
     if has_returned(judge.facts, who):
         return
     claimed = {mail.id for mail in judge.mail if live.reads.claim(mail.id) is not None}
@@ -94,7 +95,7 @@ def hold_all(stage: Stage) -> None:
         live, everything = desk.state(), MailQueries(desk).everything(now - LATELY)
         for session in stage.registered():
             hold(stage, session.id, now, live, everything)
-        told = Counter(_told_lost(read_facts(stage, live.ttls)))
+        told = Counter(_told_lost(read_facts(stage.world.disk, BOX, live.ttls)))
         for (who, letter), count in told.items():
             if count > 1:
                 stage.judge.breach(f"{who} is told {count} times that {letter} is a dead letter")
