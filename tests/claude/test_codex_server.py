@@ -15,6 +15,7 @@ from agent_mailbox.clients import codex_server, doorbell
 from agent_mailbox.clients.client import BUSY, IDLE
 from agent_mailbox.clients.codex_server import HELD, ServerSession
 from agent_mailbox.commands.doorbell_command import ring_for_mail
+from agent_mailbox.errors import MailboxError
 from agent_mailbox.store.user_state import processes
 
 if TYPE_CHECKING:
@@ -127,9 +128,11 @@ def test_a_ring_that_begins_no_turn_is_repeated(
     post.configure("[wake]\ngap_seconds = 0\n")
     post.ok("roster", "register", "--session-id", ME)
     post.send("bob", ME)
-    with ServerSession(os.getpid(), {}, ME, str(rollout)) as session:
-        assert ring_for_mail(str(post.box), ME, session, lambda _: None) == 0
+    session = ServerSession(os.getpid(), {}, ME, str(rollout))
+    with session, pytest.raises(MailboxError, match="doorbell: No such file"):
+        ring_for_mail(str(post.box), ME, session, lambda _: None)
     assert queued.read_text() == "\n" * 3
+    assert not post.box.exists(), "it was moved, and nothing is made in its place"
 
 
 @pytest.mark.usefixtures("lock")

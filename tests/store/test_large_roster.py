@@ -159,6 +159,7 @@ def test_the_reads_of_some_are_found_among_all(tmp_path: Path, size: int) -> Non
 
 def stamped(tmp_path: Path, count: int) -> StampFiles:
     """The stamps of a mailbox in which so many sessions have no news."""
+    (tmp_path / "box").mkdir(exist_ok=True)
     stamp_files = StampFiles(str(tmp_path / "box/.cache"), str(tmp_path / "state"))
     for number in range(count):
         stamp_files.stamp(f"s-{number}", 0)

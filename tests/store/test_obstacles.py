@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.errors import StorageFailed
+from agent_mailbox import Draft, Mailbox, Request
+from agent_mailbox.errors import MailboxError, StorageFailed
+from agent_mailbox.mailbox.channels import Channels
+from agent_mailbox.store.archive import rotation
+from agent_mailbox.store.attachments import attachment_files
 from agent_mailbox.store.files import small_files, system
+from agent_mailbox.store.files.board import Board
+from agent_mailbox.store.files.paths import MESSAGES
 from agent_mailbox.upkeep.doctor import obstacles
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from tests.helpers import Post
 
 
 @pytest.fixture
@@ -107,3 +117,40 @@ def test_a_directory_is_made_over_no_file(tmp_path: Path) -> None:
     (tmp_path / "a/file").touch()
     with pytest.raises(FileExistsError):
         system.make_directory(str(tmp_path / "a/file"))
+
+
+def test_a_mailbox_that_was_moved_away_is_not_made_again(post: Post, tmp_path: Path) -> None:
+    """A process that had it open goes on to look, to note and to send. Nothing comes to be in its place, and once it is
+    back it is whole."""
+    box, mailbox = post.box, Mailbox(str(post.box))
+    mailbox.register(Request(session_id="ann"), "ann")
+    mailbox.send(Draft(sender="lee", to=("ann",), content="before"))
+    stamps = mailbox.logs.stamp_files
+    acts: list[Callable[[], object]] = [
+        lambda: mailbox.deliver("ann", lambda *_: None),
+        lambda: mailbox.peek("ann"),
+        lambda: mailbox.check_in("ann"),
+        lambda: mailbox.send(Draft(sender="ann", to=("ann",), content="lost")),
+        lambda: mailbox.register(Request(session_id="ben"), "ben"),
+        lambda: Mailbox(str(box)).send(Draft(sender="ann", to=("ann",), content="lost")),
+        lambda: stamps.stamp("ann", mailbox.now()),
+        lambda: stamps.disturb(["ann"]),
+        lambda: stamps.leave(str(box / MESSAGES), 1, 1, 1),
+        lambda: stamps.vouch([1, 2, 3]),
+        lambda: Board(stamps, "tasks").note_use(),
+        lambda: Board(stamps, "tasks").keep_told("ann", ["x"]),
+        lambda: mailbox.part(Channels).newest("all"),
+        lambda: attachment_files.put(str(box), "a.txt", [b"x"]),
+        lambda: rotation.exclusively(mailbox.archive, 0),
+        lambda: small_files.save_derived(mailbox.logs.cache("any", "deep", "file"), b"x"),
+        lambda: small_files.write_if_possible(mailbox.logs.cache("any"), b"x"),
+    ]
+    box.rename(tmp_path / "away")
+    for act in acts:
+        with suppress(MailboxError, OSError):
+            act()
+        assert not box.exists(), acts.index(act)
+    (tmp_path / "away").rename(box)
+    assert mailbox.logs.custody is not None
+    assert mailbox.logs.custody.broken() is None, "its logs were moved, not cut"
+    assert [item.message.content for item in mailbox.peek("ann")] == ["before"]

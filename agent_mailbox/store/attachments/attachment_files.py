@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import mimetypes
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ...core import attachments, codec
@@ -62,8 +63,8 @@ def put(directory: str, name: str, chunks: Iterable[bytes], left: int | None = N
     """
     home = place(directory)
     try:
-        if not system.exists(home):
-            system.make_directory(home)
+        with suppress(FileExistsError):
+            system.mkdir(home, 0o700)
         system.sync_directory(directory)  # another process may have made it, and died before its sync
         left = MOST_TOTAL - _total(home) if left is None else left
         aside = system.join(home, f".{system.urandom(8).hex()}~")

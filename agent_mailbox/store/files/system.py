@@ -204,14 +204,19 @@ def write_whole(fd: int, data: bytes) -> None:
         data = data[write(fd, data) :]
 
 
+CACHE, HEARTBEATS, ARCHIVE = ".cache", "agent-heartbeats", "agent-mailbox-archive"
+"""Directories of a mailbox. If that is gone they are not made again: the next send would take them for it."""
+
+
 def make_directory(path: str, mode: int = 0o700, parents: int = 0o700) -> None:
-    """Make a directory and its missing parents, each with no more rights than these, whatever the umask."""
+    """Make a directory and its missing parents, each with no more rights than these, whatever the umask. Above a
+    directory of a mailbox nothing is made."""
     try:
         _make(path, mode)
     except FileNotFoundError:
         above = dirname(path)
-        if above in ("", path):
-            raise  # the working directory was removed
+        if above in ("", path) or basename(path) in (CACHE, HEARTBEATS, ARCHIVE):
+            raise  # the working directory was removed, or the mailbox
         make_directory(above, parents, parents)
         _make(path, mode)  # once: a directory of the system's own, such as /proc, refuses it with the same error
 

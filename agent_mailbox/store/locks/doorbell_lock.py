@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 from ...errors import Busy
 from ..files import system
 from ..files.paths import DOORBELL
-from ..files.small_files import read_if_possible
+from ..files.small_files import read_if_possible, storage_failed
 from .directory_lock import DirectoryLock
 from .lock import FileLock
 
@@ -43,7 +43,10 @@ class DoorbellLock:
         A process that waits for another client of the session is replaced (it finds its file gone), unless ``replace``
         is False.
         """
-        system.make_directory(self.directory)
+        try:
+            system.make_directory(self.directory)
+        except OSError as error:
+            raise storage_failed("make", self.directory, error) from None
         with DirectoryLock(self.directory):
             if self._lock.fd >= 0:
                 self._lock.release()
