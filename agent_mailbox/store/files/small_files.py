@@ -51,10 +51,14 @@ def storage_failed(action: str, path: str, error: OSError) -> StorageFailed:
         "EEXIST": "a file is in the place of a directory: name another path, or move that file away",
         "ENOTDIR": "a file is in the place of a directory: name another path, or move that file away",
         "EDQUOT": f"free some space{AGAIN}",
+        "ENAMETOOLONG": "name a shorter path",
+        "EMFILE": "let programs open more files: `ulimit -n 4096`, then run the command again",
+        "EFBIG": "let files be larger: `ulimit -f unlimited`, then run the command again",
     }
     import errno  # only to name a failure
 
-    return StorageFailed(f"cannot {action} {path}: {reason}", hints.get(errno.errorcode.get(error.errno or 0, ""), ""))
+    hint = hints.get(errno.errorcode.get(error.errno or 0, ""), "see whether the disk is well: `agent-mailbox doctor`")
+    return StorageFailed(f"cannot {action} {path}: {reason}", hint)
 
 
 def open_file(path: str, flags: int, *, through_links: bool = False) -> int:
