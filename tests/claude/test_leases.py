@@ -426,6 +426,16 @@ def test_who_leases_what_another_may_hold_is_told(desk: Desk) -> None:
     assert "mine.* is leased by Ada (unverified) until" in second.stderr
 
 
+def test_a_lease_is_noted_again_once_the_derived_files_are_gone(desk: Desk) -> None:
+    """The shim asks Python before each call until the note is there. The first call that asks makes it."""
+    desk.lease("src/a.py", who="bob")
+    edits = Edits(Mailbox(str(desk.post.box)).logs)
+    shutil.rmtree(desk.post.file(".cache"))
+    assert not edits.is_ready()
+    assert "src/a.py is leased by bob" in desk.writes(desk.top / "src/a.py")
+    assert (edits.is_ready(), edits.is_leased()) == (True, True)
+
+
 def test_a_note_of_a_write_goes_when_it_counts_no_more(post: Post) -> None:
     """The steward drops it, and so does whoever looks for others; it counts until then."""
     post.register(ADA)

@@ -129,6 +129,17 @@ def test_a_malformed_conversation_line_hides_no_other_step(tmp_path: Path) -> No
     assert steps[-1].text == "still here"
 
 
+def test_only_what_a_hook_told_is_shown_of_attachments(tmp_path: Path) -> None:
+    """Claude Code keeps other attachments in the conversation, too: nobody told the model these."""
+    path = tmp_path / f"{ME}.jsonl"
+    kinds = ("file", "hook_additional_context", "todo")
+    parts = [{"type": kind, "content": f"of {kind}"} for kind in kinds]
+    lines = [{"timestamp": AT, "type": "attachment", "sessionId": ME, "attachment": part} for part in parts]
+    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    found = [(s.kind, s.text) for s in conversation_files.latest(str(path), ME) or ()]
+    assert found == [("told", "of hook_additional_context")]
+
+
 def test_codex_s_rollout_is_shown_as_activity(tmp_path: Path) -> None:
     """Codex's items by their roles; a call's input by its fields, its output with it."""
     path = tmp_path / f"rollout-2026-03-16T14-30-00-{ME}.jsonl"

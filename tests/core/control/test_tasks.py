@@ -228,3 +228,15 @@ def test_a_machine_that_is_not_listed_takes_a_task_over_from_one_that_was_away_a
         fold = ControlState(Roster([*PEOPLE, north, *events]), steps)
         assert fold.tasks["t1"].answerer == holder, (gone, since, until)
     assert ControlState(Roster([*PEOPLE, north]), steps).tasks["t1"].answerer == "ann"
+
+
+def test_a_handover_that_names_a_task_which_is_not_there_takes_the_others_along() -> None:
+    """Any program may write such a line, and whoever looks at it is told the rest."""
+    fold = ControlState(
+        ROSTER,
+        [
+            said(0, "lee", m.TaskAssignment(request_id="t1", title="T"), "ann"),
+            said(1, "ann", m.TaskAssignment(request_id="t2", title="H", hands=("gone", "t1")), "role:worker"),
+        ],
+    )
+    assert [one.id for one in fold.tasks.handed_by(fold.tasks["t2"])] == ["t1"]
