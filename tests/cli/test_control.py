@@ -291,6 +291,9 @@ def test_who_may_not_command_an_agent_is_sent_to_whoever_may(team: Team) -> None
             assert told == {"code": "not_lead", "message": why, "hint": f"ask {asked} to do it"}
             noted = team.events()[-1]
             assert (noted["who"], noted["about"], noted["outcome"], noted["cause"]) == (me, worker, "refused", why)
+        request = team.ok("control", "request", "permission", "--tool", "Bash", "--session", worker)["request"]["id"]
+        told = refused(team.call("control", "deny", request, "--session", PEER, "--json"), 1).json["error"]
+        assert told["hint"] == f"ask {asked} to decide it"
 
 
 @pytest.mark.parametrize(

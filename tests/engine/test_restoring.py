@@ -84,6 +84,8 @@ def test_an_engine_that_lost_its_last_records_is_noticed(two: Two, tmp_path: Pat
     for n in range(more):
         space.append("west", MESSAGES, [_line(f"w{n}")], [f"w{n}"], None)
     check(two, tmp_path)
+    brought_back = [box.replica.restored for box in two.boxes if box.replica is not None]
+    assert sum(brought_back) > 0, "whoever serves or looks closer says how many"
 
 
 @pytest.mark.parametrize("log", [MESSAGES, ROSTER, CLAIMS, ARCHIVE, reads_of("south")])

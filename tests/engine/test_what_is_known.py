@@ -9,6 +9,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from agent_mailbox import Mailbox
 from agent_mailbox.commands import engine_output
 from agent_mailbox.space import joining_space
 from agent_mailbox.space.copy.machine_lock import TURN
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pytest
+
+    from tests.helpers import Post
 
 
 def test_mail_that_nobody_brings_is_not_said_to_be_none(pair: Pair) -> None:
@@ -137,6 +140,16 @@ def test_a_command_that_waits_for_a_lock_says_who_has_it(pair: Pair, monkeypatch
         with turn:
             said = pair.program.call("engine", *words, "--dir", pair.program.scratch / "south")
         assert (said.rc, f"the mailbox is locked by pid {os.getpid()} (" in said.stderr) == (0, True), said
+
+
+def test_a_session_without_a_sign_of_life_lives_elsewhere_only_in_a_shared_mailbox(pair: Pair, post: Post) -> None:
+    """A mailbox of one machine has no other. The person lives on every one."""
+    pair.join("north")
+    pair.ok("north", "roster", "register", "--session-id", "ann")
+    asked = ("ann", "never-seen", "user")
+    assert Mailbox(str(pair.program.scratch / "north")).elsewhere(asked) == ["never-seen"]
+    post.register("ann")
+    assert Mailbox(str(post.box)).elsewhere(asked) == []
 
 
 def test_a_machine_first_tells_how_far_its_copy_is(pair: Pair) -> None:
