@@ -128,9 +128,9 @@ class CheckPage:
         blocks = [[text] for text in texts]
         head = f"{count_noun(len(items), 'unread message')} for {frame.name_of(self._me, roster)}"
         blocks[0].insert(0, self._painter(head, "dim") + "\n")
-        chat = [item for item in items if item.message.type != "control"]  # a reply does not answer control
+        # A reply answers no control, and our own programs read nothing.
+        chat = [item for item in items if item.message.type != "control" and item.message.sender not in OURS]
         last = blocks[-1]
-        chat = [item for item in chat if item.message.sender not in OURS]  # these read nothing
         # A reply to the dead is refused, unless an agent has its place.
         takes = (
             item for item in chat if roster.state(item.message.sender) != DEAD or roster.heirs(item.message.sender)
