@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 ME, OTHER = "b1134fc7-6f1e-4997-83ed-699c6c8ae683", "c2245fd8-7f2f-4aa8-94fe-7aad7d9bf794"
 PROGRAM = """\
 #!/bin/sh
-{ pwd; printf '%s\\n' "$@"; } > "$0.$$~" && mv "$0.$$~" "$0.$$.ran"
+read -r _ _ _ _ _ session _ < /proc/$$/stat || session=$$
+{ pwd; printf '%s\\n' "$@"; [ $session = $$ ] || echo "a session of $session"; } > "$0.$$~" && mv "$0.$$~" "$0.$$.ran"
 """
 
 
@@ -81,7 +82,8 @@ def sleepers(tmp_path: Path) -> Sleepers:
 
 
 def test_the_steward_starts_whom_urgent_mail_waits_for_once(sleepers: Sleepers) -> None:
-    """The steward starts a sleeping agent with urgent mail once, in its directory and with its client and id."""
+    """The steward starts a sleeping agent with urgent mail once, in its directory and with its client and id. The
+    program outlives it, in a session of its own."""
     sleepers.sleeps()
     sleepers.send(ME, "--priority", "high")
     for _ in range(2):

@@ -481,6 +481,9 @@ def test_a_steward_whose_disk_cannot_keep_what_a_killed_one_left_moves_nothing(
         rotation_run(scene)
     assert (files(), Kept(kept, unnoted).entry()) == (before, noted)
     kept.forget_broken()
+    kept.note_broken("/no text/\udcff was cut")
+    assert kept.broken() == "/no text/? was cut", "a path may be no text"
+    kept.forget_broken()
 
     def fails(directory: str) -> None:
         raise OSError(errno.EIO, "the disk is ill", directory)

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from agent_mailbox.core.address import ALL
+from agent_mailbox.core.control import standing_orders
 from agent_mailbox.core.control.authority import commands, lead_at
+from agent_mailbox.core.proofs import of_session
+from agent_mailbox.core.records import RosterEvent
+from agent_mailbox.core.roster import Roster
 
 from ..build import at, event, register, roster
 
@@ -32,3 +37,22 @@ def test_who_may_command_whom_is_told_by_whole_ids() -> None:
         assert not commands(worker, worker, at(1), people)
     able = {(one, two) for one in people.agents for two in people.agents if commands(one, two, at(1), people)}
     assert able == {("lee-1", "user-1")}
+
+
+def test_an_order_to_all_binds_those_whom_its_sender_leads_by_a_foreign_line_alone() -> None:
+    """Nothing proves that it is their lead, so it loosens nothing. It denies all the same."""
+    roster = Roster(
+        [
+            RosterEvent("register", "ann", 0, proof=of_session("ann")),
+            RosterEvent("register", "ben", 0, proof=of_session("ben")),
+            RosterEvent("update", "ann", 1, lead="eve"),
+        ]
+    )
+    for proven in (False, True):
+        plan, loose = (
+            standing_orders.Order(number, "eve", 2, ALL, standing_orders.MODE, mode, f"m{number}", proven)
+            for number, mode in enumerate(("plan", "acceptEdits"))
+        )
+        assert standing_orders.mode([plan], "ann", roster) == "plan"
+        assert standing_orders.mode([plan], "ben", roster) == "default"
+        assert standing_orders.mode([loose], "ann", roster) == "default"
