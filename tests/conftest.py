@@ -48,7 +48,7 @@ settings.register_profile(
     database=None,
     suppress_health_check=[HealthCheck.too_slow],  # a clock's verdict as well
 )
-settings.register_profile("push", settings.get_profile("mailbox"), max_examples=25)  # it is not kept waiting
+settings.register_profile("push", settings.get_profile("mailbox"), max_examples=20)  # it is not kept waiting
 settings.register_profile("drawn", settings.get_profile("push"), phases=(Phase.explicit, Phase.generate))  # a mutant
 settings.register_profile("long", settings.get_profile("mailbox"), derandomize=False, max_examples=5_000)
 settings.load_profile("mailbox")

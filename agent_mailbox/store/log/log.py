@@ -64,7 +64,7 @@ class Log:
                     return None
                 if is_there(self.path):
                     continue  # its first writer made it since our look
-                if not is_there(home := system.dirname(self.path)):
+                if not system.is_directory(home := system.dirname(self.path)):
                     check(home)  # that raises: who moved a whole mailbox cut no log of it
                 self.kept.custody.note_broken(f"{self.path} {self.kept.entry().difference(None)}")
                 return None
