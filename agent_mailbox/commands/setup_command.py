@@ -45,7 +45,6 @@ SHOWN = 5
 MISSING = (
     "no client is found on your PATH: install one, then repeat this command; `agent-mailbox help mcp` is for others"
 )
-LEFT = "left alone: "
 LINES = {
     status_setting.NEW: "its status line: unread mail, what waits for you, the task (--no-statusline leaves it out)",
     status_setting.KEPT: "its status line: yours stays; `agent-mailbox statusline` prints what you may add to it",
@@ -56,12 +55,13 @@ UNASKED = "pass --yes to set it up without a question, or --dry-run to look"
 
 class ClientSetup(Record):
     """A client that is found. ``plan`` is None if something else calls us for its sessions: ``covered`` names it, or
-    what is wrong with its files. ``line``: the word for its status line."""
+    what is wrong with its files (``is_left``). ``line``: the word for its status line."""
 
     target: Target
     plan: installer.InstallPlan | None
     covered: str = ""
     line: str = ""
+    is_left: bool = False
 
     @property
     def changed(self) -> list[str]:
@@ -154,7 +154,7 @@ def _look(app: App, client: KnownClient, word: str, *, project: bool, line: bool
         plan = installer.plan_installation(target, app.environ, word, line=offered == status_setting.NEW)
         return ClientSetup(target, plan, line=offered)
     except MailboxError as error:
-        return ClientSetup(target, None, f"{LEFT}{error.what}")
+        return ClientSetup(target, None, f"left alone: {error.what}", is_left=True)
 
 
 def _install(app: App, one: ClientSetup, word: str) -> list[str]:
@@ -195,7 +195,7 @@ def _finish(app: App, place: str, found: list[ClientSetup], changed: list[str], 
     for one in found:
         lines += [f"{one.target.client.title}: {one.covered or ('set up' if one.changed else 'set up already')}"]
         lines += [f"  {one.target.client.after}"] if one.changed and one.target.client.after else []
-    called = [one.target.client for one in found if not one.covered.startswith(LEFT)]
+    called = [one.target.client for one in found if not one.is_left]
     lines += ["", *_try(called[0])] if called else [] if found else [MISSING]
     app.print_done("".join(f"{line}\n" for line in lines), value | {"dry_run": False})
 
