@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from .roster import Roster
 
 
+def program_error(sender: str) -> Refused:
+    """Return the error of an answer to a program of ours: nobody would read it."""
+    return Refused(
+        f"{sender} is a program of agent-mailbox, and reads no mail",
+        "name who should have it with --to; `agent-mailbox roster list` shows the agents",
+    )
+
+
 def recipients(parent: Message, me: str, roster: Roster) -> tuple[list[str], list[str]]:
     """Return everyone the parent was for, its sender among them, once each; and the dead, who are left out.
 
@@ -43,6 +51,8 @@ def recipients(parent: Message, me: str, roster: Roster) -> tuple[list[str], lis
             "`agent-mailbox roster list` shows the living agents",
             code="dead_recipient",
         )
+    if not found and parent.sender in OURS:
+        raise program_error(parent.sender)
     if not found:
         raise Refused(
             "nobody is left to answer: the message is yours alone", "write to somebody else, as a new message"

@@ -124,10 +124,9 @@ class Mailbox(OpenMailbox):
         if not is_remote(parent.sender):
             check_id(parent.sender, "sender")  # a foreign writer may have put an address there
         if parent.sender in OURS and not (draft.to or everyone):
-            raise Refused(
-                f"{parent.sender} is a program of agent-mailbox, and reads no mail",
-                "name who should have it with --to; `agent-mailbox roster list` shows the agents",
-            )
+            from ..core import replies  # rare
+
+            raise replies.program_error(parent.sender)
         to, dead = list(draft.to) or [parent.sender], list[str]()
         if everyone or (not draft.to and parent.sender in self.logs.read_roster().lineage(draft.sender)):
             from ..core import replies  # most answers go to the sender
