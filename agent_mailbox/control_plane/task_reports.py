@@ -6,6 +6,7 @@ Belongs here: those messages, each sent once, by whoever looks first. The holder
 
 from __future__ import annotations
 
+from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -105,7 +106,7 @@ def tell_given_back(desk: OpenMailbox, me: str, tasks: Sequence[Task], mail: int
         told.setdefault(hearer(task, me, roster), []).append(task)
     for to, theirs in told.items():
         if to != me:
-            parts = [f"{task.id} ({clipped(neutral(task.title), 80)})" for task in theirs]
+            parts = [*map(_named, theirs)]
             parts += [f"{mail} message{'s' * (mail != 1)} to its roles"] if mail else []
             back = f" It gave back: {', '.join(parts)}." if parts else ""
             content = f"{frame.name_of(me, roster)} cannot go on: {clipped(neutral(why), 200)}.{back}"
@@ -119,15 +120,25 @@ def tell_stuck(desk: OpenMailbox, me: str, cancelled: Task, waiting: Sequence[Ta
     for task in waiting:
         to = hearer(task, task.holder(roster), roster)
         if to != me:
-            title, which = clipped(neutral(task.title), 80), typed(task.id)
-            content = (
-                f"{task.id} ({title}) waits for {cancelled.id}, which is cancelled: it never opens. "
-                f"`agent-mailbox task cancel {which}` ends it; then add it again without that."
+            said = (
+                f" waits for {cancelled.id}, which is cancelled: it never opens. "
+                f"`agent-mailbox task cancel {typed(task.id)}` ends it; then add it again without that."
             )
-            draft = Draft(sender=me, to=(to,), content=content, subject=f"Task {task.id}", type="notification",
-                          thread=task.message_id)  # fmt: skip
             stable = uuid_of(_digest("stuck", task.id, cancelled.id), "8", variant="8")
-            _append(desk, draft, stable, {to, *roster.heirs(to)})
+            with suppress(MailboxError):  # it is cancelled all the same, and whoever looks at the task is told
+                _append(desk, _draft_about(task, me, to, said), stable, {to, *roster.heirs(to)})
+
+
+def _named(task: Task) -> str:
+    return f"{task.id} ({clipped(neutral(task.title), 80)})"
+
+
+def _draft_about(task: Task, sender: str, to: str, said: str) -> Draft:
+    """Return a notification in the thread of a task; it begins with the task."""
+    return Draft(
+        sender=sender, to=(to,), content=_named(task) + said, subject=f"Task {task.id}", type="notification",
+        thread=task.message_id,
+    )  # fmt: skip
 
 
 def _digest(*words: str) -> str:
@@ -142,10 +153,8 @@ def _send(desk: OpenMailbox, board: Board, me: str, task: Task, holder: str, sai
     roster = desk.logs.read_roster()
     to = hearer(task, holder, roster)
     sender = STEWARD if me == to else me
-    title, name = clipped(neutral(task.title), 80), frame.name_of(holder, roster)
-    content = f"{task.id} ({title}), held by {name}: {said}. `agent-mailbox task show {typed(task.id)}`"
-    draft = Draft(sender=sender, to=(to,), content=content, subject=f"Task {task.id}", type="notification",
-                  thread=task.message_id)  # fmt: skip
+    name = frame.name_of(holder, roster)
+    draft = _draft_about(task, sender, to, f", held by {name}: {said}. `agent-mailbox task show {typed(task.id)}`")
 
     def is_wanted() -> bool:
         if board.read_told(key):

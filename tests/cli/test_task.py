@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.control.tasking import Tasking
+from agent_mailbox.control_plane import task_reports
+from agent_mailbox.errors import Busy
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from tests.helpers import MESSAGES, READS
 
 if TYPE_CHECKING:
@@ -121,6 +125,23 @@ def test_whose_task_never_opens_is_told_once(team: Post) -> None:
     assert len(told) == 1
     assert "task-b (Do task-b) waits for task-a, which is cancelled: it never opens" in told[0]
     assert team.ok("check", "--session", "lee")["messages"] == []
+
+
+def test_a_task_is_cancelled_though_nobody_can_be_told_of_those_that_wait(
+    team: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command says so, and names them; whoever shows one of them is told, too."""
+    added(team, "task-a")
+    added(team, "task-b", "role:worker", "--after", "task-a", by="cat")
+
+    def fail(*_: object) -> None:
+        raise Busy("the mailbox is locked", "try again")
+
+    monkeypatch.setattr(task_reports, "_append", fail)
+    desk = Tasking(OpenMailbox(str(team.box)))
+    view, waiting = desk.cancel_task("lee", "task-a")
+    assert (view.state, waiting) == ("cancelled", ["task-b"])
+    assert "never opens" in team.call("task", "show", "task-b", "--session", "cat").stdout
 
 
 def test_who_added_a_task_may_claim_it(team: Post) -> None:
