@@ -154,3 +154,25 @@ def test_a_mailbox_that_was_moved_away_is_not_made_again(post: Post, tmp_path: P
     assert mailbox.logs.custody is not None
     assert mailbox.logs.custody.broken() is None, "its logs were moved, not cut"
     assert [item.message.content for item in mailbox.peek("ann")] == ["before"]
+
+
+def test_a_mailbox_that_comes_back_while_a_log_is_missed_is_not_cut(
+    post: Post, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader finds no log, and no directory of it. As it looks at the mailbox all of that is there again."""
+    mailbox = Mailbox(str(post.box))
+    mailbox.register(Request(session_id="ann"), "ann")
+    mailbox.send(Draft(sender="lee", to=("ann",), content="before"))
+    post.box.rename(tmp_path / "away")
+    looked = system.is_directory
+
+    def is_directory(path: str) -> bool:
+        found = looked(path)
+        if path == str(post.box) and not found:
+            (tmp_path / "away").rename(post.box)
+        return found
+
+    monkeypatch.setattr(system, "is_directory", is_directory)
+    assert mailbox.logs.messages.attentively(lambda fd, _: fd) is not None
+    assert mailbox.logs.custody is not None
+    assert mailbox.logs.custody.broken() is None

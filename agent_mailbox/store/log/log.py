@@ -65,7 +65,8 @@ class Log:
                 if is_there(self.path):
                     continue  # its first writer made it since our look
                 if not system.is_directory(home := system.dirname(self.path)):
-                    check(home)  # that raises: who moved a whole mailbox cut no log of it
+                    check(home)  # who moved a whole mailbox cut no log of it
+                    continue  # it is back since our look
                 self.kept.custody.note_broken(f"{self.path} {self.kept.entry().difference(None)}")
                 return None
             try:
