@@ -109,18 +109,23 @@ def fade(stage: Stage, process: Process, me: Session) -> None:
 
 
 def looks(stage: Stage, process: Process, me: Session, shown: Iterable[str]) -> None:
-    """Hold one look to the texts. Role mail that another took a step with is asked for elsewhere."""
+    """Hold one look to the texts. Role mail that another took a step with is asked for elsewhere. What ended by another
+    machine's clock may be archived here ahead of its end by this one's."""
     machine = me.machine
     if not (process.in_peace and machine.joined and stage.judge.fading) or stage.judge.is_odd():
         return
     facts = read_facts(machine.disk, box_of(machine), HOURS)
-    judge = Judge(facts, datetime.fromtimestamp(stage.world.wall() / 1e9, UTC))
+    first = max(other.offset for other in stage.world.machines) - machine.offset
+    judge, later = (
+        Judge(facts, datetime.fromtimestamp((stage.world.wall() + ahead) / 1e9, UTC)) for ahead in (0, first)
+    )
     takers = {(line["message_id"], line["reader_session_id"]) for line in facts.reads}
     others = {message for message, who in takers if who != me.id}
     of_roles = {mail.id for mail in judge.mail if any(judge.mode(one) == "role" for one in mail.to)}
-    told, unread = ({*ids} - (others & of_roles) for ids in (shown, judge.unread(me.id)))
-    if told != unread:
-        more, less = sorted(told - unread), sorted(unread - told)
+    asked = shown, judge.unread(me.id), later.unread(me.id)
+    told, unread, lasting = ({*ids} - (others & of_roles) for ids in asked)
+    more, less = sorted(told - unread), sorted(lasting - told)
+    if more or less:
         stage.judge.breach(f"{me.id} is shown, and not by the texts: {more}; by the texts alone: {less}")
 
 
