@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence, Set
 
     from ..core.inbox import InboxState
-    from ..core.keeping.retention import RetentionPlan
     from ..core.records import RosterEvent
     from ..mailbox.mailbox import Mailbox
     from ..space.copy.replica import Replica
@@ -44,11 +43,11 @@ TOLD = 4000
 
 
 class _Step(Record):
-    """One decision: the messages moved, and what its plan said."""
+    """One decision: the messages that all machines are told to move, what its plan said, and what was live before."""
 
-    moved: int
-    plan: RetentionPlan
-    live: int
+    told: tuple[str, ...]
+    pending: int
+    live: frozenset[str]
 
 
 def move_finished(mailbox: Mailbox, copy: Replica, limit: int, hopeless: set[str]) -> Rotated:
@@ -58,31 +57,34 @@ def move_finished(mailbox: Mailbox, copy: Replica, limit: int, hopeless: set[str
     with copy.machine_lock():
         copy.catch_up()
         copy.look_closer()
-    archived = 0
+    told = set[str]()
     for _ in range(PARTS):
-        step = decide_again(partial(_move_step, mailbox, copy, 0 if archived else limit, hopeless))
-        archived += step.moved
-        if not step.moved:
+        step = decide_again(partial(_move_step, mailbox, copy, limit, hopeless, told))
+        told.update(step.told)
+        if not step.told:
             break
     since = min((m.timestamp for m in mailbox.state().messages.values()), default=mailbox.now())
     for _ in range(PARTS):
         if not decide_again(lambda: _retell_dead(mailbox, copy, since)):
             break
-    return Rotated(archived=archived, kept=step.live, pending=step.plan.pending)
+    return Rotated(archived=len(told - step.live), kept=len(step.live), pending=step.pending)
 
 
-def _move_step(mailbox: Mailbox, copy: Replica, limit: int, hopeless: set[str]) -> _Step:
+def _move_step(mailbox: Mailbox, copy: Replica, limit: int, hopeless: set[str], told: set[str]) -> _Step:
+    """Decide once. A message that is ``told`` already and stays is left to the next run."""
     with copy.machine_lock():
         copy.catch_up()
         end = copy.end_of_order()
         state = mailbox.state()
-        plan = notices.held_back(retention.plan(state, mailbox.now(), limit), mailbox, state, hopeless)
-        moved, records = (
-            _bundle_and_publish(copy, state, retention.requests_first(plan.move, state)) if plan.move else ([], [])
-        )
+        plan = retention.plan(state, mailbox.now(), 0 if told else limit)
+        plan = notices.held_back(plan, mailbox, state, hopeless)
+        moved, records = list[str](), list[bytes]()
+        if wanted := plan.move - told:
+            still = {*told & state.messages.keys()}
+            moved, records = _bundle_and_publish(copy, state, retention.requests_first(wanted, state), still)
         if records:
             copy.file_away(records, end, partial(_may_concern, {*moved}))
-    return _Step(len(moved), plan, len(state.messages) - len(moved))
+    return _Step(tuple(moved), plan.pending, frozenset(state.messages))
 
 
 def _may_concern(moved: Set[str], record: Ordered) -> bool:
@@ -100,7 +102,9 @@ def _may_concern(moved: Set[str], record: Ordered) -> bool:
     return True
 
 
-def _bundle_and_publish(copy: Replica, state: InboxState, wanted: Sequence[str]) -> tuple[list[str], list[bytes]]:
+def _bundle_and_publish(
+    copy: Replica, state: InboxState, wanted: Sequence[str], stays: set[str]
+) -> tuple[list[str], list[bytes]]:
     """Return which of the messages are moved now, with all that is about them, and the records of that.
 
     One of which a read was recorded here since the copy was caught up is moved later. To the other machines it is still
@@ -121,7 +125,7 @@ def _bundle_and_publish(copy: Replica, state: InboxState, wanted: Sequence[str])
         elif read.message_id in mail or read.message_id not in state.messages:
             about.setdefault(read.message_id, []).append(line)
     strays = copy.archive.month_of(about.keys() - mail.keys())
-    now, size, stays = list[str](), 0, set[str | None]()
+    now, size = list[str](), 0
     for message_id in wanted:
         if message_id not in mail or message_id in early or state.messages[message_id].thread in stays:
             stays.add(message_id)  # no engine takes so long a line; nor may what settles it go
@@ -150,7 +154,7 @@ def _bundled_records(
     for month in sorted({*months.values(), *strays.values()}):
         reads = [line for i, at in (months | strays).items() if at == month for line in about.get(i, ())]
         yield from bundles.records_of(month + bundles.READS_END, reads)
-    for month in sorted({*months.values()}):
+    for month in dict.fromkeys(months.values()):  # a request's first: its answers go behind it
         yield from bundles.records_of(month + ".jsonl", (mail[i] for i, at in months.items() if at == month))
 
 

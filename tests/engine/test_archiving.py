@@ -13,6 +13,7 @@ import pytest
 
 from agent_mailbox import Draft, Mailbox, Registration
 from agent_mailbox.core import codec, instant, proofs
+from agent_mailbox.core.control.messages import TaskAssignment
 from agent_mailbox.core.instant import DAY
 from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.records import USER, Read
@@ -220,6 +221,40 @@ def test_mail_for_a_frozen_session_stays_on_its_machine_though_another_clock_is_
     assert steward(later, sent).archived == 1
     south.catch_up()
     assert shown(south, "ben") == ["to the tag"]
+
+
+@pytest.mark.parametrize("days", [0, 1])
+def test_a_request_goes_with_an_answer_of_another_month(two: Two, days: int) -> None:
+    """Its answer comes in another month's bundle. Both go in one run, and the order has each once."""
+    north, _ = two.boxes
+    north.prove = proofs.of_session
+    north.register(Registration(session_id="bob"), "bob")
+    turn = instant.parse(f"{instant.month(wall_clock())}-01T00:00:00Z")
+    north.now = lambda: turn - days
+    task = ControlDesk(north).add_task("ann", ("bob",), TaskAssignment(title="T")).task.id
+    north.now = lambda: turn - 1 + days
+    ControlDesk(north).report("bob", task, "done", "s")
+    assert [len(shown(north, who)) for who in ("ann", "bob")] == [1, 1]
+    north.catch_up()
+    before = two.orders[0].last_position()
+    assert steward(north).archived == 2
+    assert live(north) == []
+    told = [bundles.unpack_bundle(r.line) for r in two.orders[0].read_after(before, 99) if r.log == ARCHIVE]
+    mail = [line for bundle in told if bundle and not bundle.file.endswith("-reads.jsonl") for line in bundle.lines]
+    assert len(mail) == 2
+
+
+def test_a_steward_tells_of_a_message_that_stays_once(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own machine cannot move it, for whatever reason. The order gets one bundle a run, and it counts as live."""
+    north, _ = two.boxes
+    read(two, "one")
+    two.boxes[1].catch_up()
+    north.catch_up()
+    monkeypatch.setattr(retention, "movable", lambda *_: set())
+    before = two.orders[0].last_position()
+    found = steward(north)
+    records = [record for record in two.orders[0].read_after(before, 99) if record.log == ARCHIVE]
+    assert (found.archived, found.kept, len(records)) == (0, 1, 2)
 
 
 def test_mail_that_is_archived_meanwhile_is_not_given_back(two: Two) -> None:

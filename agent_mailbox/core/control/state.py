@@ -75,6 +75,8 @@ if TYPE_CHECKING:
 SHUT_DOWN = "shut down at its lead's request"
 """The roster's reason for the death of an agent that agreed to end; it outlives the messages in the live log."""
 
+_OPENING = Ask | TaskAssignment | LeasePaths | WatchAgent
+
 
 class ControlState:
     """The fold. Messages go in by ``apply``, in log order; other mail is skipped. ``parse`` reads a message's content.
@@ -169,7 +171,7 @@ class ControlState:
         return frozenset(kept)
 
     def groups(self) -> list[list[str]]:
-        """Return message ids that belong together: a request with all messages about it."""
+        """Return message ids that belong together: a request, if it is here, and then all messages about it."""
         return list(self._groups.values())
 
     # -- the fold -----------------------------------------------------------------------------------------------------
@@ -198,7 +200,9 @@ class ControlState:
             verdict = self._applied(step, payload)
             verdict = verdict.replace(kind=NAMES[type(payload)], request_id=payload.request_id)
             if payload.request_id:
-                self._groups.setdefault(payload.request_id, []).append(message.id)
+                group = self._groups.setdefault(payload.request_id, [])
+                opens = verdict.outcome == APPLIED and isinstance(payload, _OPENING)
+                group.insert(0 if opens else len(group), message.id)
         self.verdicts[message.id] = verdict
         return verdict
 

@@ -74,12 +74,20 @@ def _may_go_back(message: Message, state: InboxState) -> bool:
     return bool(state.reads.unseen(message.id)) or message_reads.claimer(message, state.reads, state.roster) is not None
 
 
-def without_standing(move: set[str], state: InboxState, now: int) -> set[str]:
-    """Return the same without the control messages that still count, and those whose request stays in part.
+def movable(named: set[str], state: InboxState, now: int, readers: Collection[str] | None) -> set[str]:
+    """Return which of the messages that a bundle names may go: a request only if all that is about it may.
 
-    A request whose answer was moved would be open again.
-    """
-    return _without_standing(move, ControlState(state.roster, state.messages.values()), now)
+    Its answers, which another bundle may have, go behind it: without its answer a request would be open again.
+    ``readers``: those who must have been shown the mail; None asks nobody."""
+    plane = ControlState(state.roster, state.messages.values())
+    groups = [group for group in plane.groups() if not named.isdisjoint(group)]
+    whole = named.union(*groups)
+    may = whole if readers is None else without_open(whole, state, readers, now)
+    may = _without_standing(may, plane, now) & named
+    for first, *others in groups:
+        if first not in may:
+            may.difference_update(others)
+    return may
 
 
 def _without_standing(move: set[str], plane: ControlState, now: int) -> set[str]:

@@ -80,10 +80,7 @@ def _follow_messages(copy: LocalCopy, bundle: Bundle, *, is_ours: bool) -> None:
     def plan_move(state: InboxState) -> retention.RetentionPlan:
         now = system.time_ns() // 1_000_000
         here = [who for who in copy.logs.last_seen() if state.roster.state(who) not in (None, DEAD)]
-        move = {i for i in ids if i in state.messages}
-        move = move if is_ours else retention.without_open(move, state, (*here, USER), now)
-        if any(state.messages[i].type == "control" for i in move):
-            move = retention.without_standing(move, state, now)
+        move = retention.movable(ids & state.messages.keys(), state, now, None if is_ours else (*here, USER))
         return retention.RetentionPlan(move=frozenset(move), pending=0)
 
     rotated = rotation.rotate(

@@ -564,3 +564,23 @@ def test_a_request_goes_to_the_archive_with_its_answer_or_not_at_all() -> None:
     reads = [read(one.id, to) for one in history if one is not unread[1] for to in (WORKER, OTHER, LEAD)]
     moved = retention.plan(state(history, reads, PEOPLE), at(3), 0).move
     assert moved == {one.id for one in done}
+
+
+def test_of_a_request_a_bundle_takes_nothing_ahead_of_it_or_while_a_part_must_stay() -> None:
+    """A bundle of one month has a part of its messages. An answer goes behind its request, which an answer that
+    somebody has yet to read, or that gave a mode, keeps."""
+    done = [answers(LEAD, False), asks(), answers(LEAD, False), answers(LEAD, True)]
+    mode = [asks("r-2"), answers(LEAD, True, "r-2", mode="safe")]
+    unread = [asks("r-3"), answers(LEAD, True, "r-3")]
+    mail = [*done, *mode, *unread]
+    reads = [read(one.id, to) for one in mail if one is not unread[1] for to in (WORKER, LEAD)]
+
+    def taken(*named: Message, readers: tuple[str, ...] | None = (WORKER, LEAD)) -> set[str]:
+        return retention.movable({one.id for one in named}, state(mail, reads, PEOPLE), at(3), readers)
+
+    early, request, answer, late = done
+    assert taken(request) == {request.id}
+    assert taken(early, answer, late) == set()
+    assert taken(request, late) == {request.id, late.id}
+    assert (taken(mode[0]), taken(mode[1]), taken(unread[0])) == (set(), set(), set())
+    assert taken(unread[0], readers=None) == {unread[0].id}
