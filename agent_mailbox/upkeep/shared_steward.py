@@ -64,9 +64,11 @@ def move_finished(mailbox: Mailbox, copy: Replica, limit: int, hopeless: set[str
         if not step.told:
             break
     since = min((m.timestamp for m in mailbox.state().messages.values()), default=mailbox.now())
+    retold = set[str]()
     for _ in range(PARTS):
-        if not decide_again(lambda: _retell_dead(mailbox, copy, since)):
+        if not (dead := decide_again(partial(_retell_dead, mailbox, copy, since, retold))):
             break
+        retold.update(dead)
     return Rotated(archived=len(told - step.live), kept=len(step.live), pending=step.pending)
 
 
@@ -158,28 +160,28 @@ def _bundled_records(
         yield from bundles.records_of(month + ".jsonl", (mail[i] for i, at in months.items() if at == month))
 
 
-def _retell_dead(mailbox: Mailbox, copy: Replica, since: int) -> int:
-    """Have all machines retell some of the dead; return how many events that saves."""
+def _retell_dead(mailbox: Mailbox, copy: Replica, since: int, retold: set[str]) -> set[str]:
+    """Have all machines retell some of the dead, without those that this run had ``retold``; return whom."""
     with copy.machine_lock():
         copy.catch_up()
         end = copy.end_of_order()
         lines = [line for _, line in copy.part_of(copy.logs.roster).ordered()]
         if len(lines) <= COMPACT_ABOVE:
-            return 0
+            return set()
         events: dict[str, list[RosterEvent]] = {}
         of: dict[bytes, str] = {}
         for line in lines:
             event = codec.roster_event(line)
-            if not isinstance(event, BadLine):
+            if not isinstance(event, BadLine) and event.session_id not in retold:
                 events.setdefault(event.session_id, []).append(event)
                 of[line] = event.session_id
         who, told = retention.retold_dead(events, mailbox.logs.read_roster(), since, TOLD)
         if not who:
-            return 0
-        retold = tuple(codec.spell_event(event).rstrip(b"\n") for event in told)
+            return who
+        lives = tuple(codec.spell_event(event).rstrip(b"\n") for event in told)
         gone = tuple(line for line in lines if of.get(line) in who)
-        record = bundles.pack_bundle(bundles.Bundle(ROSTER, gone, retold, since))
+        record = bundles.pack_bundle(bundles.Bundle(ROSTER, gone, lives, since))
         if len(record) > WIDEST:
-            return 0
+            return set()
         copy.file_away([record], end, lambda one: one.kind != MESSAGES or one.is_decision)
-    return len(gone) - len(retold)
+    return who

@@ -24,7 +24,7 @@ from agent_mailbox.space.copy import comparison, following, replica, send_queue
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.order import bundles, follow_progress
 from agent_mailbox.space.order.order import ARCHIVE, MESSAGES, PASSED, WIDEST
-from agent_mailbox.store.archive import rotation
+from agent_mailbox.store.archive import roster_compaction, rotation
 from agent_mailbox.store.log.unordered import unsealed
 from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import shared_steward
@@ -473,6 +473,19 @@ def test_a_long_roster_of_the_dead_is_shortened_on_every_machine(
     assert len(looks) == 3, "nobody is told in fewer events"
     for box in (north, south, east):
         assert sorted((a.session_id, a.name, a.state) for a in box.logs.read_roster().agents.values()) == sorted(before)
+
+
+def test_a_steward_tells_of_the_dead_once_though_its_machine_cannot_retell_them(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The order gets one record a run, and the roster stays as it was."""
+    north, _ = two.boxes
+    with_dead(north, monkeypatch)
+    monkeypatch.setattr(roster_compaction, "retell_roster", lambda *_: None)
+    before, at_first = two.orders[0].last_position(), len(roster_lines(north)[0])
+    steward(north)
+    records = [record for record in two.orders[0].read_after(before, 99) if record.log == ARCHIVE]
+    assert (len(records), len(roster_lines(north)[0])) == (1, at_first)
 
 
 def test_a_machine_whose_logs_are_not_as_they_were_left_retells_nobody(
