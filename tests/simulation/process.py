@@ -23,6 +23,10 @@ class Killed(BaseException):
     """The end of a process by ``SIGKILL``: it unwinds the stack, and no call of it has an effect any more."""
 
 
+class Endless(BaseException):
+    """A command made more calls than any that ends: what it does it does again for ever."""
+
+
 class Process:
     """A process: what it runs, its open files, the calls it made."""
 

@@ -13,7 +13,7 @@ import pytest
 
 from agent_mailbox.core import address, message_reads
 from agent_mailbox.store.files import system
-from agent_mailbox.upkeep import backup
+from agent_mailbox.upkeep import backup, steward
 from tests.helpers import ROOT
 from tests.simulation import commands, days, kept, kinds, mutation, plans, real, rich, runs, shorten, succession
 from tests.simulation.choices import Choices
@@ -125,6 +125,19 @@ def test_mail_as_rich_as_life_is_what_the_texts_say(name: str) -> None:
     """Several addresses, words that resemble each other, borders of buffers, two and more of each thing: by a judge of
     its own."""
     assert (name, runs.run(RICH[name], kind=f"sweep {name}").breaches) == (name, [])
+
+
+@pytest.mark.parametrize("kind", ["sweep minutes and months", "machines"])
+def test_a_command_that_never_ends_breaks_a_world(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A steward that does the same again and again was taken for a slow one."""
+
+    def work_for_ever(*_: object) -> None:
+        while True:
+            system.stat("/")
+
+    monkeypatch.setattr(steward, "run_upkeep", work_for_ever)
+    results = (kinds.run(seed, kind) for seed in range(1, 9))
+    assert any("calls, and it goes on" in breach for result in results for breach in result.breaches)
 
 
 def test_role_mail_that_comes_back_too_late_breaks_a_world(monkeypatch: pytest.MonkeyPatch) -> None:

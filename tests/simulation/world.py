@@ -24,7 +24,7 @@ from tests.simulation.disk import SECOND, Disk
 from tests.simulation.hosts import Processes
 from tests.simulation.kernel import Kernel
 from tests.simulation.mishaps import befall
-from tests.simulation.process import Killed, Process
+from tests.simulation.process import Endless, Killed, Process
 from tests.simulation.sites import MISSING
 from tests.simulation.telling import PEACE, told_value
 
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 TICK = 20_000
 """The ns of a call."""
+LONGEST = 100_000
+"""Calls of a command that does not end; the longest that ends make some 10,000."""
 START = 1_767_225_600 * SECOND
 """The beginning of 2026."""
 _BOUNDS = lock._bound, hurry._bound
@@ -122,6 +124,8 @@ class World:
                     return None
                 raise Killed
             process.calls += 1
+            if process.calls == LONGEST:
+                raise Endless(f"{LONGEST:,} calls, and it goes on")
             self.calls += 1
             self.now += TICK
             process.last = name
