@@ -122,6 +122,16 @@ def test_one_file_that_cannot_be_read_stops_no_other_and_keeps_the_records(copie
     assert (program.home / ".claude/settings.json").read_bytes() == broken
 
 
+def test_a_broken_file_that_never_held_ours_keeps_no_records(copied: House) -> None:  # noqa: F811
+    """A client's settings that are not JSON, name us nowhere and have no record are none of the uninstallation's."""
+    program = copied.program
+    broken = copied.write(b"{broken", program.home / ".claude/settings.json")
+    assert program.call("install", "codex", "--user").rc == 0
+    done = program.call(*STATE, "--json")
+    assert (done.rc, done.json["left"], done.json["deleted"]) == (0, [], [str(program.user_state)])
+    assert (program.home / ".claude/settings.json").read_bytes() == broken
+
+
 def test_uninstall_wants_either_a_client_or_all(house: House) -> None:  # noqa: F811
     """``uninstall`` refuses to run with neither a client nor ``--all``, and with a client beside an option of
     ``--all``."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.records import Record
 from ...core.text import shell_quoted
-from ...errors import StorageFailed
+from ...errors import BadData, StorageFailed
 from ...store.files import paths
 from ...store.files.small_files import storage_failed
 from ...store.locks.lock import FileLock
@@ -256,7 +256,12 @@ def plan_removal(target: Target, environ: Mapping[str, str], program: str, mailb
         elif entry is not None and files.checksum_of(data) in entry.written:
             after = entry.original
         else:
-            after = part.remove(data, entry.original if entry else None)
+            try:
+                after = part.remove(data, entry.original if entry else None)
+            except BadData:
+                if entry is not None or hook_entries.PROGRAM.encode() in data:
+                    raise
+                after = data  # nothing of ours is in it
             if entry is not None and entry.original is None and entry.written and _is_bare(after):
                 after = None
         if after is not None and part.whole and entry is not None:
