@@ -55,18 +55,22 @@ UNASKED = "pass --yes to set it up without a question, or --dry-run to look"
 
 class ClientSetup(Record):
     """A client that is found. ``plan`` is None if something else calls us for its sessions: ``covered`` names it, or
-    what is wrong with its files (``is_left``). ``line``: the word for its status line."""
+    what is wrong with its files. ``code``: the exit code of that. ``line``: the word for its status line."""
 
     target: Target
     plan: installer.InstallPlan | None
     covered: str = ""
     line: str = ""
-    is_left: bool = False
+    code: int = 0
 
     @property
     def changed(self) -> list[str]:
         """Return the paths of the files that would change."""
         return [one.path for one in self.plan.changes if one.before != one.after] if self.plan else []
+
+    def left_alone(self, error: MailboxError) -> ClientSetup:
+        """Return the client with what is wrong, and what to do: the others are set up all the same."""
+        return self.replace(plan=None, covered=f"left alone: {error.what}; {error.hint}", code=error.exit_code)
 
 
 @cli.command(cls=CommandWithOptions)
@@ -111,16 +115,17 @@ def setup(
         if changes or not app.caller.is_person:
             _ask(app, lines, found, yes=yes)
         place = creation.create(place, app.environ)
-        changed = [path for one in found if one.plan for path in _install(app, one, word)]
+        changed: list[str] = []
+        found = [_install(app, one, word, changed) if one.plan else one for one in found]
         _finish(app, place, found, changed, is_new=is_new)
-        return 0
+        return max((one.code for one in found), default=0)
     shown = "".join(f"{line}\n" for one in found if one.plan for line in neutral_lines(installer.plan_diff(one.plan)))
     text = shown if diff else "".join(f"{line}\n" for line in lines)
     app.print_answer(
         text or (f"{lines[0]}\n" if is_new else "nothing to change\n"),
         _value(place, found, [], is_new=is_new) | {"dry_run": True, "diff": shown},
     )
-    return 0
+    return max((one.code for one in found), default=0)
 
 
 def _place(app: App, where: str | None, in_git: bool) -> str:
@@ -149,20 +154,28 @@ def _look(app: App, client: KnownClient, word: str, *, project: bool, line: bool
         elsewhere = [settings.source_name(source) for source in settings.covering_sources(target, app.environ)]
     if elsewhere:
         return ClientSetup(target, None, f"hooks are installed already, in {frame.some(elsewhere, 2)}")
-    offered = status_setting.offered_line(target, app.environ) if line else ""
+    one = ClientSetup(target, None, line=status_setting.offered_line(target, app.environ) if line else "")
     try:
-        plan = installer.plan_installation(target, app.environ, word, line=offered == status_setting.NEW)
-        return ClientSetup(target, plan, line=offered)
+        return one.replace(plan=_plan(app, one, word))
     except MailboxError as error:
-        return ClientSetup(target, None, f"left alone: {error.what}", is_left=True)
+        return one.left_alone(error)
 
 
-def _install(app: App, one: ClientSetup, word: str) -> list[str]:
-    """Install into one client. The plan is made again: the client before it wrote the shim, which they share."""
-    plan = installer.plan_installation(one.target, app.environ, word, line=one.line == status_setting.NEW)
-    for path, why in plan.left:
-        app.give_warning(f"left unchanged: {path}: {why}")
-    return installer.carry_out(plan, app.environ)
+def _plan(app: App, one: ClientSetup, word: str) -> installer.InstallPlan:
+    return installer.plan_installation(one.target, app.environ, word, line=one.line == status_setting.NEW)
+
+
+def _install(app: App, one: ClientSetup, word: str, changed: list[str]) -> ClientSetup:
+    """Install into one client, and add to ``changed``; return what became of it. The plan is made again: the client
+    before it wrote the shim, which they share."""
+    try:
+        plan = _plan(app, one, word)
+        for path, why in plan.left:
+            app.give_warning(f"left unchanged: {path}: {why}")
+        changed += installer.carry_out(plan, app.environ)
+    except MailboxError as error:
+        return one.left_alone(error)
+    return one
 
 
 def _told(place: str, found: list[ClientSetup], *, is_new: bool) -> Iterator[str]:
@@ -195,7 +208,7 @@ def _finish(app: App, place: str, found: list[ClientSetup], changed: list[str], 
     for one in found:
         lines += [f"{one.target.client.title}: {one.covered or ('set up' if one.changed else 'set up already')}"]
         lines += [f"  {one.target.client.after}"] if one.changed and one.target.client.after else []
-    called = [one.target.client for one in found if not one.is_left]
+    called = [one.target.client for one in found if not one.code]
     lines += ["", *_try(called[0])] if called else [] if found else [MISSING]
     app.print_done("".join(f"{line}\n" for line in lines), value | {"dry_run": False})
 

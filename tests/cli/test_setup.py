@@ -136,12 +136,30 @@ def test_a_client_whose_files_cannot_be_merged_is_told_and_left(found: Program) 
     (settings := found.home / ".claude/settings.json").parent.mkdir()
     settings.write_text('{"model": "opus", // mine\n}')
     done = found.call("setup", "--yes", "--json")
+    assert done.rc == found.call("setup", "--dry-run").rc == 3
     broken, *others = done.json["clients"]
     assert str(settings) in broken["covered"]
     assert settings.read_text() == '{"model": "opus", // mine\n}'
     assert all(one["files"] for one in others)
     told = found.call("setup", "--yes").stdout
     assert ("start `claude`" in told, "start `codex`" in told) == (False, True)
+
+
+@pytest.mark.parametrize("in_the_way", [".codex", ".codex/.hooks.json.agent-mailbox/"])
+def test_a_client_whose_directory_takes_no_files_stops_no_other(found: Program, in_the_way: str) -> None:
+    """A file in its place, or one that cannot be written: the client is told with what to do, and the code is that of
+    the failure. The one behind it is set up."""
+    path = found.home / in_the_way
+    path.mkdir(parents=True) if in_the_way.endswith("/") else path.touch()
+    done = found.call("setup", "--yes", "--json")
+    claude, codex, gemini = done.json["clients"]
+    assert done.rc == 5, done
+    assert codex["covered"].startswith(
+        f"left alone: cannot {'write' if path.is_dir() else 'open'} {found.home}/.codex/"
+    )
+    assert "move " in codex["covered"]
+    assert (claude["files"] != [], codex["files"], gemini["files"] != []) == (True, [], True)
+    assert (found.home / CLIENTS["gemini"]).exists()
 
 
 def test_a_client_that_calls_us_already_is_left(found: Program) -> None:
