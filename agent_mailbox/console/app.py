@@ -36,7 +36,7 @@ from ..errors import MailboxError
 from ..mailbox.mailbox import Mailbox
 from ..mailbox.open_mailbox import random_id
 from ..space import space as spaces
-from ..store.files import system
+from ..store.files import paths, system
 from . import (
     actions,
     beside,
@@ -307,6 +307,7 @@ class ConsoleApp:
 
     async def _answer_events(self, request: Request) -> Response:
         path, params = request.query_params.get("page", "/"), dict(request.query_params)
+        await run_in_threadpool(paths.check, self.desk.directory)  # no page is live while its mailbox is gone
         last = request.headers.get("last-event-id") or params.get("last", "")
         update = await run_in_threadpool(self.reader.updates_for, path, params)
         session: Session = request.state.session

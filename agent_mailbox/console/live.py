@@ -53,7 +53,7 @@ class Event(Record):
 
     ``roster``, ``control``, ``survey`` and what waits ``elsewhere`` changed; so did what the person ``owed``, and the
     marks of what they have ``seen``. ``said`` is what became of an act of ``owner``: its kind and its text are the
-    ``ids``. By ``resync`` pages reload."""
+    ``ids``. By ``resync`` pages reload; with a ``gone`` mailbox their streams end."""
 
     kind: str
     message: Message | None = None
@@ -124,6 +124,8 @@ class Watcher:
             self._is_well = True
         if not (was_well and self._is_well):  # lines that were read beside an unreadable log are told by no event
             events = [Event("resync")] if was_well or self._is_well else []
+        if self._directory_identity() is None:
+            events = [Event("gone")]
         if events:
             self._tell(events)
 
@@ -211,6 +213,8 @@ class LiveHub:
             for page in [*self._pages]:
                 if not page.offer_event(f"{self._run}.{self._count}", event):
                     self._pages.pop(page, None)
+            if event.kind == "gone":
+                self.close_streams()
 
     def __len__(self) -> int:
         return len(self._pages)

@@ -239,6 +239,21 @@ def test_a_mailbox_that_was_moved_away_is_not_made_again_and_is_whole_when_it_is
         assert post.call("status", "--session", "ann").stderr == ""
 
 
+def test_no_page_is_live_while_its_mailbox_is_gone(running: Running) -> None:
+    """The open stream ends, and a new one is refused like a page. Once the mailbox is back, the page is live again."""
+    post = running.post
+    stream = Stream(running, "page=/")
+    stream.next("stale")
+    away = post.box.rename(post.scratch / "away")
+    assert "ping" not in (event["event"] for event in stream.events())
+    refused = running.ask("/events?page=/")
+    assert (refused.status, f"no mailbox at {post.box}" in refused.text) == (409, True)
+    away.rename(post.box)
+    again = Stream(running, "page=/")
+    again.next("stale")
+    again.close()
+
+
 def test_mail_that_came_beside_an_unreadable_log_is_told_by_a_resync(post: Post) -> None:
     """Its line was read already when the other log failed; pages load themselves again once that is back."""
     post.register("ada")
