@@ -79,8 +79,7 @@ def _untold_letters(mailbox: Mailbox, state: InboxState, now: int) -> dict[str, 
     found = dead_letters.untold(state, now, set(_told_live(mailbox)))
     if not found:
         return found
-    oldest = min(m.timestamp for letters in found.values() for m, _ in letters)
-    return dead_letters.untold(state, now, {*_told_live(mailbox), *_told_in_archive(mailbox, oldest)})
+    return dead_letters.untold(state, now, {*_told_live(mailbox), *_told_in_archive(mailbox)})
 
 
 def _mailbox_option(mailbox: Mailbox) -> str:
@@ -135,9 +134,11 @@ def _told_live(mailbox: Mailbox, *, by_anyone: bool = False) -> Iterator[str]:
     return _ids_told(mailbox.logs.messages.lines(), view)
 
 
-def _told_in_archive(mailbox: Mailbox, since: int) -> Iterator[str]:
-    """Yield the ids that archived notices name: a letter may stay live longer than its notice."""
-    return _ids_told(((None, line) for line in mailbox.archive.lines(since)), mailbox.archive.view(paths.MESSAGES))
+def _told_in_archive(mailbox: Mailbox) -> Iterator[str]:
+    """Yield the ids that archived notices name: a letter may stay live longer than its notice.
+
+    A clock that was ahead may have dated the letter later than the notice: all months are read."""
+    return _ids_told(((None, line) for line in mailbox.archive.lines()), mailbox.archive.view(paths.MESSAGES))
 
 
 def _ids_told(lines: Iterable[tuple[int | None, bytes]], view: ProofView | None) -> Iterator[str]:

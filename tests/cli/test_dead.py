@@ -104,6 +104,22 @@ def test_a_letter_that_outlives_its_notice_is_told_once(pair: Post) -> None:
     assert [n["metadata"]["dead_letters"] for n in notices(pair, "alice")] == [[later]]
 
 
+def test_a_letter_that_a_clock_dated_ahead_of_its_notice_is_told_once(pair: Post) -> None:
+    """The clock was months ahead. The letter stays in the log, for it answers mail that another still owes an ack."""
+    pair.register("carl")
+    asked = pair.send("carl", "alice,bob", "May I?", "--ack")
+    assert pair.check("alice") == pair.check("bob") == [asked]
+    letter = record("alice", "carl", timestamp=stamp(wall_clock() + 70 * DAY), thread=asked)
+    pair.append(MESSAGES, letter)
+    pair.ok("roster", "retire", "carl")
+    told = []
+    for _ in range(3):
+        pair.ok("steward", "run", "--max-live", 0)
+        told.append([n["metadata"]["dead_letters"] for n in notices(pair, "alice")])
+    assert told == [[[letter["id"]]], [], []]
+    assert [m["id"] for m in pair.objects(MESSAGES)] == [asked, letter["id"]]
+
+
 def test_a_notice_names_a_few_letters_and_the_command_that_lists_them(pair: Post) -> None:
     """It goes into a model's context."""
     for _ in range(40):
