@@ -829,6 +829,12 @@ def test_an_installed_package_writes_a_shim_that_finds_it(copied: House) -> None
     assert not shim.parent.exists()
 
 
+def test_hooks_name_the_shim_absolutely_below_a_relative_home(copied: House) -> None:
+    """A client runs its hooks in a directory of its own choice, so ``HOME=home`` is taken from where we were run."""
+    run(copied, "install", "claude-code", "--project", copied.project, cwd=copied.program.scratch, env={"HOME": "home"})
+    assert copied.commands("Stop") == [f"{copied.program.home}/.local/share/agent-mailbox/agent-mailbox-hook Stop"]
+
+
 def test_the_doctor_tells_a_shim_that_is_stale_or_leads_nowhere(copied: House) -> None:
     """Another version's and doubled ones are notes; one whose package is gone, no program on PATH, is a problem."""
     program = copied.program

@@ -82,7 +82,7 @@ def shim_file(environ: Mapping[str, str]) -> tuple[str, bytes | None]:
         return beside, None
     data = environ.get("XDG_DATA_HOME") or ""
     if not data.startswith("/"):
-        data = os.path.join(environ.get("HOME") or "/", ".local", "share")
+        data = os.path.join(os.path.abspath(environ.get("HOME") or "/"), ".local", "share")
     return os.path.join(data, "agent-mailbox", hook_entries.SHIM), _baked_shim(environ)
 
 
