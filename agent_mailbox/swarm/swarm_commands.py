@@ -194,6 +194,7 @@ def join(door: SwarmContext, which: str, alias: str | None, session: str | None)
     which = read_invitation(door, which)
     if not which.startswith("swarm://"):
         found = decisions.find_swarm(door.ledger.identified_knowledge(), which)
+        _warn_of_alias(door, found.alias, alias)
         who = door.enter_swarm(found.alias, session)
         if who is None:
             raise Malformed("joining agent missing", "name it with `--session ID`")
@@ -208,15 +209,15 @@ def read_invitation(door: SwarmContext, which: str) -> str:
 
 
 def join_by(door: SwarmContext, which: str, alias: str | None, session: str | None, patience: int = 0) -> None:
-    """Join by an invitation's URL, and answer; raise ``Refused`` if that failed.
-
-    ``patience``: seconds to wait for a gateway that does not listen yet.
-    """
+    """Join by an invitation's URL, and answer; raise ``Refused`` if that failed. ``patience``: seconds to wait for a
+    gateway that does not listen yet."""
     import asyncio
 
     from . import gateway_identity, joining
+    from .protocol import tokens
 
-    if alias is not None and joining.alias_of(alias, "", door.ledger.identified_knowledge()) != alias:
+    known, swarm_id = door.ledger.identified_knowledge(), tokens.parse_url(which).swarm_id
+    if alias is not None and joining.alias_of(alias, swarm_id, known) != alias:
         raise Malformed(
             f"swarm alias invalid or taken: {alias!r}", "choose another, of lower-case letters, digits, . _ -"
         )
@@ -238,15 +239,19 @@ def join_by(door: SwarmContext, which: str, alias: str | None, session: str | No
     status, said = asyncio.run(ask_until_answered())
     if status not in (joining.IN, joining.WAITING):
         raise Refused(f"swarm not joined: {neutral(said)}", _remedy_for(said), code=status)
-    from .protocol import tokens
-
-    found = door.ledger.read_knowledge().swarms[tokens.parse_url(which).swarm_id]
+    found = door.ledger.read_knowledge().swarms[swarm_id]
+    _warn_of_alias(door, found.alias, alias)
     who = door.enter_swarm(found.alias, session)
     told = "joined" if status == joining.IN else "asked to join"
     door.app.print_done(
         f"{told} swarm:{found.alias}" + (f": {neutral(said)}" if status != joining.IN else "") + "\n",
         {"status": status, "swarm": swarm_json(found, door.ledger.read_knowledge().agent_id), "session": who},
     )
+
+
+def _warn_of_alias(door: SwarmContext, had: str, alias: str | None) -> None:
+    if alias not in (None, had):
+        door.app.give_warning(f"--as {alias} is ignored: the swarm was joined before, and its alias stays {had}")
 
 
 def _remedy_for(said: str) -> str:
@@ -367,6 +372,9 @@ def _mute_or_unmute(door: SwarmContext, whom: str, on: bool, reason: str | None 
     from . import decisions
 
     which = decisions.mute_sender(door.ledger, whom, on, reason)
+    swarms = door.ledger.read_knowledge().swarms
+    if on and which not in swarms and not any(which in one.members for one in swarms.values()):
+        door.app.give_warning(f"no swarm of yours has a member {which}: nothing is dropped until one is called so")
     try:
         door.open_outbox().queue_outgoing()
     except MailboxError:

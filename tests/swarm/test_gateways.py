@@ -112,12 +112,16 @@ def test_joining_with_approval_waits_for_the_master(machine: Make) -> None:
     url = a.ok("swarm", "invite", "careful-swarm", "--max-uses", "2")["url"]
     for one in (b, c):
         assert one.ok("swarm", "join", url, "--as", "them")["status"] == "pending"
+    ignored = "--as other is ignored: the swarm was joined before, and its alias stays them"
+    assert ignored in b.call("swarm", "join", url, "--as", "other").stderr
+    assert b.call("swarm", "join", url, "--as", "them").warnings == []
     until(lambda: len(a.unread("ann")) == 2)
     asked = a.ok("check", "--session", "ann")["messages"]
     assert [m["subject"].partition(" asks")[0] for m in asked] == ["beta", "gamma"]
     a.ok("swarm", "approve", "careful-swarm", "beta")
     a.ok("swarm", "deny", "careful-swarm", "gamma")
     until(lambda: b.knows("them").state == "active")
+    assert ignored in b.call("swarm", "join", "them", "--as", "other").stderr
     assert b.members("them") == {"alpha", "beta"}
     assert b.knows("them").name == "Careful Swarm!"
     assert a.members("careful-swarm") == {"alpha", "beta"}

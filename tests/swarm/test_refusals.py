@@ -269,7 +269,9 @@ def test_a_muted_agent_is_answered_and_not_heard(machine: Make) -> None:
     """200, and nothing is kept, of an agent or of a whole swarm; unmuted it is heard again. Those here are told, and
     ``swarm status`` says so."""
     scene = Scene(machine("alpha").serve())
-    scene.alpha.ok("swarm", "mute", "bob", "--reason", "noise")
+    assert "no swarm of yours has a member nobody" in scene.alpha.call("swarm", "mute", "nobody").stderr
+    scene.alpha.ok("swarm", "unmute", "nobody")
+    assert scene.alpha.call("swarm", "mute", "bob", "--reason", "noise").warnings == []
     assert scene.line.post("message", scene.say(content="muted")).status_code == 200
     told = [m["subject"] for m in scene.alpha.remote() if "muted here" in m.get("subject", "")]
     assert told == ["bob is muted here"]
