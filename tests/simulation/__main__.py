@@ -114,6 +114,9 @@ def main(words: list[str] | None = None) -> int:
     if given.commit and commit() and not commit().startswith(given.commit[:7]):
         print(f"this is commit {commit()}: check out {given.commit} first", file=sys.stderr)
         return 2
+    some = [kinds.plan_of(seed, given.plan) for seed in range(20)] if given.beside else []
+    if some and not any(plan.sited for plan in some):
+        parser.error(f"--beside draws nothing more in worlds of the kind {given.plan!r}: leave --plan out")
     if given.seed is not None:
         result = _runner(given)(given.seed, told=given.trace)
         if given.trace:
