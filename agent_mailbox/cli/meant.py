@@ -94,8 +94,13 @@ def meant_option(error: click.NoSuchOption) -> str | None:
 
 
 def whole_command(error: click.UsageError, arguments: Sequence[str]) -> str | None:
-    """Return the command that ``send Bob "hi"`` or ``reply ID "hi"`` means; None for another error."""
+    """Return the command that ``send Bob "hi"``, ``reply ID "hi"`` or ``search -x`` means; None for another error."""
     ctx = error.ctx
+    if ctx is not None and ctx.command.name == "search" and isinstance(error, click.NoSuchOption):
+        words = list(arguments)[list(arguments).index(str(ctx.info_name)) + 1 :]
+        words.sort(key=lambda word: word != "--json")  # an option may come last
+        at = next((number for number, word in enumerate(words) if word.startswith(error.option_name)), 0)
+        return " ".join([ctx.command_path, *map(shell_quoted, [*words[:at], "--", *words[at:]])])
     if ctx is None or ctx.command.name not in ("send", "reply") or "unexpected extra argument" not in error.message:
         return None
     given = list(arguments)[list(arguments).index(str(ctx.info_name)) + 1 :]

@@ -102,6 +102,8 @@ def _usage_error(error: click.UsageError, arguments: Sequence[str]) -> Malformed
         others = [] if near or error.ctx is None else meant.commands_with(error.option_name, error.ctx)
         hint = f"did you mean {' or '.join(near)}?" if near else f"leave it out; {hint}"
         hint = f"leave it out; it is an option of `{'`, `'.join(others)}`" if others else hint
+        if not near and not others and (whole := meant.whole_command(error, arguments)) is not None:
+            hint = f"to search for it, run `{whole}`"
     elif (whole := meant.whole_command(error, arguments)) is not None:
         hint = f"run `{whole}`"
     return Malformed(said, hint, code="usage")

@@ -116,6 +116,8 @@ MALFORMED = [
     (("check", "--since", "1h"), "leave it out"),
     (("check", "--limt", "1"), "did you mean --limit?"),
     (("send", "--to", "alpha-one", "--message", "x"), "did you mean --body?"),
+    (("backup", "-"), "run `agent-mailbox backup mailbox.tar"),
+    (("search", "--limit", "5", "-foo bar", "x"), " --limit 5 -- '-foo bar' x`"),
     (("send", "Bob", "it's hi", "--from", "x"), r" --to Bob --body 'it'\''s hi'`"),
     (("send", "--from", "Bob", "Bob", "hi"), " --to Bob --body hi`"),
     (("reply", "0bc9f3d7", "yes, do"), " --body 'yes, do'`"),
