@@ -20,7 +20,7 @@ from ..config import own_config
 from ..core import instant, proofs
 from ..core.attention import Notice
 from ..core.text import neutral, typed
-from ..errors import NoMailbox, NotFound, Refused
+from ..errors import Malformed, NoMailbox, NotFound, Refused
 from ..known_clients.every_client import USUAL
 from ..space import space_words
 from ..store.files import mounts, paths
@@ -276,6 +276,8 @@ def backup(app: App, file: str, force: bool, verify: bool) -> None:
     """
     from ..upkeep import backup as backups
 
+    if file == "-" and not verify:
+        raise Malformed("a backup goes to a file, not to standard output", "run `agent-mailbox backup mailbox.tar`")
     made = backups.verify_backup(file) if verify else backups.write_backup(app.mailbox, file, force=force)
     size = sum(made.sizes.values())
     text = f"{neutral(made.file)}: {len(made.sizes)} files, {size} bytes, of {instant.text(made.made)}\n"
