@@ -67,8 +67,9 @@ class ControlReading:
         self._folded_count = len(self.messages)
         return self._plane
 
-    def ask(self, question: Question) -> ControlState:
-        """Fold the messages that a question is about, up to the log's end, and perhaps more.
+    def ask(self, question: Question, now: int = 0) -> ControlState:
+        """Fold the messages that a question is about, up to the log's end, and perhaps more. ``now`` (ms): for one
+        about what lapses.
 
         A whole fold that is there already, for the present roster, answers itself. So does one without a table."""
         logs = self._logs
@@ -77,7 +78,7 @@ class ControlReading:
         def read(fd: int, view: ProofView | None) -> Part | None:
             found = None
             if not is_there and logs.derives and view is not None and view.trusted:
-                found = control_table.ask_table(fd, view, logs.read_roster, question)
+                found = control_table.ask_table(fd, view, logs.read_roster, question, now)
             if found is None:
                 self._take_news(fd, view)
             return found
@@ -140,12 +141,12 @@ def of_tasks(desk: OpenMailbox) -> ControlState:
 
 def of_leases(desk: OpenMailbox) -> ControlState:
     """Return the part with every lease that may still hold."""
-    return desk.part(ControlReading).ask(lambda *_: [control_table.of_leases()])
+    return desk.part(ControlReading).ask(lambda *_: [control_table.of_leases()], desk.now())
 
 
 def of_watches(desk: OpenMailbox) -> ControlState:
     """Return the part with every watch that may still hold, and the tasks that they are about."""
-    fold = desk.part(ControlReading).ask(lambda *_: [control_table.of_watches()])
+    fold = desk.part(ControlReading).ask(lambda *_: [control_table.of_watches()], desk.now())
     tasks = {watch.task for watch in fold.watches.live(desk.now()) if watch.task}
     if not tasks - fold.tasks.keys():
         return fold

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.control.leasing import Leasing
 from agent_mailbox.control_plane import control_log, standing
 from agent_mailbox.core import codec, proofs
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.control import message_text
 from agent_mailbox.core.control import messages as m
+from agent_mailbox.core.instant import DAY
 from agent_mailbox.core.records import USER, Message
 from agent_mailbox.core.roster_changes import Registration
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.store.projection import control_table, index_keys
 from tests.helpers import MESSAGES
 from tests.trust.scene import DENIED, LEAD, OTHER, WORKER, Scene
@@ -27,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from agent_mailbox.core.control.state import ControlState
-    from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 
 HEIR = "9c1e6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed"
 SENDERS = (WORKER, HEIR, LEAD, OTHER, USER)
@@ -253,6 +255,19 @@ def test_what_is_decided_is_read_no_more_to_tell_what_waits(scene: Scene, monkey
     read.clear()
     assert [request.id for request in scene.control.pending(USER, everyones=True)] == [asked[0].id, later.id]
     assert len(read) < 4
+
+
+def test_a_lease_by_a_clock_that_was_ahead_hides_none_that_holds(scene: Scene) -> None:
+    """The clock was a month ahead once. Leases that were taken since then hold, for all who ask the table."""
+    now = scene.mailbox.now()
+
+    def leasing(at: int) -> Leasing:
+        return Leasing(OpenMailbox(str(scene.post.box), clock=lambda: at))
+
+    leasing(now + 31 * DAY).lease(WORKER, ["first"], str(scene.post.cwd), 30)
+    held = [leasing(now).lease(WORKER, [f"file-{at}"], str(scene.post.cwd), 30) for at in range(6)]
+    for _ in range(2):
+        assert leasing(now + 1).leases() == held
 
 
 def test_an_answer_that_counts_for_nothing_hides_no_request(scene: Scene) -> None:

@@ -142,11 +142,11 @@ class ControlState:
         """Return the undecided requests, oldest first."""
         return [request for request in self.requests.values() if request.is_open]
 
-    def is_decided(self, request_id: str) -> bool:
+    def is_decided(self, request_id: str, now: int) -> bool:
         """Return whether that is a request, and decided, or a lease, watch or task that is over: none comes back."""
         request = self.requests.get(request_id)
         if request is None:
-            is_past = self.leases.is_past(request_id) or self.watches.is_past(request_id)
+            is_past = self.leases.is_past(request_id, now) or self.watches.is_past(request_id, now)
             return is_past or self.tasks.is_over(request_id)
         return not request.is_open
 

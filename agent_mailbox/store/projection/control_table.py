@@ -137,7 +137,7 @@ def of_tasks() -> Word:
 
 
 def ask_table(
-    fd: int, view: ProofView, read_roster: Callable[[], Roster], question: Question
+    fd: int, view: ProofView, read_roster: Callable[[], Roster], question: Question, now: int
 ) -> tuple[ControlState, Found] | None:
     """Return the fold of an open log's messages that a question is about, and these. Return None if there is no table,
     and too little in the log for one.
@@ -156,7 +156,7 @@ def ask_table(
         table.catch_up()
         found = table.about(question(table, roster))
         fold = ControlState(roster, found, parse)
-        table.save(fold.is_decided)
+        table.save(lambda request_id: fold.is_decided(request_id, now))
         return ((fold, found),)
 
     from .projection_file import ProjectionFile  # SQLite, which few messages do without

@@ -69,7 +69,7 @@ def test_the_agent_s_own_word_ends_a_watch_once() -> None:
     assert log.plane.standing(5 * MINUTE) == {"m1"}
     assert log.tells("idle") == APPLIED
     assert log.live() == []
-    assert log.plane.is_decided("w1")
+    assert log.plane.is_decided("w1", 0)
     assert log.tells("idle") == REPEATED
     assert log.plane.standing(5 * MINUTE) == frozenset()
 
