@@ -6,6 +6,7 @@ Belongs here: each error's HTTP status (RFC 9110) and its text for the page; the
 from __future__ import annotations
 
 import logging
+import re
 from typing import TYPE_CHECKING
 
 from ..core.text import visible
@@ -15,6 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 log = logging.getLogger(__name__)
+_HINTS = {
+    "pass --body TEXT, --body - (standard input) or --body @FILE": "write its text",
+    "pass --to with an agent, a role, namespace:value or all": "name an agent, a role, namespace:value or all",
+}
+"""Hints of commands that mean something else in a form."""
+_AS_BEFORE = re.compile(r" with --id [0-9a-f-]{36}")
+"""Words of a hint that are not for a form: it keeps its id."""
 STATUS = {Malformed: 400, BadData: 400, NotFound: 404, Ambiguous: 404, Busy: 503, StorageFailed: 500}
 
 
@@ -22,7 +30,8 @@ def describe_error(error: Exception, complete: Callable[[str], str]) -> tuple[di
     """Return an error's text and hint, and the HTTP status. An unexpected error is reported as a bug. ``complete``
     gives the commands in a hint the options that they need."""
     if isinstance(error, MailboxError):
-        told = {"what": visible(error.what).rstrip("."), "hint": visible(complete(error.hint))}
+        hint = _HINTS.get(error.hint, _AS_BEFORE.sub("", error.hint))
+        told = {"what": visible(error.what).rstrip("."), "hint": visible(complete(hint))}
         return told, next((status for kind, status in STATUS.items() if isinstance(error, kind)), 409)
     log.error("unexpected error", exc_info=error)
     what = f"unexpected error: {type(error).__name__}: {error}"

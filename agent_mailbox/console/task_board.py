@@ -17,7 +17,7 @@ from ..core.control import authority, messages, transitions
 from ..core.control.task import BLOCKED
 from ..core.records import USER, Record
 from ..core.roster import DEAD
-from ..errors import Malformed, Refused
+from ..errors import Refused
 from ..known_clients.every_client import USUAL
 from ..store.files import system
 from . import presenters
@@ -217,8 +217,6 @@ def id_of_form(kind: str, fields: Mapping[str, str]) -> str:
 def assign_task(now: Looking, fields: Mapping[str, str]) -> str:
     """Add a task as the person, for an agent, a role or a tag. A form that is sent twice adds one task."""
     title = fields.get("subject", "").strip()
-    if not title:
-        raise Malformed("the task has no title", "name it in a few words")
     payload = messages.TaskAssignment(
         request_id=id_of_form("task", fields),
         title=title,

@@ -56,7 +56,7 @@ class Tasking:
         Raises ``Refused`` for a plan that ``me`` may not require, ``NotFound`` for a task that it is to wait for, and
         as ``send``."""
         if not payload.title.strip():
-            raise Malformed("the task has no title", "name it with --title, in a few words")
+            raise Malformed("the task has no title", "name it in a few words")
         if not to or any(not word.strip() for word in to):
             raise Malformed("the task is for nobody", "name an agent, a role or a tag with --to")
         self.refuse_several(to)

@@ -146,7 +146,8 @@ def check_id_form(message_id: str) -> str:
     groups = wanted.split("-")
     if [len(g) for g in groups] != [8, 4, 4, 4, 12] or any(c not in "0123456789abcdef-" for c in wanted):
         raise Malformed(
-            f"not a message id: {message_id!r}", f"pass a UUID such as {EXAMPLE_ID}, or leave --id out to have one made"
+            f"not a message id: {message_id!r}",
+            f"pass a UUID such as {EXAMPLE_ID}, or leave the id out to have one made",
         )
     return wanted
 

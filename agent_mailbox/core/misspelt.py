@@ -44,7 +44,7 @@ def warn_unknown(word: str, roster: Roster, *, strict: bool) -> str:
     under ``strict``."""
     if close := nearly(word, known_words(roster)) or nearly_agent(word, roster):
         short = f" For an agent, {TOO_SHORT};" if roster.begins_too_shortly(word) else ""
-        insists = f"; --to role:{word} insists on a role of that name" if is_value(word) else ""
+        insists = f"; role:{word} insists on a role of that name" if is_value(word) else ""
         raise NotFound(
             f"nobody is called {word!r}, and the mail was not sent",
             f"{did_you_mean(close)}{short} `agent-mailbox roster list` shows who is there{insists}",
@@ -53,7 +53,7 @@ def warn_unknown(word: str, roster: Roster, *, strict: bool) -> str:
     if word.startswith("@") and is_value(word.lstrip("@")):
         raise NotFound(
             f"nobody is called {word!r}, and the mail was not sent",
-            f"a name is written without the sign: --to {word.lstrip('@')}; `agent-mailbox roster list` shows all",
+            f"a name is written without the sign: {word.lstrip('@')}; `agent-mailbox roster list` shows all",
             code="unknown_recipient",
         )
     meant = did_you_mean(roster.near(word))

@@ -94,7 +94,7 @@ class Noting:
         leaves. Files of the work tree around ``directory`` that it names are kept with it. The same ``message_id``
         again is the same note. Raises as ``send``."""
         if not title.strip():
-            raise Malformed("the note has no title", "name it with --title, in a few words")
+            raise Malformed("the note has no title", "name it in a few words")
         old = self.find_note(replaces) if replaces else None
         tags = list(tags) or (list(old.message.recipients) if old is not None else self._projects(me))
         for tag in tags:

@@ -305,4 +305,6 @@ def _refuse_conflict(made: Composed, found: Mapping[str, Message], roster: Roste
         if message.expires_at is not None:
             compose.check_expiry(message)
     elif not compose.same_mail(message, known, compose.find_meanings(made.written, roster)):
-        raise Refused(f"id {message.id} belongs to another message", "leave --id out for a new one", code="id_conflict")
+        raise Refused(
+            f"id {message.id} belongs to another message", "leave the id out for a new one", code="id_conflict"
+        )

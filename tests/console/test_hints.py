@@ -6,6 +6,10 @@ import html
 import shlex
 from typing import TYPE_CHECKING
 
+from agent_mailbox.console.error_pages import describe_error
+from agent_mailbox.core.compose import EXAMPLE_ID
+from agent_mailbox.errors import AGAIN, Busy
+from agent_mailbox.mailbox.sending import retryable
 from tests.console.conftest import Running
 from tests.helpers import MESSAGES
 
@@ -36,3 +40,22 @@ def test_an_address_without_a_page_is_answered_by_a_page(running: Running) -> No
     assert "the console has no such page" in answer.text
     assert 'href="/search"' in answer.text
     assert "<b>" not in answer.text
+
+
+def test_an_error_of_a_form_names_no_option_of_a_command(running: Running) -> None:
+    """A form has no options. Its error says what to write, and a form that is sent again has its id already."""
+    running.post.register("ada", "--name", "Ada")
+    for path, fields, said in (
+        ("/send", {"to": "ada", "body": " "}, "the body is empty. write its text"),
+        ("/send", {"to": ",", "body": "x"}, "the message has no recipient. name an agent"),
+        ("/send", {"to": "@bo", "body": "x"}, "without the sign: bo;"),
+        ("/send", {"to": "Adda", "body": "x"}, "role:Adda insists on a role"),
+        ("/send", {"to": "ada", "body": "x", "message_id": "1"}, "leave the id out"),
+        ("/add-note", {"to": "project:x", "subject": " "}, "the note has no title. name it in a few words"),
+        ("/assign", {"to": "ada", "subject": " "}, "the task has no title. name it in a few words"),
+    ):
+        told = running.does(path, **fields)["said"]
+        assert said in told
+        assert "--" not in told.replace("`agent-mailbox roster list --dir", "")
+    late = retryable(Busy("the log is busy", AGAIN), [EXAMPLE_ID])
+    assert describe_error(late, str)[0]["hint"] == "repeat it: nothing is sent twice"
