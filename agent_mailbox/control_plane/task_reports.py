@@ -19,7 +19,7 @@ from ..core.records import USER
 from ..core.roster import DEAD
 from ..core.text import clipped, neutral, typed
 from ..errors import MailboxError
-from ..store.files.board import TASKS, Board
+from ..store.files.board import LONG, TASKS, Board
 from ..store.log.stamps import LOOKED
 from . import control_log
 
@@ -149,7 +149,7 @@ def _send(desk: OpenMailbox, board: Board, me: str, task: Task, holder: str, sai
     """Send it, unless another process was first.
 
     A look that failed or was killed on the way left no word under the key: the next one sends it. The message's id is
-    made from the key, so a line that was written twice is one message."""
+    made from the key, so a line that was written twice is one message. A month later it is another."""
     roster = desk.logs.read_roster()
     to = hearer(task, holder, roster)
     sender = STEWARD if me == to else me
@@ -162,7 +162,8 @@ def _send(desk: OpenMailbox, board: Board, me: str, task: Task, holder: str, sai
         board.keep_told(key, [])
         return board.has(key)  # else each look would write a line
 
-    _append(desk, draft, uuid_of(_digest(key), "8", variant="8"), {to, *roster.heirs(to)}, is_wanted)
+    stable = uuid_of(_digest(key, str((desk.now() - task.moved) // LONG)), "8", variant="8")
+    _append(desk, draft, stable, {to, *roster.heirs(to)}, is_wanted)
     board.keep_told(key, ["sent"])
 
 

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import signal
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,8 @@ from agent_mailbox.console.notifier import Notifier
 from agent_mailbox.control import task_offers
 from agent_mailbox.core.proofs import of_session
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
+from agent_mailbox.store.files import system
+from agent_mailbox.store.files.board import LONG
 from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.store.log.log import HeldLog
 from tests.helpers import MESSAGES
@@ -176,6 +179,22 @@ def test_the_end_or_the_silence_of_a_holder_is_told_once(team: Post) -> None:
     assert sum("no progress and no turn of its holder" in one for one in told) == 1
     shown = team.call("check", "--session", "lee").stdout
     assert "task-a (First), held by ann: its holder ended" in shown
+
+
+def test_what_is_told_again_a_month_later_is_another_message(team: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The holder of a task ended, and nobody took it. The steward forgets what it told, so the lead is reminded, and
+    the doctor finds no id twice."""
+    add(team, "task-a", "First")
+    team.ok("task", "claim", "task-a", "--session", "ann")
+    team.ok("roster", "retire", "ann")
+    team.ok("steward", "run")
+    later = time.time_ns() + LONG * 1_000_000
+    monkeypatch.setattr(system, "time_ns", lambda: later)
+    for _ in range(2):
+        team.ok("steward", "run", "--trust-clock")
+    told = [m["id"] for m in team.objects(MESSAGES) if "its holder ended" in m["content"]]
+    assert len({*told}) == len(told) == 2
+    assert team.call("doctor").rc == 0
 
 
 def test_whoever_looks_first_tells_that_a_holder_is_silent(team: Post) -> None:
