@@ -124,9 +124,19 @@ class Requests:
                 "an answer changes nothing now; the agent may ask again",
                 code="too_late",
             )
-        sent = post_message(
-            self.box, me, _response(request, approved, said), (request.asker,), thread=request.message_id
-        )
+        try:
+            sent = post_message(
+                self.box, me, _response(request, approved, said), (request.asker,), thread=request.message_id
+            )
+        except Refused as error:
+            if error.code != "dead_recipient":
+                raise
+            asker = frame.name_of(request.asker, self.box.logs.read_roster())
+            raise Refused(
+                f"{request.id} needs no decision: {asker}, who asked, is dead",
+                "an answer changes nothing now; `agent-mailbox pending` shows what waits",
+                code=error.code,
+            ) from None
         request = control_log.of_sent(self.box, sent.message.id).requests.get(request.id) or find_request(
             self.box, request.id
         )

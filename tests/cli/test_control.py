@@ -739,6 +739,9 @@ def test_a_request_whose_answer_changes_nothing_waits_for_nobody(team: Team) -> 
     assert f"approve {asked}" in told
     assert told.count("worker-2 is dead") == 1
     assert told.count("it has timed out") == 1
+    for decision in ("approve", "deny"):
+        done = team.call("control", decision, left, "--session", LEAD)
+        refused(done, 1, f"{left} needs no decision: worker-2, who asked, is dead", "`agent-mailbox pending")
     team.register("worker-2", "--lead", LEAD)
     waiting = {one["id"] for one in team.control("pending", "--all", me="user")["requests"]}
     assert waiting == {asked, left, ends}, late
