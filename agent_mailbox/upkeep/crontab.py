@@ -74,7 +74,7 @@ def _read_crontab() -> list[str] | None:
     """Return the lines of the user's crontab; None without the program."""
     try:
         present = subprocess.run(["crontab", "-l"], capture_output=True, check=False)
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):  # the second: it may not be started
         return None
     said = present.stderr.decode("utf-8", "replace").strip()
     if present.returncode != 0 and "no crontab" not in said:

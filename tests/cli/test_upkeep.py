@@ -304,7 +304,8 @@ def test_the_cron_line_is_installed_once_beside_what_is_there(cron: Post) -> Non
 
 def test_a_crontab_that_cannot_be_read_is_not_overwritten(cron: Post) -> None:
     """``steward crontab --install`` refuses to write a crontab that it cannot read. It shows what the program says as
-    it fails, to read or to write, in whatever encoding. To take the line out says the same."""
+    it fails, to read or to write, in whatever encoding. To take the line out says the same. A program
+    that may not be started is missing."""
     table = cron.home / "crontab"
     line = cron.ok("steward", "crontab")["line"]
     for text, words in (
@@ -318,8 +319,11 @@ def test_a_crontab_that_cannot_be_read_is_not_overwritten(cron: Post) -> None:
             assert "[31msagt nein: no space" in failed.stderr
             assert "\033" not in failed.stderr
             assert table.read_text() == text
-    no_program = cron.call("steward", "crontab", "--install", env={"PATH": str(cron.scratch)})
-    refused(no_program, 1, "crontab program is missing")
+    for is_there in (False, True):
+        no_program = cron.call("steward", "crontab", "--install", env={"PATH": str(cron.scratch)})
+        refused(no_program, 1, "crontab program is missing")
+        assert is_there == (cron.scratch / "crontab").exists()
+        (cron.scratch / "crontab").touch(0o600)  # nobody may start it
     assert "steward run`" in no_program.stderr
     assert "17 *" not in no_program.stderr
 
