@@ -27,7 +27,7 @@ from tests.simulation.machines_judge import Judge, Session
 from tests.simulation.machines_plans import ROLES, plan_of
 from tests.simulation.machines_stage import Stage
 from tests.simulation.machines_sweeps import SWEEPS, TALLY, THEN
-from tests.simulation.machines_upkeep import keep_up, settle
+from tests.simulation.machines_upkeep import keep_up, settle, tidy
 from tests.simulation.plans import CALM, NIGHT, REST, STORM, is_numbered
 from tests.simulation.process import Killed
 from tests.simulation.runs import Result, named_ids, replaced
@@ -198,6 +198,8 @@ class Driver:
         self._each("tasks", machines_tasks.tasks)
         if not self.judge.breaches:
             self.judge.finish()
+        if not self.judge.breaches and not self.judge.edited and not self.judge.is_damaged:
+            self._each("tidy", tidy)
 
     def _each(self, name: str, question: Callable[[Stage, Process, Machine], object]) -> None:
         """Ask all machines, whose answers are compared."""

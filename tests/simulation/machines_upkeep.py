@@ -16,6 +16,7 @@ from agent_mailbox.space.exchanged_files import ExchangedFiles
 from agent_mailbox.space.trust import space_trust
 from agent_mailbox.store.files import system
 from agent_mailbox.upkeep import steward
+from tests.simulation import upkeep
 from tests.simulation.machines_days import sees_silent
 from tests.simulation.machines_stage import space_of
 
@@ -56,6 +57,14 @@ def settle(stage: Stage, process: Process, machine: Machine) -> None:
     if not stage.judge.edited and not stage.judge.is_damaged:
         with copy.machine_lock():
             comparison.compare_with_order(copy)
+
+
+def tidy(stage: Stage, process: Process, machine: Machine) -> None:
+    """The last run of the steward leaves nothing that is finished."""
+    desk = stage.desk(machine, proofs.STEWARD)
+    steward.run_upkeep(desk, 0)
+    if left := upkeep.find_left(desk, 0):
+        stage.judge.breach(f"{machine.name}'s steward leaves {left}, which are finished")
 
 
 def _mended(stage: Stage, machine: Machine) -> Replica:

@@ -265,6 +265,8 @@ def _settle(it: Driver) -> None:
             return
     _command(it, 1002, "run_steward", "agent-0")
     _until_idle(it)
+    it.world.spawn("1002 tidy", lambda _: upkeep.look_tidy(it.stage))
+    _until_idle(it)
     for session in list(it.judge.sessions.values()):
         if session.registered is not None and _is_there(session):
             _command(it, 1003, "settle", session.id)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.core import address, message_reads
+from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.files import system
 from agent_mailbox.upkeep import backup, steward
 from tests.helpers import ROOT
@@ -138,6 +139,14 @@ def test_a_command_that_never_ends_breaks_a_world(kind: str, monkeypatch: pytest
     monkeypatch.setattr(steward, "run_upkeep", work_for_ever)
     results = (kinds.run(seed, kind) for seed in range(1, 9))
     assert any("calls, and it goes on" in breach for result in results for breach in result.breaches)
+
+
+def test_a_steward_that_moves_nothing_breaks_a_world(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that is finished may be live at the end, on one machine and on several."""
+    monkeypatch.setattr(rotation, "_split", lambda lines, *_: ({}, [*lines]))
+    for kind in ("", "machines"):
+        results = (kinds.run(seed, kind) for seed in range(1, 20))
+        assert any("which are finished" in breach for result in results for breach in result.breaches), kind
 
 
 def test_role_mail_that_comes_back_too_late_breaks_a_world(monkeypatch: pytest.MonkeyPatch) -> None:

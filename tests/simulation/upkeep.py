@@ -8,14 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_mailbox.core import proofs
+from agent_mailbox.core.keeping import retention
 from agent_mailbox.store.files import system
 from agent_mailbox.store.projection import index_keys
 from agent_mailbox.store.user_state import creation
-from agent_mailbox.upkeep import backup, doctor, restoring, steward
+from agent_mailbox.upkeep import backup, doctor, notices, restoring, steward
 from tests.simulation.places import BOX
 from tests.simulation.stage import pick
 
 if TYPE_CHECKING:
+    from agent_mailbox.mailbox.mailbox import Mailbox
     from tests.simulation.letters import Session
     from tests.simulation.process import Process
     from tests.simulation.stage import Stage
@@ -43,6 +45,19 @@ def run_steward(stage: Stage, process: Process, me: Session) -> None:
     for problem in report.problems:
         if not stage.judge.has_strangers() and not stage.world.befell(*UNTIDY):
             stage.judge.breach(f"the steward reports {problem.file} {problem.line}: {problem.what}")
+
+
+def find_left(desk: Mailbox, max_live: int) -> list[str]:
+    """Return the finished messages that a steward left where it ran just now; there must be none."""
+    state = desk.state()
+    plan = retention.plan(state, desk.now(), max_live)
+    return sorted(notices.held_back(plan, desk, state, set()).move)
+
+
+def look_tidy(stage: Stage) -> None:
+    """In the end the steward leaves nothing that is finished."""
+    if left := find_left(stage.desk(proof=proofs.STEWARD), stage.max_live):
+        stage.judge.breach(f"the steward leaves {left}, which are finished")
 
 
 def back_up(stage: Stage, process: Process, me: Session) -> None:
