@@ -202,7 +202,7 @@ def _by_beginning(recipients: tuple[str, ...], reader: address.Reader, bare: obj
 def test_a_backup_that_was_told_survives_a_power_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     """The judge asks the platter for the file, and for what was restored from it. It notices one without a sync."""
     kind = "drill backups of everything"
-    assert runs.run(9, kind=kind).breaches == []
+    assert runs.run(3, kind=kind).breaches == []
 
     def careless(mailbox: Mailbox, aside: FileLock) -> backup.Backup:
         system.ftruncate(aside.fd, 0)
@@ -210,7 +210,7 @@ def test_a_backup_that_was_told_survives_a_power_failure(monkeypatch: pytest.Mon
         return backup.verify_backup(aside.path)
 
     monkeypatch.setattr(backup, "_write_verified", careless)
-    (breach, *_) = runs.run(9, kind=kind).breaches
+    (breach, *_) = runs.run(3, kind=kind).breaches
     assert breach.startswith("/backup-")
     assert breach.endswith(".tar was acknowledged and is not durable")
 
