@@ -17,6 +17,7 @@ from agent_mailbox.store.files import system
 from agent_mailbox.upkeep import backup, steward
 from tests.helpers import ROOT
 from tests.simulation import commands, days, kept, kinds, mutation, plans, real, rich, runs, shorten, succession
+from tests.simulation.__main__ import main
 from tests.simulation.choices import Choices
 from tests.simulation.sites import BESIDE, Site, Sites
 from tests.simulation.telling import BROKEN
@@ -213,6 +214,15 @@ def test_a_backup_that_was_told_survives_a_power_failure(monkeypatch: pytest.Mon
     (breach, *_) = runs.run(3, kind=kind).breaches
     assert breach.startswith("/backup-")
     assert breach.endswith(".tar was acknowledged and is not durable")
+
+
+def test_what_draws_nothing_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """``--beside`` draws more at chosen places. A kind of world without places ends with an error and not with a run
+    that looked nowhere."""
+    with pytest.raises(SystemExit):
+        main(["--plan", "long", "--beside", "log.HeldLog.append", "--worlds", "0"])
+    assert "in worlds of the kind 'long': leave --plan out" in capsys.readouterr().err
+    assert main(["--plan", "sweep a writer", "--beside", "log.HeldLog.append", "--worlds", "0"]) == 0
 
 
 def test_a_line_that_a_failed_sync_damaged_continues_nobody_and_ends_no_judge() -> None:
