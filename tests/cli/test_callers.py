@@ -821,6 +821,20 @@ def test_a_process_record_that_lacks_a_word_tells_of_nobody(tmp_path: Path) -> N
         assert [*hosts.all()] == []
 
 
+def test_nobody_is_gone_while_a_record_cannot_be_read(tmp_path: Path) -> None:
+    """The session's client ended. Another client's record is unreadable, and may name the session, too."""
+    hosts, mine = ProcessRecords(str(tmp_path)), processes.read(os.getpid())
+    assert mine is not None
+    hosts.record(mine.replace(pid=4_000_000), "a", PIPE)
+    assert hosts.judge({"a": None}) == ({"a"}, set())
+    (path,) = (one for one in tmp_path.rglob("*") if one.is_file())
+    unreadable = path.with_name(path.name.replace("4000000", "4000001"))
+    unreadable.mkdir()
+    assert hosts.judge({"a": None}) == (set(), set())
+    unreadable.rmdir()
+    assert hosts.judge({"a": None}) == ({"a"}, set())
+
+
 def test_the_words_of_a_process_may_be_any_bytes() -> None:
     """A word that is no UTF-8 hides none of the others."""
     with subprocess.Popen([sys.executable, "-c", "input()", b"\xff", "last"], stdin=subprocess.PIPE) as one:

@@ -81,6 +81,14 @@ def test_a_full_disk_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num
     assert obstacles.to_create(str(tmp_path / ("long" * 100))) is not None
 
 
+def test_the_name_of_a_file_that_must_be_whole_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key: its directory is synced once its last name is there, and no other is."""
+    named = list[tuple[str, list[str]]]()
+    monkeypatch.setattr(system, "sync_directory", lambda place: named.append((place, os.listdir(place))))
+    small_files.make_whole_file(str(tmp_path / "key"), b"x")
+    assert named == [(str(tmp_path), ["key"])]
+
+
 def test_every_small_file_is_its_user_s_alone(tmp_path: Path) -> None:
     """The file system lets its maker alone read it, whatever the umask allows."""
     before = os.umask(0)
