@@ -110,7 +110,15 @@ def setup(
     word = find_program(app)
     found = [_look(app, client, word, project=project, line=not without_line) for client in _found(app)]
     lines = [*_told(place, found, is_new=is_new)]
-    if not (dry_run or diff):
+    if dry_run or diff:
+        plans = (one.plan for one in found if one.plan)
+        shown = "".join(f"{line}\n" for plan in plans for line in neutral_lines(installer.plan_diff(plan)))
+        text = shown if diff else "".join(f"{line}\n" for line in lines)
+        app.print_answer(
+            text or (f"{lines[0]}\n" if is_new else "nothing to change\n"),
+            _value(place, found, [], is_new=is_new) | {"dry_run": True, "diff": shown},
+        )
+    else:
         changes = is_new or place not in paths.trusted(app.environ) or any(one.changed for one in found)
         if changes or not app.caller.is_person:
             _ask(app, lines, found, yes=yes)
@@ -118,13 +126,6 @@ def setup(
         changed: list[str] = []
         found = [_install(app, one, word, changed) if one.plan else one for one in found]
         _finish(app, place, found, changed, is_new=is_new)
-        return max((one.code for one in found), default=0)
-    shown = "".join(f"{line}\n" for one in found if one.plan for line in neutral_lines(installer.plan_diff(one.plan)))
-    text = shown if diff else "".join(f"{line}\n" for line in lines)
-    app.print_answer(
-        text or (f"{lines[0]}\n" if is_new else "nothing to change\n"),
-        _value(place, found, [], is_new=is_new) | {"dry_run": True, "diff": shown},
-    )
     return max((one.code for one in found), default=0)
 
 

@@ -110,7 +110,7 @@ def _bundle_and_publish(
     """Return which of the messages are moved now, with all that is about them, and the records of that.
 
     One of which a read was recorded here since the copy was caught up is moved later. To the other machines it is still
-    open, so they would keep it."""
+    open, so they would keep it. ``stays``: those that stay here though they were told of, and get no other word."""
     mail, among = dict[str, bytes](), {*wanted}
     for _, line in copy.part_of(copy.logs.messages).ordered():
         message = codec.message(line)

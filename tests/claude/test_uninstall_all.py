@@ -122,7 +122,7 @@ def test_one_file_that_cannot_be_read_stops_no_other_and_keeps_the_records(copie
     assert (program.home / ".claude/settings.json").read_bytes() == broken
 
 
-def test_a_broken_file_that_never_held_ours_keeps_no_records(copied: House) -> None:  # noqa: F811
+def test_a_broken_file_that_never_held_ours_keeps_no_records(copied: House) -> None:  # noqa: F811 - the fixture
     """A client's settings that are not JSON, name us nowhere and have no record are none of the uninstallation's."""
     program = copied.program
     broken = copied.write(b"{broken", program.home / ".claude/settings.json")

@@ -79,7 +79,8 @@ def movable(named: set[str], state: InboxState, now: int, readers: Collection[st
 
     Its answers, which another bundle may have, go behind it: without its answer a request would be open again.
     ``readers``: those who must have been shown the mail; None asks nobody."""
-    plane = ControlState(state.roster, state.messages.values())
+    messages = state.messages.values() if any(state.messages[i].type == "control" for i in named) else ()
+    plane = ControlState(state.roster, messages)
     groups = [group for group in plane.groups() if not named.isdisjoint(group)]
     whole = named.union(*groups)
     may = whole if readers is None else without_open(whole, state, readers, now)
