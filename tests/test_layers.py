@@ -369,7 +369,7 @@ def test_run_time_dependencies_are_three() -> None:
     rooms = {name: {room_of(module_of(i.path)) for i in imports() if i.target.split(".")[0] == name} for name in used}
     low = {name: {room for room in where if floor_of(room) < DOORS} for name, where in rooms.items()}
     beyond = {name: where for name, where in low.items() if where and name not in names}
-    assert beyond == {"psycopg": {"space"}, "cryptography": {"identity", "space"}}
+    assert beyond == {"psycopg2": {"space"}, "cryptography": {"identity", "space"}}
     early = {module_of(i.path) for i in imports() if i.at_load and i.target.split(".")[0] in beyond}
     assert {name for name in early if floor_of(name) < DOORS} == {"space.servers.server_certificates"}  # its users wait
 

@@ -89,7 +89,7 @@ def join(
     logs = app.mailbox.logs
     place = _space_from_options(logs, url, space, machine, credential, authority)
     if place.is_postgres:
-        extras.refuse_missing("postgresql", "PostgreSQL", ["psycopg"])
+        extras.refuse_missing("postgresql", "PostgreSQL", ["psycopg2"])
     if changes:
         extras.refuse_missing("engine", "signatures", ["cryptography"])
     with engine_output.saying_whom(place):
@@ -199,7 +199,7 @@ def joining_database(
     authority: str | None,
 ) -> list[str]:
     """Make the space in a database; return the commands with which the machines join."""
-    extras.refuse_missing("postgresql", "PostgreSQL", ["psycopg"])
+    extras.refuse_missing("postgresql", "PostgreSQL", ["psycopg2"])
     made = database_roles.write_roles(into, url, space, machines, removed, credential, authority)
     last = "" if authority is None else f" --authority {shlex.quote(authority)}"
     return [

@@ -55,10 +55,10 @@ def test_the_hint_is_a_command_for_this_environment() -> None:
         (("console", "--port", "0"), "nh3", "console"),
         (("console", "--phone"), "segno", "console"),
         (("swarm", "status"), "h2", "swarm"),
-        (("engine", "join", "postgresql://127.0.0.1:1/x", "--space", "s"), "psycopg", "postgresql"),
+        (("engine", "join", "postgresql://127.0.0.1:1/x", "--space", "s"), "psycopg2", "postgresql"),
         (("engine", "join", "nats://127.0.0.1:1", "--space", "s", "--speaks", "b=all"), "cryptography", "engine"),
         (("engine", "config", "--machine", "a", "--into", "here"), "cryptography", "engine"),
-        (("engine", "config", "--machine", "a", "--into", "here", "--postgresql", "x"), "psycopg", "postgresql"),
+        (("engine", "config", "--machine", "a", "--into", "here", "--postgresql", "x"), "psycopg2", "postgresql"),
     ],
 )
 def test_a_command_whose_packages_are_missing_names_them(

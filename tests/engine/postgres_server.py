@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 OWNER, PASSWORD = "owner", "a-password-of-the-tests"
-pytest.importorskip("psycopg", reason="no psycopg here: the extra [postgresql] brings it")
+pytest.importorskip("psycopg2", reason="no psycopg2 here: the extra [postgresql] brings it")
 
 
 NAMED, OLD = "AGENT_MAILBOX_POSTGRES", "AGENT_MAILBOX_OLD_POSTGRES"
@@ -146,28 +146,33 @@ class PostgresServer:
 
     def ask(self, *queries: str) -> None:
         """Run statements as the owner of everything."""
-        import psycopg
-
-        with psycopg.connect(self.url, password=PASSWORD, autocommit=True) as connection:
+        with self._connected() as cursor:
             for query in queries:
-                connection.execute(query.encode())
+                cursor.execute(query)
 
     @contextmanager
     def asking(self, query: str) -> Iterator[None]:
         """A transaction of the owner's is open, with that question."""
-        import psycopg
-
-        with psycopg.connect(self.url, password=PASSWORD) as connection:
-            connection.execute(query.encode())
+        with self._connected(is_open=True) as cursor:
+            cursor.execute(query)
             yield
 
     def found(self, query: str) -> object:
         """The first word of the answer to a query of the owner's."""
-        import psycopg
-
-        with psycopg.connect(self.url, password=PASSWORD) as connection:
-            row = connection.execute(query.encode()).fetchone()
+        with self._connected() as cursor:
+            cursor.execute(query)
+            row = cursor.fetchone()
         return row and row[0]
+
+    @contextmanager
+    def _connected(self, *, is_open: bool = False) -> Iterator[Any]:
+        import psycopg2
+
+        with closing(psycopg2.connect(self.url, password=PASSWORD)) as connection:
+            connection.autocommit = not is_open
+            yield connection.cursor()
+            if is_open:
+                connection.commit()
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
-from psycopg.conninfo import conninfo_to_dict
+from psycopg2.extensions import parse_dsn
 
 from agent_mailbox.errors import Malformed, Refused, Unavailable
 from agent_mailbox.space.order import hurry
@@ -107,8 +107,8 @@ def test_a_wrong_database_credential_is_refused_with_its_reason(
 
 def test_a_program_without_the_database_library_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The person may have installed it again without the extra."""
-    monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(Refused, match="package for PostgreSQL is missing: psycopg") as told:
+    monkeypatch.setitem(sys.modules, "psycopg2", None)
+    with pytest.raises(Refused, match="package for PostgreSQL is missing: psycopg2") as told:
         open_order("postgresql://ann@localhost/mail", "team", "a").last_position()
     assert (told.value.code, told.value.hint) == ("no_extra", "`agent-mailbox engine join` tells how to add it")
 
@@ -461,7 +461,7 @@ def test_where_a_usual_url_leads_is_known_without_the_library() -> None:
         "postgresql://a:1,b/db?sslmode=require",
         "postgres://host:7?connect_timeout=3",
     ):
-        said, read = words_in(urlsplit(usual)), conninfo_to_dict(usual)
+        said, read = words_in(urlsplit(usual)), parse_dsn(usual)
         assert (said["host"], said["port"]) == (read["host"], read.get("port", "")), usual
     for other in (
         "postgresql:///db?host=/run",

@@ -237,7 +237,7 @@ def test_a_command_does_not_import_the_database_library(program: Program, tmp_pa
             pair.ok(machine, "roster", "register", "--session-id", who, "--role", "dev")
         forbidden = tmp_path / "forbidden"
         forbidden.mkdir()
-        for name in ("psycopg", "ssl", "socket", "json", "hashlib", "typing"):
+        for name in ("psycopg2", "ssl", "socket", "json", "hashlib", "typing"):
             (forbidden / f"{name}.py").write_text("raise SystemError('imported')")
         plain = program.env["PYTHONPATH"]
         with pair.serving("north") as replicator:

@@ -1,4 +1,4 @@
-"""A connection to a PostgreSQL server, by ``psycopg``: its settings, time limits, and its errors in our words.
+"""A connection to a PostgreSQL server, by ``psycopg2``: its settings, time limits, and its errors in our words.
 
 Belongs here: connecting and asking. Must not know the tables. Any trouble closes the connection and is
 ``Unavailable``; the next question connects again.
@@ -7,6 +7,7 @@ Belongs here: connecting and asking. Must not know the tables. Any trouble close
 from __future__ import annotations
 
 import os
+import select
 import socket
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import TypeVar
 
-    from psycopg import Connection, Cursor
+    from psycopg2.extensions import connection as Connection
 
     T = TypeVar("T")
 
@@ -54,34 +55,32 @@ class PostgresConnection:
         self.patience = patience
         self._credential = credential
         self._authority = authority
-        self._connection: Connection[Any] | None = None
+        self._connection: Connection | None = None
         self._heard: set[str] = set()
         self._held = 0.0
 
     def query_rows(self, query: str, words: Sequence[object] = ()) -> list[Any]:
         """Return the rows that answer a query; empty for one that has none. Raises ``Unavailable`` or ``Refused``."""
-        return self._within_limit(
-            lambda connection: _fetch_rows(connection.cursor(binary=True).execute(query.encode(), words))
-        )
+        return self._within_limit(lambda connection: _fetch_rows(connection, query, words))
 
     def run_script(self, script: str) -> None:
         """Run statements, all or none; raises as ``query_rows`` does."""
-        self._within_limit(lambda connection: connection.execute(script.encode()))
+        self._within_limit(lambda connection: connection.cursor().execute(script))
 
-    def _within_limit(self, do: Callable[[Connection[Any]], T]) -> T:
+    def _within_limit(self, do: Callable[[Connection], T]) -> T:
         connection = self._ensure_connected()
-        import psycopg
+        import psycopg2
 
         over = Event()
         Thread(target=_cut_in_time, args=(connection, over, self.patience, hurry.seconds_left()), daemon=True).start()
         try:
             held = hurry.SILENT if hurry.is_hurried() else HELD
             if held != self._held:
-                connection.execute("SELECT set_config('lock_timeout', %s, false)", (f"{held * 1000:.0f}",))
+                _fetch_rows(connection, "SELECT set_config('lock_timeout', %s, false)", (f"{held * 1000:.0f}",))
                 self._held = held
             return do(connection)
-        except psycopg.Error as error:
-            if connection.broken:
+        except psycopg2.Error as error:
+            if connection.closed:
                 self.close()
             raise self._complaint_error(error) from None
         finally:
@@ -96,28 +95,28 @@ class PostgresConnection:
 
     def has_heard(self, seconds: float) -> bool:
         """Return whether a notification comes within that time."""
-        import psycopg
+        import psycopg2
 
         try:
-            return any(True for _ in self._ensure_connected().notifies(timeout=seconds, stop_after=1))
-        except psycopg.Error as error:
+            return _has_notice(self._ensure_connected(), seconds)
+        except psycopg2.Error as error:
             self.close()
             raise self._complaint_error(error) from None
 
     @property
     def is_private(self) -> bool:
         """Return whether nobody between can read: the connection is encrypted, or leaves this machine nowhere."""
-        found = self._ensure_connected().pgconn
-        host = found.hostaddr.decode() or found.host.decode()
-        return found.ssl_in_use or host.startswith(("/", "127.")) or host in ("", "::1")
+        found = self._ensure_connected()
+        with socket.socket(fileno=os.dup(found.fileno())) as ours:
+            is_here = ours.family == socket.AF_UNIX or ours.getpeername()[0].startswith(("127.", "::1"))
+        return found.info.ssl_in_use or is_here
 
     def scrambled_password(self, password: str, role: str) -> str:
         """Return a role's password as the server keeps it: so no log of the server has it."""
-        return (
-            self._ensure_connected()
-            .pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256")
-            .decode()
-        )
+        connection = self._ensure_connected()
+        from psycopg2.extensions import encrypt_password
+
+        return str(encrypt_password(password, role, connection, "scram-sha-256"))
 
     def close(self) -> None:
         """Close the connection; the next question opens one."""
@@ -127,29 +126,30 @@ class PostgresConnection:
             self._connection.close()
             self._connection = None
 
-    def _ensure_connected(self) -> Connection[Any]:
+    def _ensure_connected(self) -> Connection:
         if self._connection is not None:
             return self._connection
         words = words_in(urlsplit(self.url))
         try:
             self._refuse_silent(words)
-            import psycopg
-            from psycopg.conninfo import conninfo_to_dict
+            import psycopg2
+            from psycopg2.extensions import parse_dsn
         except ImportError:
             hint = "`agent-mailbox engine join` tells how to add it"
-            raise Refused("package for PostgreSQL is missing: psycopg", hint, code="no_extra") from None
+            raise Refused("package for PostgreSQL is missing: psycopg2", hint, code="no_extra") from None
         try:
             if not words:
-                self._refuse_silent(conninfo_to_dict(self.url))
-            found = psycopg.connect(self.url, autocommit=True, **self._connection_options())
+                self._refuse_silent(parse_dsn(self.url))
+            found: Connection = psycopg2.connect(self.url, **self._connection_options())
+            found.autocommit = True
             if (version := found.info.server_version) < LEAST:
                 found.close()
                 said = f"engine is too old: PostgreSQL {version // 10000}"
                 raise Refused(said, f"run PostgreSQL {LEAST // 10000} or later")
-            found.execute(_SETTINGS, (f"{self.patience * 1000:.0f}",))
-        except psycopg.ProgrammingError as error:
+            _fetch_rows(found, _SETTINGS, (f"{self.patience * 1000:.0f}",))
+        except psycopg2.ProgrammingError as error:
             raise Malformed(f"engine's address is no PostgreSQL URL: {error}", "write postgresql://HOST/DB") from None
-        except psycopg.Error as error:
+        except psycopg2.Error as error:
             raise self._complaint_error(error) from None
         self._connection = found
         return found
@@ -163,6 +163,7 @@ class PostgresConnection:
         seconds = max(2, round(self.patience))
         options: dict[str, Any] = {
             "application_name": "agent-mailbox",
+            "client_encoding": "UTF8",
             "connect_timeout": seconds,
             "tcp_user_timeout": seconds * 1000,
             "keepalives_idle": seconds,
@@ -179,7 +180,7 @@ class PostgresConnection:
     def _complaint_error(self, error: Exception) -> MailboxError:
         """Return the error in our words; the server's own may be translated. It leaves out the place in a function."""
         first = getattr(getattr(error, "diag", None), "message_primary", None)
-        state, said = getattr(error, "sqlstate", None) or "", " ".join((first or str(error)).split())[:300]
+        state, said = getattr(error, "pgcode", None) or "", " ".join((first or str(error)).split())[:300]
         if state in ("3F000", "42P01", "42883"):
             return NoSpace("engine has no such space")
         if state == "55P03":
@@ -197,8 +198,24 @@ class PostgresConnection:
         return kind(f"engine is out of reach: {where.hostname or ''}{where.path}: {said}", START)
 
 
-def _fetch_rows(cursor: Cursor[Any]) -> list[Any]:
-    return cursor.fetchall() if cursor.description else []
+def _fetch_rows(connection: Connection, query: str, words: Sequence[object]) -> list[Any]:
+    with connection.cursor() as cursor:
+        cursor.execute(query, words)
+        rows = cursor.fetchall() if cursor.description else []
+    return [tuple(bytes(one) if isinstance(one, memoryview) else one for one in row) for row in rows]
+
+
+def _has_notice(connection: Connection, seconds: float) -> bool:
+    """Return whether a notification came, or comes within that time."""
+    connection.poll()
+    if not connection.notifies:
+        waiting = select.poll()
+        waiting.register(connection, select.POLLIN)
+        waiting.poll(seconds * 1000)
+        connection.poll()
+    has_come = bool(connection.notifies)
+    connection.notifies.clear()
+    return has_come
 
 
 def _check_path(path: str) -> str:
@@ -219,13 +236,13 @@ def _check_path(path: str) -> str:
     return path
 
 
-def _cut_in_time(connection: Connection[Any], over: Event, patience: float, left: float | None) -> None:
+def _cut_in_time(connection: Connection, over: Event, patience: float, left: float | None) -> None:
     """End a connection on which nothing is over in time, from another thread: a server that stopped does not even
     cancel. ``left``: the seconds that a caller in a hurry waits while the server says a word when asked; None: it is in
     none."""
     if left is None:
         over.wait(patience + 1)
-    elif not over.wait(hurry.QUIET) and not is_silent(connection.info.get_parameters(), hurry.WORD):
+    elif not over.wait(hurry.QUIET) and not is_silent(connection.info.dsn_parameters, hurry.WORD):
         over.wait(left - hurry.QUIET)
     if over.is_set():
         return

@@ -31,7 +31,7 @@ class PostgresFiles:
         parts = parts_of(data)
         for number in reversed(range(len(parts))):
             words = self._order.machine, digest, number, len(parts), parts[number]
-            self._order.query_rows("SELECT SPACE.ship(%s, %s, %s, %s, %b)", *words)
+            self._order.query_rows("SELECT SPACE.ship(%s, %s, %s, %s, %s)", *words)
 
     def take_back(self, digest: str) -> None:
         """Remove the file that this machine shipped."""

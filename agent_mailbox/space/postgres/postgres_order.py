@@ -119,7 +119,7 @@ class PostgresOrder:
             return self.last_position()
         given = {_digest_of_id(one): one for one in ids}
         words = [*lines], [_checksum_of(line) for line in lines], [_digest_of_id(one) for one in ids] or None, expect
-        question = "SELECT * FROM SPACE.append(%s, %s, %b::bytea[], %s::text[], %s::text[], %s::bigint)"
+        question = "SELECT * FROM SPACE.append(%s, %s, %s::bytea[], %s::text[], %s::text[], %s::bigint)"
         rows = self.query_rows(question, self.machine, log, *words)
         said, place, taken = row_of(rows, TEXT, MAYBE_NUMBER, MAYBE_TEXT)
         if said == "moved":
