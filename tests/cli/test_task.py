@@ -183,6 +183,8 @@ def test_a_task_that_is_given_back_is_open_again(team: Post) -> None:
         does(team, "ann", "progress", "task-a", "--phase", "blocked", "--message", text)
     assert does(team, "ann", "drop", "task-a", "--reason", "ill")["state"] == "open"
     assert heard(team, "lee") == ["task_progress", "task_dropped"]
+    assert team.ok("task", "drop", "task-a", "--session", "ann", "--reason", "ill")["already"] is True
+    assert heard(team, "lee") == []
     assert "not_yours: task-a is open: nobody holds it" in refused(team, "ann", "done", "task-a", "--summary", "s")
     does(team, "ben", "claim", "task-a")
     team.ok("roster", "retire", "ben")

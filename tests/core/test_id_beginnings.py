@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_mailbox.core import frame
-from agent_mailbox.core.address import only_match, uuid_of
+from agent_mailbox.core.address import SHORTEST, describe_unknown, only_match, uuid_of
 from agent_mailbox.errors import Ambiguous
 
 
@@ -33,6 +33,12 @@ def test_several_matches_are_named_five_at_most() -> None:
         "'a' could be 6 agents",
         "write more of the id: a0, a1, a2, a3, a4, …",
     )
+
+
+def test_a_beginning_that_is_long_enough_is_not_called_too_short() -> None:
+    """Only a shorter one is told how long a beginning is."""
+    assert describe_unknown("task", "x" * SHORTEST) == f"no task {'x' * SHORTEST!r}"
+    assert describe_unknown("task", "x" * (SHORTEST - 1)).endswith(f": a beginning needs {SHORTEST} characters")
 
 
 @pytest.mark.parametrize("session", ["user-1", "users", "user.agent"])

@@ -50,3 +50,11 @@ def test_common_words_are_found_by_spans_of_time(post: Post, monkeypatch: pytest
     monkeypatch.setattr(lookup.IndexLookup, "_matching", lambda *at: (spans.append(at), matching(*at))[1])
     library.page(Selection(query="note*"), None, 25)
     assert len(spans) == 1
+
+
+def test_the_newest_mail_of_a_short_log_is_shown_from_its_first_line_on(post: Post) -> None:
+    """A page that is shown while the index is made leaves out nothing of a log that it reads whole."""
+    sent = [post.send("amy", "all", text) for text in ("first", "second")]
+    library = Channels(Mailbox(str(post.box)))
+    library.newest_alone = True
+    assert sorted(library.everything().messages) == sorted(sent)

@@ -126,6 +126,17 @@ def test_every_worktree_of_a_repository_finds_the_same_mailbox(program: Program)
 
 
 @needs_git
+def test_a_worktree_beside_a_repository_whose_name_begins_with_its_own_finds_its_mailbox(program: Program) -> None:
+    """A name that begins as another's is another directory."""
+    main, linked = program.scratch / "plate-main", program.scratch / "plate"
+    main.mkdir()
+    git(main, "init", "-q")
+    git(main, "commit", "-qm", "x", "--allow-empty")
+    git(main, "worktree", "add", "-q", linked)
+    assert program.call("init", "--json", cwd=linked).json == {"dir": str(main / "data")}
+
+
+@needs_git
 def test_a_submodule_is_not_mistaken_for_a_worktree(program: Program) -> None:
     """Its ``.git`` file leads elsewhere; its own root counts, and the mailbox above is found all the same."""
     outer, part = program.scratch / "outer", program.scratch / "part"

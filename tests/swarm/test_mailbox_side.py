@@ -122,6 +122,12 @@ def test_a_reference_is_told_in_words_on_one_line() -> None:
     assert line.endswith("and 12 more")
 
 
+@pytest.mark.parametrize("kind", ["controlled", "control-2"])
+def test_a_type_that_begins_as_a_control_message_s_is_shown_as_mail(kind: str) -> None:
+    """Only the word itself is control."""
+    assert message_frame.body(message(type=kind, content="plain words"))[-1] == "| plain words"
+
+
 def test_what_happened_in_a_swarm_is_said_in_words() -> None:
     """The gateway's line in place of the JSON; never as the client's own ``system``. Who only claims to be the gateway
     hides nothing."""

@@ -62,6 +62,15 @@ def outcomes(*messages: Message, roster: Roster = ROSTER) -> list[str]:
 # -- one request ------------------------------------------------------------------------------------------------------
 
 
+def test_another_request_under_a_known_id_is_refused_to_its_sender() -> None:
+    """It changes nothing of the first, and the verdict is about the one that sent it."""
+    plane = ControlState(ROSTER, [asks()])
+    verdict = plane.apply(asks(sender=OTHER))
+    assert verdict is not None
+    assert (verdict.outcome, verdict.why, verdict.about) == ("refused", "another request has this id", OTHER)
+    assert plane.requests["r-1"].asker == WORKER
+
+
 @pytest.mark.parametrize("approved", [True, False])
 def test_the_first_decision_counts(approved: bool) -> None:
     """Another one, the same one, a time-out: nothing changes any more."""

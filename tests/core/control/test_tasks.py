@@ -146,6 +146,20 @@ def test_a_cycle_is_refused() -> None:
     assert fold.tasks.waits_for(fold.tasks["t2"]) == ["t3"]
 
 
+def test_a_task_that_is_added_again_is_repeated_and_another_with_its_id_is_refused() -> None:
+    """The same words of the same sender change nothing. Other words, or another sender, would be lost silently."""
+    first = m.TaskAssignment(request_id="t1", title="T")
+    steps = [
+        said(0, "lee", first, "role:worker"),
+        said(1, "lee", first, "role:worker"),
+        said(2, "lee", first.replace(title="another"), "role:worker"),
+        said(3, "ann", first, "role:worker"),
+    ]
+    fold = ControlState(ROSTER, steps)
+    assert [fold.verdicts[one.id].outcome for one in steps] == ["applied", "repeated", "refused", "refused"]
+    assert fold.tasks["t1"].payload == first
+
+
 def test_the_end_of_a_holder_opens_its_task() -> None:
     """A retired holder, one whose client ended, and one that came back from the dead hold nothing; a successor with its
     place does."""
