@@ -23,6 +23,7 @@ from agent_mailbox.core.records import Message, Read
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.files import mounts, small_files, system
+from agent_mailbox.store.files.edits import Edits
 from agent_mailbox.store.log.stamps import STARTED
 from agent_mailbox.store.projection import index_keys
 from agent_mailbox.store.user_state import bindings, processes
@@ -58,7 +59,8 @@ def read_of(message_id: str, reader: str = "bob", at: int = NOW) -> dict[str, An
 
 @pytest.fixture
 def used(post: Post) -> Post:
-    """Archived and live mail, cursors, stamps, a rollbook and an index: everything derived that there is."""
+    """Archived and live mail, cursors, stamps, a rollbook, an index, a note of an edit: everything derived that there
+    is."""
     for name in ("ann", "bob", "cat"):
         post.register(name, "--role", "builder")
     for word in ("bob", "role:builder", "all"):
@@ -68,6 +70,9 @@ def used(post: Post) -> Post:
     post.send("ann", "cat", "waits for cat")
     post.check("bob")
     post.ok("search", "hello")
+    edits = Edits(Mailbox(str(post.box)).logs)
+    edits.settle(holds=False)
+    edits.note("/x/a", "bob", 1_773_662_400_000)
     assert os.listdir(post.file(".cache/quiet")) == ["bob"]
     assert "bob" in os.listdir(post.file(".cache/cursors"))
     return post

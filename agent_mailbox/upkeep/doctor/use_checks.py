@@ -16,6 +16,7 @@ from ...space import space as spaces
 from ...space.relay.relayed_order import SOCKET
 from ...store.archive.archive import LOCK
 from ...store.files import paths, system
+from ...store.files.edits import EDITS
 from ...store.files.paths import BOUND
 from ...store.files.small_files import list_names
 from ...store.locks.holder import STOPPED, holder_at
@@ -118,11 +119,13 @@ def _without_key(path: str) -> Obstacle | None:
 
 
 def _written_below(directory: str, fails: str, *, but: Sequence[str] | None = None) -> Iterator[tuple[str, Try, str]]:
-    """Yield a directory and all in it. Directories there are right, or those alone that ``but`` names."""
+    """Yield a directory and all in it. Directories there are right, or those alone that ``but`` names, and each
+    session's among the edits."""
     yield directory, obstacles.to_create, fails
     for below, names in system.tree(directory):
         if below != directory:
-            is_right = system.dirname(below) == directory and (but is None or system.basename(below) in but)
+            above, name = system.dirname(below), system.basename(below)
+            is_right = above == system.join(directory, EDITS) or (above == directory and (but is None or name in but))
             yield below, obstacles.to_create if is_right else obstacles.to_write, fails
         yield from ((system.join(below, name), obstacles.to_write, fails) for name in names)
 
