@@ -183,6 +183,17 @@ def test_a_session_s_note_that_it_calls_no_hook_leaves_those_of_others(tmp_path:
     assert noted() == ["/project", "=s62", "=s63", "=s64"]
 
 
+def test_a_session_s_note_leaves_the_time_at_which_hooks_were_taken_out(tmp_path: Path) -> None:
+    """Ann called a hook since the removal, before another session switched its own off: she is not silent."""
+    removed_hooks.note(str(tmp_path), "")
+    (tmp_path / "ann").touch()
+    for name, time in ((paths.UNHOOKED, 1000), ("ann", 2000)):
+        os.utime(tmp_path / name, ns=(time, time))
+    removed_hooks.note_session(str(tmp_path), "bob")
+    silent = removed_hooks.find_silent(str(tmp_path), ("ann", "bob"), lambda who: str(tmp_path / who))
+    assert silent == {"bob"}
+
+
 def test_a_client_that_runs_without_our_hooks_is_named_to_the_sender(post: Post) -> None:
     """A frozen session that a process runs whose words take our hooks away. Another word, another session and a process
     that is over are no reason."""

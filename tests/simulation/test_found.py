@@ -11,6 +11,7 @@ from agent_mailbox.core import proofs
 from agent_mailbox.store.attachments import attachment_files
 from agent_mailbox.store.files import paths, system
 from agent_mailbox.store.files.edits import RECENT, Edit, Edits
+from agent_mailbox.store.files.small_files import read_file, replace_file
 from agent_mailbox.store.files.watched import Watched
 from agent_mailbox.store.log import custody, custody_setup
 from agent_mailbox.store.log.logs import Logs
@@ -115,6 +116,29 @@ def test_a_record_that_was_made_late_survives_a_power_failure(seed: int) -> None
     with world:
         alone(world, partial(found_mailbox, stage), forget)
         assert_durable(world, lambda: custody_setup.ensure(BOX, {}))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_mailbox_that_is_made_again_stays_in_its_space_after_a_power_failure(seed: int) -> None:
+    """The new record has what the earlier one kept of the space, and that one is removed."""
+    world, stage = machine(seed, ordered=False)
+    kept: list[bytes | None] = []
+
+    def place() -> str:
+        found = custody.find(BOX, paths.state_directory({}))
+        assert found is not None
+        return found.path(custody_setup.SPACE, "space")
+
+    def join() -> None:
+        system.make_directory(system.dirname(place()))
+        replace_file(place(), b"its space")
+        system.sync_way(system.dirname(place()))
+
+    with world:
+        alone(world, partial(found_mailbox, stage), join, lambda: custody_setup.begin_again(BOX, {}))
+        world.power_off()
+        alone(world, lambda: kept.append(read_file(place())))
+    assert kept == [b"its space"]
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -87,6 +88,20 @@ def test_the_name_of_a_file_that_must_be_whole_is_durable(tmp_path: Path, monkey
     monkeypatch.setattr(system, "sync_directory", lambda place: named.append((place, os.listdir(place))))
     small_files.make_whole_file(str(tmp_path / "key"), b"x")
     assert named == [(str(tmp_path), ["key"])]
+
+
+def test_a_file_that_must_be_whole_and_cannot_be_linked_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file system without links: the error names the file, which nobody takes for made."""
+
+    def refuse(*_: str) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(system, "link", refuse)
+    with pytest.raises(StorageFailed, match=f"cannot make {tmp_path}/key"):
+        small_files.make_whole_file(str(tmp_path / "key"), b"x")
+    assert not (tmp_path / "key").exists()
 
 
 def test_every_small_file_is_its_user_s_alone(tmp_path: Path) -> None:

@@ -420,6 +420,24 @@ def test_a_steward_killed_as_it_replaces_a_log_leaves_nothing_broken(
     assert (scene.asked(TOUCH), scene.mailbox.logs.broken()) == ("deny", None)
 
 
+def test_an_order_right_behind_a_replacement_that_nobody_noted_counts(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its writer notes the new log first, and seals the order for a place in that one."""
+    scene.post.send(OTHER, LEAD)
+    scene.post.check(LEAD)
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Kept, "follow", killed)
+        with pytest.raises(Killed):
+            rotation_run(scene)
+    scene.policy(allow=(RULE,))
+    assert (scene.rules(), scene.mailbox.logs.broken()) == (((RULE,), ()), None)
+
+
 def test_a_log_whose_replacement_nobody_noted_is_read_as_it_is(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mail that was given back is unread, though its release is elsewhere in the new log."""
     desk = Mailbox(str(scene.post.box), prove=proofs.of_session)
