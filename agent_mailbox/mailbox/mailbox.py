@@ -14,6 +14,7 @@ from ..core.address import check_id, is_remote
 from ..core.line_forms import may_be_about, may_be_message, may_begin_with
 from ..core.proofs import OURS
 from ..core.records import Message, Read, Record
+from ..core.text import typed
 from ..errors import Busy, NotFound, Refused, StorageFailed
 from ..store.files.lines import line_at
 from ..store.log.logs import end_of, parse_reads
@@ -223,9 +224,7 @@ class Mailbox(OpenMailbox):
         every = matches | {one: (message, None) for one, message in waits.items()}
         found = address.only_match(message_id, address.meant_ids(message_id, every), "messages")
         if found is None:
-            least = f"write at least {MIN_MESSAGE_PREFIX} characters of an id, such as {address.EXAMPLE_ID[:8]}; "
-            hint = f"{'' if _may_be_prefix(message_id) else least}`agent-mailbox history --all` lists ids"
-            raise NotFound(f"no message {message_id!r}", hint)
+            raise NotFound(f"no message {message_id!r}", _hint_for(message_id))
         message, position = every[found]
         return FoundMessage(message, tuple(self.receipts(message)), position, queued=found in waits)
 
@@ -268,6 +267,19 @@ def _about(log: HeldLog | OrderedLog, found: FoundMessage) -> list[tuple[int, by
     if now[0] != inode or now[1] < end or not all(may_be_about(line, about) for _, line in known):
         known, end = [], 0  # the steward replaced the log meanwhile
     return [*known, *(at for at in log.lines(end) if may_be_about(at[1], about))]
+
+
+def _hint_for(word: str) -> str:
+    """Return how to find what a word means that is the id of no message: a control message shows other ids, too."""
+    kind = word.partition("-")[0]
+    if kind in ("task", "lease", "watch"):
+        return (
+            f"`agent-mailbox task show {typed(word)}` shows a task"
+            if kind == "task"
+            else f"`agent-mailbox {kind} list` lists them"
+        )
+    least = f"write at least {MIN_MESSAGE_PREFIX} characters of an id, such as {address.EXAMPLE_ID[:8]}; "
+    return f"{'' if _may_be_prefix(word) else least}`agent-mailbox history --all` lists ids"
 
 
 def _may_be_prefix(word: str) -> bool:

@@ -61,6 +61,20 @@ def test_an_id_s_beginning_that_is_too_short_says_how_much_is_wanted(post: Post)
     assert EXAMPLE_ID in post.call("send", "--from", "a", "--to", "b", "--body", "x", "--id", "xyz").stderr
 
 
+def test_a_task_s_id_in_place_of_a_message_s_is_told_the_way(post: Post) -> None:
+    """A control message shows the id of its task. Who shows that is told the command for tasks."""
+    post.register("ann")
+    post.ok("task", "add", "--session", "ann", "--title", "t", "--to", "ann")
+    (task,) = post.ok("task", "list")["tasks"]
+    for verb in ("show", "thread"):
+        told = post.call(verb, task["id"])
+        assert (told.rc, f"hint: `agent-mailbox task show {task['id']}` shows a task\n" in told.stderr) == (1, True), (
+            told
+        )
+    assert post.call("task", "show", task["id"]).rc == 0
+    assert "`agent-mailbox lease list` lists them" in post.call("show", "lease-1").stderr
+
+
 @pytest.mark.parametrize("version", "012345678f")
 def test_a_message_id_may_be_a_uuid_of_any_version(post: Post, version: str) -> None:
     """Each command takes a UUID of any version as a message's id. The ids that we make are of version 4."""

@@ -71,6 +71,10 @@ MALFORMED = [
     (("check", "--session", "a b"), "session id"),
     (("check", "--session", "alpha-one", "--limit", "-1"), "'--limit': -1 is less than 0"),
     (("check", "--session", "alpha-one", "--limit", "x"), "'--limit': 'x' is no number"),
+    *[
+        (("task", "add", "--session", "alpha-one", "--title", "t", "--to", "alpha-one", "--ack-by", time), why)
+        for time, why in (("2020-01-01", "--ack-by is past"), ("999999999d", "century"), ("9999-12-31", "century"))
+    ],
     (("wait", "--session", "alpha-one", "--timeout", "-1"), "--timeout"),
     (("wait", "--session", "alpha-one", "--timeout", "soon"), "--timeout"),
     (("wait", "--session", "alpha-two", "--timeout", "nan"), "--timeout"),
