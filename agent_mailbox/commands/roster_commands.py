@@ -194,7 +194,10 @@ def unmute(app: App, /, whom: str, session: str | None) -> None:
 @click.option("--state", type=click.Choice(STATES), help="List only agents in this state.")
 @pass_app
 def list_agents(app: App, /, state: str | None) -> None:
-    """List all agents: state, name, id, tags, when last seen."""
+    """List the agents: state, name, id, tags, when last seen.
+
+    A table only counts the dead; `--state dead` lists them.
+    """
     roster_verbs.show_all(app, state)
 
 

@@ -125,20 +125,22 @@ def end_agent(app: Context, event: str, session_id: str | None, word: str | None
 
 
 def show_all(app: Context, state: str | None) -> None:
-    """Print all agents, or those in one state."""
+    """Print all agents, or those in one state. A table without a state has the number of the dead alone: in a year they
+    are thousands."""
     desk = app.open_desk(OpenMailbox)
-    found = agents.every(desk, state)
+    every = agents.every(desk, state)
+    found = every if app.json or state else [one for one in every if one[0].state != DEAD]
     gone, running = desk.judge_clients(agent for agent, _ in found)
     if app.json:
         agents_here = [render.agent_json(agent, seen, gone) for agent, seen in found]
         app.print_answer("", {"agents": agents_here, "dir": desk.directory})
     else:
         facts = agent_facts(desk, [agent for agent, _ in found], gone, running)
-        text = (
-            render.agents_text(found, gone, app.painter, facts)
-            if found
-            else f"no {f'{state} ' if state else ''}agents\n"
-        )
+        text = render.agents_text(found, gone, app.painter, facts)
+        if not found:
+            text = f"no {f'{state} ' if state else ''}agents\n"
+        if hidden := len(every) - len(found):
+            text += f"and {hidden} dead: {app.complete_command(f'roster list --state {DEAD}')}\n"
         app.write_answer(app.place_line(desk.directory) + app.fold_framed(text))
 
 

@@ -110,7 +110,8 @@ def test_an_agent_is_named_in_any_of_its_ways(post: Post, how: str) -> None:
 
 
 def test_list_shows_all_or_those_in_a_state(post: Post) -> None:
-    """``roster list`` shows all agents, or those in one state, in the order in which they registered."""
+    """``roster list`` shows all agents, or those in one state, in the order in which they registered. A table of all
+    counts the dead, who in a year are thousands, and says how to list them."""
     assert post.call("roster", "list").stdout == "no agents\n"
     assert post.call("roster", "list", "--state", "dead").stdout == "no dead agents\n"
     for name in ("alive-1", "frozen-1", "dead-1"):
@@ -124,10 +125,12 @@ def test_list_shows_all_or_those_in_a_state(post: Post) -> None:
     assert listed() == ["alive-1", "frozen-1", "dead-1"]
     for state in ("alive", "frozen", "dead"):
         assert listed("--state", state) == [f"{state}-1"]
-    lines = post.call("roster", "list").stdout.splitlines()
+    *lines, last = post.call("roster", "list").stdout.splitlines()
+    assert last == "and 1 dead: agent-mailbox roster list --state dead"
     assert lines[0].split() == ["state", "name", "session", "last", "seen", "lead", "sees", "mail", "task", "tags"]
-    assert [line.split()[0] for line in lines[1:]] == ["alive", "frozen", "dead"]
+    assert [line.split()[0] for line in lines[1:]] == ["alive", "frozen"]
     assert len({line.index(line.split()[2]) for line in lines[1:]}) == 1
+    assert "dead-1" in post.call("roster", "list", "--state", "dead").stdout
     refused(post.call("roster", "list", "--state", "asleep"), 2, "alive")
 
 
