@@ -12,12 +12,14 @@ from ..core.roster import DEAD
 from ..errors import MailboxError
 from ..mailbox.delivery import OFFERS
 from ..store.files import paths, system
-from ..store.files.board import TASKS, TREES, Board, is_past
+from ..store.files.board import LONG, TASKS, TREES, Board, is_past
 from ..store.files.edits import TOLD, Edits
 from ..store.files.small_files import list_names, remove_if_possible
 from ..store.locks.lock import FileLock
 from ..store.log.stamps import QUIET, WOKEN
 from ..store.polling.poll import CURSORS
+from ..store.user_state import bindings
+from ..store.user_state.processes import ProcessRecords
 from ..store.user_state.work_trees import BESIDE
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ def sweep_leftovers(logs: Logs) -> None:
     Edits(logs).sweep(system.time_ns() // 1_000_000)
     roster = logs.read_roster()
     _sweep_marks(logs, roster)
+    _sweep_bound(logs, roster)
     for session_id in sorted(_names_of_files(logs)):
         if roster.state(session_id) == DEAD:
             try:
@@ -54,6 +57,24 @@ def _sweep_marks(logs: Logs, roster: Roster) -> None:
                 system.unlink(system.join(place, session_id))
         except OSError:
             pass  # the session came to be alone
+
+
+def _sweep_bound(logs: Logs, roster: Roster) -> None:
+    """Forget that this mailbox binds sessions that died long ago, but for those of a living client.
+
+    Programs are refused what is the person's as long as any session is bound, wherever that is. A session that comes
+    back is bound again at its first call, by its lead in the roster."""
+    state, latest = logs.stamp_files.kept(), system.time_ns() // 1_000_000 - LONG
+    dead = [one for one in map(roster.get, paths.bound_sessions(state)) if one is not None and one.state == DEAD]
+    if past := [one.session_id for one in dead if one.changed <= latest]:
+        hosts = ProcessRecords(state)
+        living = {session_id for host in hosts.all() if hosts.is_living(host) for session_id in host.sessions}
+        for session_id in sorted({*past} - living):
+            with logs.roster.held():
+                if logs.read_roster().state(session_id) == DEAD:
+                    bindings.forget(logs.stamp_files, session_id)
+            if not paths.is_bound(state, session_id):
+                remove_if_possible(system.join(state, paths.CHANGED, session_id))
 
 
 def _remove_files(logs: Logs, session_id: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,9 @@ from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.proofs import STEWARD
 from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.mailbox.open_mailbox import wall_clock
-from agent_mailbox.store.files import system
+from agent_mailbox.store.files import paths, system
 from agent_mailbox.store.locks.lock import FileLock
+from agent_mailbox.store.user_state import bindings, processes
 from agent_mailbox.upkeep import leftovers, steward
 from agent_mailbox.upkeep import notices as steward_notices
 from tests.helpers import HEARTBEATS, MESSAGES, READS, ROSTER, record, stamp
@@ -295,6 +297,38 @@ def test_who_waited_for_a_removed_lock_takes_the_new_one(tmp_path: Path) -> None
     again: list[int] = []
     with Slow(str(tmp_path / "heart")) as lock:
         assert lock.stands()
+
+
+def test_who_died_long_ago_and_has_no_living_client_is_bound_no_more(
+    pair: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The steward forgets the mark after 30 days, in the name of its own mailbox alone. A session that lives, or whose
+    client does, keeps its mark; one that comes back is bound again by its lead."""
+    state, other = str(pair.user_state), pair.scratch / "other"
+    assert pair.call("init", other).rc == 0
+    for who in ("led", "hosted", "twice", "living"):
+        pair.register(who, "--lead", "alice")
+    pair.ok("roster", "register", "--session-id", "twice", "--lead", "user", "--dir", other)
+    hosts, me = processes.ProcessRecords(state), processes.read(os.getpid())
+    assert me is not None
+    hosts.record(me, "hosted", processes.PIPE)
+    for who in ("led", "hosted", "twice"):
+        pair.ok("roster", "retire", who)
+    looked = pair.user_state / paths.CHANGED / "led"
+    looked.parent.mkdir()
+    looked.touch()
+    logs, died = Mailbox(str(pair.box)).logs, wall_clock()
+    for days, left in ((29, ["hosted", "led", "living", "twice"]), (31, ["hosted", "living", "twice"])):
+        monkeypatch.setattr(system, "time_ns", lambda days=days: (died + days * DAY) * 1_000_000)
+        leftovers.sweep_leftovers(logs)
+        assert paths.bound_sessions(state) == left
+        assert looked.exists() == ("led" in left)
+    assert bindings.named(state, "twice") == [str(other)]
+    monkeypatch.undo()
+    pair.register("led")
+    called = {"session_id": "led", "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "x"}}
+    pair.call("hook", "permit", stdin=json.dumps(called), env={"CLAUDE_CODE_SESSION_ID": "led"})
+    assert "led" in paths.bound_sessions(state)
 
 
 def test_a_session_that_comes_back_meanwhile_keeps_its_files(pair: Post, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from ...errors import MailboxError
 from ...known_clients.known_client import BEFORE_TOOL
 from ...permissions.policy import DENY
 from ...store.files import system
+from ...store.files.paths import CHANGED
 from ...store.files.small_files import read_if_possible, write_if_possible
 from ...store.locks.lock import FileLock
 from .. import transcript
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from ...permissions.policy import Judgement
     from ..client_input import ClientInput
 
-CHANGED = "changed"
-"""Among the user's own records: how far each session's transcripts were looked through, and which hooks were told."""
 MOST_TOLD = 100
 """Hooks, and calls that run, to remember of a session."""
 MAX_STATE = 1 << 20

@@ -22,7 +22,7 @@ from ...store.files.small_files import read_if_possible, write_if_possible
 from ...store.locks.lock import FileLock
 from ..client_input import LOCK_WAIT
 from . import foreign_hooks
-from .changed_calls import CHANGED, MAX_STATE, MOST_TOLD, ChangedCall, listed, mapping, show_input, tell_change
+from .changed_calls import MAX_STATE, MOST_TOLD, ChangedCall, listed, mapping, show_input, tell_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,7 +42,7 @@ def keep_input(call: ClientInput, answer: str, environ: Mapping[str, str]) -> No
         return
     if (given := _let_pass(call, answer)) is None:
         return
-    path = system.join(state, CHANGED, call.session_id)
+    path = system.join(state, paths.CHANGED, call.session_id)
     try:
         system.make_directory(system.dirname(path))
         with FileLock(path, LOCK_WAIT):
@@ -61,7 +61,7 @@ def compare_input(
 ) -> None:
     """Tell the lead and the person if the call behind us ran with another input than was let pass. They hear of a hook
     once, and once more when it made a call that the rules deny. ``judge`` asks those."""
-    path = box.logs.stamp_files.kept(CHANGED, call.session_id)
+    path = box.logs.stamp_files.kept(paths.CHANGED, call.session_id)
     if call.given is None or not system.exists(path):
         return
     try:

@@ -36,6 +36,8 @@ SHIMS = "shims"
 """Among the user's own records: the installed shims, a path a line."""
 BOUND = "bound"
 """Likewise: the sessions that a lead or a policy binds, a file each."""
+CHANGED = "changed"
+"""Likewise: how far the transcripts of such a session were looked through, and which hooks were told."""
 
 
 def is_there(path: str) -> bool:

@@ -73,9 +73,15 @@ def unbind(stamp_files: StampFiles, session_id: str, now: int) -> None:
 
     Giving it one is a write to those logs, which ends this stamp as it does the quiet one.
     """
-    free, bound = stamp_files.kept(UNBOUND, session_id), stamp_files.kept(BOUND, session_id)
+    free = stamp_files.kept(UNBOUND, session_id)
     write_if_possible(free, stamp_files.line())
     set_time(free, now * 1_000_000 - TICK)
+    forget(stamp_files, session_id)
+
+
+def forget(stamp_files: StampFiles, session_id: str) -> None:
+    """Take this mailbox out of the session's mark, and the mark away if it names no other."""
+    bound = stamp_files.kept(BOUND, session_id)
     said = stamps.lines_of_stamp(bound)
     others = [line for line in said if not stamp_files.is_here(line)]
     if others and len(others) < len(said):
