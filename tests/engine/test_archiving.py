@@ -25,6 +25,7 @@ from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.order import bundles, follow_progress
 from agent_mailbox.space.order.order import ARCHIVE, MESSAGES, PASSED, WIDEST
 from agent_mailbox.store.archive import roster_compaction, rotation
+from agent_mailbox.store.archive.manifest import Manifest
 from agent_mailbox.store.log.unordered import unsealed
 from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import shared_steward
@@ -420,6 +421,20 @@ def test_a_machine_that_lost_its_record_retells_the_dead_once(two: Two, monkeypa
         box.catch_up()
         assert roster_lines(box) == before
     assert len(before[1]) == len({*before[1]}) == 10
+
+
+def test_damage_to_the_dead_whom_a_new_machine_has_from_a_bundle_alone_is_found(
+    two: Two, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It seals the archived events as it follows, also those that its own roster never had."""
+    with_dead(two.boxes[0], monkeypatch)
+    steward(two.boxes[0])
+    two.boxes[1].catch_up()
+    assert purge(two) > 0
+    archive = machine(two, tmp_path, "east").archive
+    path = Path(archive.roster_log().path)
+    path.write_bytes(path.read_bytes().replace(b"cat", b"dog"))
+    assert [damage.file for damage in Manifest(archive).damage()] == [path.name]
 
 
 def test_a_life_told_in_another_sequence_ends_nobody(two: Two) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from agent_mailbox import Draft, Registration
-from agent_mailbox.space.copy import comparison
+from agent_mailbox.space.copy import comparison, lost_records
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.order import bundles, follow_progress
 from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, Moved, reads_of
@@ -155,6 +156,20 @@ def test_a_damaged_record_stops_nobody_and_comes_back(
     settled(two, doubt=False)
 
 
+def test_a_machine_that_begins_again_tells_of_a_damaged_record_no_second_time(two: Two, tmp_path: Path) -> None:
+    """It compares all once more. Each such word would have all machines read the whole order."""
+    with_history(two)
+    space = two.orders[0].space
+    space.records = [one.replace(damaged=True) if b"unread" in one.line else one for one in space.records]
+    west = machine(two, tmp_path, "west")
+    settled(two)
+    west.catch_up()
+    assert west.replica is not None
+    (tmp_path / "west.engine/state").unlink()
+    west.catch_up()
+    assert sum(b'"damaged"' in record.line for record in space.records) == 1
+
+
 def test_an_engine_whose_new_end_says_the_same(two: Two) -> None:
     """Other records have the lost positions, and the last says of a machine what the lost one said: it is noticed."""
     with_history(two)
@@ -185,6 +200,21 @@ def test_what_stays_here_alone_is_nothing_that_was_lost(two: Two) -> None:
     assert live(south) == ["last", "other"]
 
 
+def test_mail_under_a_taken_id_does_not_come_back_beside_what_was_lost(two: Two) -> None:
+    """A program writes mail under the id of live mail, which the engine then loses from its middle."""
+    north, south = two.boxes
+    sent = north.send(Draft(sender="ann", to=("ben",), content="one")).message.id
+    with open(north.logs.messages.path, "ab") as file:
+        file.write(_line(sent) + b"\n")
+    settled(two)
+    north.send(Draft(sender="ann", to=("ben",), content="two"))
+    settled(two)
+    two.orders[0].space.remove([two.orders[0].space.ids[MESSAGES, sent]])
+    settled(two)
+    assert [box.replica.restored for box in two.boxes if box.replica is not None] == [1, 0]
+    assert [json.loads(line)["content"] for _, line in south.logs.messages.lines()] == ["one", "two"]
+
+
 @pytest.mark.parametrize("kept", [0, 5, 12, 16])
 @pytest.mark.parametrize("by", [0, 1])
 def test_the_retold_dead_stay_dead_after_the_order_lost_them(
@@ -213,6 +243,25 @@ def test_the_retold_dead_stay_dead_after_the_order_lost_them(
     assert len(lines) == len({*lines})
     states = [{a.session_id: a.state for a in box.logs.read_roster().agents.values()} for box in boxes]
     assert states == [{"ann": "alive", "ben": "alive", "cat": "dead", "dot": "dead"}] * 3
+
+
+def test_the_retold_dead_are_no_loss_and_come_back_in_records_that_an_engine_takes(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that looks again brings none of them back. Lost, each of two long lives comes in its own record."""
+    north, space = two.boxes[0], two.orders[0].space
+    with_dead(north, monkeypatch)
+    kept = space.end()
+    steward(north)
+    settled(two)
+    assert north.replica is not None
+    with north.replica.machine_lock():
+        assert north.replica.restore_lost() == 0
+    space.lose(kept)
+    monkeypatch.setattr(lost_records, "WHOLE", 1000)
+    settled(two)
+    back = [found for one in space.records if (found := bundles.unpack_bundle(one.line)) is not None and found.told]
+    assert [{json.loads(line)["session_id"] for line in one.lines} for one in back] == [{"cat"}, {"dot"}]
 
 
 @pytest.mark.parametrize("is_ours_first", [True, False])

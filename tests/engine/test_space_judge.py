@@ -311,6 +311,19 @@ def test_a_machine_tells_of_a_session_that_never_acted_here_though_nothing_says_
     ]
 
 
+def test_a_machine_s_event_with_blanks_around_it_is_kept_as_it_is(pair: Three) -> None:
+    """Another program wrote it there. A seal would go into its end, and nobody could read it any more."""
+    lines = []
+    for who, form in (("kim", b"%s \t"), ("mia", b" %s"), ("zoe", b"%s")):
+        lines.append(form % codec.spell_event(RosterEvent("register", who, 5)).rstrip())
+        pair.north.put(ROSTER, lines[-1])
+    pair.south.catch_up()
+    there = [line for _, line in pair.south.box.logs.roster.lines()][-3:]
+    assert [*map(unsealed, there)] == lines
+    assert [line == kept for line, kept in zip(lines, there, strict=True)] == [True, True, False]
+    assert {"kim", "mia", "zoe"} <= pair.south.box.logs.read_roster().agents.keys()
+
+
 def test_a_session_that_the_person_names_may_live_anywhere(pair: Three) -> None:
     """The person's list of ids goes before the question where a session was registered first."""
     pair.south.box.register(Registration(session_id="mia", client="3"), "mia")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -31,6 +32,7 @@ from agent_mailbox.store.locks.lock import FileLock
 from tests.helpers import PATIENCE
 
 from .memory_order import MemoryOrder, MemorySpace
+from .mortal import Killed
 from .test_archiving import archived, live, read, steward
 from .test_replica import Two, shown
 from .test_replica import two as two
@@ -106,6 +108,28 @@ def test_mail_comes_in_while_a_command_asks_the_engine(two: Two, moment: str) ->
     assert [live(box) for box in two.boxes] == [ordered] * 2
     assert north.state().messages[sent].proof is not None
     assert shown(north, "ann") == ["from afar"]
+
+
+def test_mail_of_a_process_that_was_killed_meanwhile_is_there_once(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The replicator takes mail in while a command asks the engine, and dies before it saves that."""
+    north, south = two.boxes
+
+    def killed() -> None:
+        raise Killed
+
+    def meanwhile() -> None:
+        south.send(Draft(sender="ben", to=("ann",), content="from afar"))
+        replicator = second(two, 0)
+        monkeypatch.setattr(replicator, "_save_state", killed)
+        with pytest.raises(Killed):
+            take_in_beside(replicator)
+
+    asking(two).before = meanwhile
+    north.send(Draft(sender="user", to=("ben",), content="asked for"))
+    for box in (*two.boxes, *two.boxes):
+        box.catch_up()
+    contents = [[json.loads(line)["content"] for _, line in box.logs.messages.lines()] for box in two.boxes]
+    assert contents == [["from afar", "asked for"]] * 2
 
 
 def test_a_decision_waits_for_the_turn(two: Two) -> None:
