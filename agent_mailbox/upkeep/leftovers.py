@@ -23,7 +23,7 @@ from ..store.user_state.processes import ProcessRecords
 from ..store.user_state.work_trees import BESIDE
 
 if TYPE_CHECKING:
-    from ..core.roster import Roster
+    from ..core.roster import Agent, Roster
     from ..store.log.logs import Logs
 
 DERIVED = (QUIET, CURSORS, OFFERS, "chains", "alarms", "retired", paths.DOORBELL, TOLD)
@@ -64,9 +64,9 @@ def _sweep_bound(logs: Logs, roster: Roster) -> None:
 
     Programs are refused what is the person's as long as any session is bound, wherever that is. A session that comes
     back is bound again at its first call, by its lead in the roster."""
-    state, latest = logs.stamp_files.kept(), system.time_ns() // 1_000_000 - LONG
-    dead = [one for one in map(roster.get, paths.bound_sessions(state)) if one is not None and one.state == DEAD]
-    if past := [one.session_id for one in dead if one.changed <= latest]:
+    state, now = logs.stamp_files.kept(), system.time_ns() // 1_000_000
+    past = [one for one in paths.bound_sessions(state) if _died_long_ago(roster.get(one), state, now)]
+    if past:
         hosts = ProcessRecords(state)
         living = {session_id for host in hosts.all() if hosts.is_living(host) for session_id in host.sessions}
         for session_id in sorted({*past} - living):
@@ -75,6 +75,16 @@ def _sweep_bound(logs: Logs, roster: Roster) -> None:
                     bindings.forget(logs.stamp_files, session_id)
             if not paths.is_bound(state, session_id):
                 remove_if_possible(system.join(state, paths.CHANGED, session_id))
+
+
+def _died_long_ago(agent: Agent | None, state: str, now: int) -> bool:
+    """Return whether a bound agent died long ago, and its mark is as old. Any program may date a death."""
+    if agent is None or agent.state != DEAD or now - agent.changed < LONG:
+        return False
+    try:
+        return is_past(system.join(state, paths.BOUND, agent.session_id), now)
+    except OSError:
+        return False
 
 
 def _remove_files(logs: Logs, session_id: str) -> None:

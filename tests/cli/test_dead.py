@@ -11,6 +11,7 @@ import pytest
 
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.proofs import STEWARD
+from agent_mailbox.core.roster import DEAD
 from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.mailbox.open_mailbox import wall_clock
 from agent_mailbox.store.files import paths, system
@@ -329,6 +330,17 @@ def test_who_died_long_ago_and_has_no_living_client_is_bound_no_more(
     called = {"session_id": "led", "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "x"}}
     pair.call("hook", "permit", stdin=json.dumps(called), env={"CLAUDE_CODE_SESSION_ID": "led"})
     assert "led" in paths.bound_sessions(state)
+
+
+def test_a_death_that_another_program_dated_back_frees_no_session(pair: Post) -> None:
+    """The mark of a bound session is old itself before the steward forgets it."""
+    pair.register("led", "--lead", "alice")
+    line = {"event": "retire", "session_id": "led", "timestamp": "2024-01-01T00:00:00Z"}
+    pair.append(ROSTER, line)
+    logs = Mailbox(str(pair.box)).logs
+    assert logs.read_roster().state("led") == DEAD
+    leftovers.sweep_leftovers(logs)
+    assert "led" in paths.bound_sessions(str(pair.user_state))
 
 
 def test_a_session_that_comes_back_meanwhile_keeps_its_files(pair: Post, monkeypatch: pytest.MonkeyPatch) -> None:
