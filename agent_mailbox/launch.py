@@ -213,7 +213,10 @@ def start() -> None:
     except (OSError, ValueError):
         code = code or 5
     if name is not None and stale and not sys.dont_write_bytecode:
-        from .start import bundle as bundles
+        try:
+            from .start import bundle as bundles
 
-        bundles.save_bundle(name, bundle(name))
+            bundles.save_bundle(name, bundle(name))
+        except ImportError:
+            pass  # an upgrade took it away: the command is done
     posix._exit(code)

@@ -10,7 +10,7 @@ import sys
 
 from ..core.text import neutral, typed
 from ..errors import MailboxError, StorageFailed
-from . import mail_output
+from . import mail_output, replaced_program
 from .output import PATIENCE, write_out
 
 TYPE_CHECKING = False
@@ -62,6 +62,15 @@ def describe_error(error: Exception) -> MailboxError:
             f"run `find {places} -name '*.pyc' -delete`: Python makes it again",
             code="internal",
         )
+    if replaced_program.was_replaced():
+        return StorageFailed(
+            replaced_program.WHAT,
+            "start it again (an MCP server: reconnect it in the client), and look whether it did its work",
+            code="internal",
+        )
+    if isinstance(error, ImportError):
+        hint = "run it again in a moment: an upgrade may run; if that fails, install agent-mailbox again"
+        return StorageFailed(f"a part of the program is missing: {error}", hint, code="internal")
     return StorageFailed(
         f"unexpected error: {type(error).__name__}: {error}",
         "report this bug with the traceback that AGENT_MAILBOX_DEBUG=1 prints",

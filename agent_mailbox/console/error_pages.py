@@ -9,6 +9,7 @@ import logging
 import re
 from typing import TYPE_CHECKING
 
+from ..cli import replaced_program
 from ..core.text import visible
 from ..errors import Ambiguous, BadData, Busy, MailboxError, Malformed, NotFound, StorageFailed
 
@@ -34,5 +35,7 @@ def describe_error(error: Exception, complete: Callable[[str], str]) -> tuple[di
         told = {"what": visible(error.what).rstrip("."), "hint": visible(complete(hint))}
         return told, next((status for kind, status in STATUS.items() if isinstance(error, kind)), 409)
     log.error("unexpected error", exc_info=error)
+    if replaced_program.was_replaced():
+        return {"what": replaced_program.WHAT, "hint": "start the console again"}, 500
     what = f"unexpected error: {type(error).__name__}: {error}"
     return {"what": visible(what), "hint": "this is a bug of agent-mailbox; try to reload the page"}, 500

@@ -1,0 +1,35 @@
+"""Whether the program was replaced while this process ran, as by an upgrade.
+
+Belongs here: comparing the modules that a process loaded with their files. A process imports much only when it needs
+it, so one that runs long meets modules of the other version, and those do not fit.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from ..store.files import system
+from ..store.user_state import processes
+
+WHAT = "agent-mailbox was replaced while this ran, as by an upgrade"
+_SOON = 100_000_000
+"""Nanoseconds of a start in which a change does not count: the system tells a start by hundredths of a second."""
+
+
+def was_replaced() -> bool:
+    """Return whether a module's file changed after the process started, or is gone. Without ``/proc`` no change
+    counts."""
+    process = processes.read(system.getpid())
+    ticks = int(process.start) if process else 0
+    started = system.booted() + ticks * 1_000_000_000 // system.sysconf("SC_CLK_TCK") if process else 0
+    package = __name__.partition(".")[0]
+    for name, module in [*sys.modules.items()]:
+        path = getattr(module, "__file__", None)
+        if path and name.partition(".")[0] == package:
+            try:
+                changed = system.stat(path).st_ctime_ns
+            except OSError:
+                return True
+            if process and changed > started + _SOON:
+                return True
+    return False
