@@ -53,6 +53,8 @@ def answer_hook(event: str, directory: str | None) -> int:
         print_error(_trouble_line(error))
         return int(error.code == NOT_YOU)
     except Exception as error:  # a hook never breaks a session, whatever happens to it
+        if isinstance(error, ImportError) and not answers:
+            raise  # a part of the program is missing: the shim knows what holds then
         from ..cli.boundary import describe_error  # seldom
 
         # The client takes one document: a second would void the first answer.
@@ -152,8 +154,6 @@ def _answer_permit(
     call: client_input.ClientInput, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]
 ) -> None:
     """Answer whether the session may use the tool. If that is unknown, a session that was last seen bound may not."""
-    from ..clients.permission import judging_mailboxes  # where a lead or a policy may be, by the guard
-
     told: list[str] = []
 
     def write_once(text: str) -> None:  # once: the client takes two documents for none, and goes on
@@ -163,6 +163,8 @@ def _answer_permit(
             write(text)
 
     try:
+        from ..clients.permission import judging_mailboxes  # where a lead or a policy may be, by the guard
+
         place = mailbox_of(call, directory, environ)
         judging_mailboxes.answer_call(
             call,

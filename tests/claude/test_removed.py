@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -210,6 +211,28 @@ def test_a_python_that_was_replaced_is_named_and_holds_what_was_bound(remains: R
     assert done.returncode == 5
     assert done.stderr.startswith(f"error: agent-mailbox cannot start: its Python is gone: {place}/bin/python\nhint: ")
     assert "pipx install --force ." in done.stderr
+
+
+@pytest.mark.parametrize("missing", ["__main__.py", "launch.py", "commands"])
+def test_a_part_that_is_missing_blocks_no_client_and_holds_what_was_bound(remains: Remains, missing: str) -> None:
+    """An upgrade takes a part of the package away as the hook's Python starts, which ends with 2 for a lost file. The
+    hook holds a bound session and our files all the same, lets others go on, and says once what is wrong."""
+    package = remains.post.scratch / "packages/agent_mailbox"
+    shutil.copytree(ROOT / "agent_mailbox", package, ignore=shutil.ignore_patterns("__pycache__"))
+    python = remains.post.scratch / "python"
+    python.write_text(f'#!/bin/sh\nrm -rf {package / missing}\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    remains.bake(python, package / "__main__.py")
+    bind(remains.post)
+    assert is_refused(remains.hook("Permit", call_of("Bash", {"command": "x"}), "codex", ME))
+    (package / missing).touch()  # where it was taken away: it is there until Python starts again
+    assert is_refused(remains.hook("Files", call_of("mcp__x__y", {"z": str(remains.post.box / MESSAGES)}), "", ME))
+    (package / missing).touch()
+    assert remains.hook("Stop", event_of("Stop")) == b""
+    (package / missing).touch()
+    said = json.loads(remains.hook("SessionStart", event_of("SessionStart")))["systemMessage"]
+    assert said.startswith("agent-mailbox cannot start because a part of it is missing")
+    assert "`pipx install --force .`" in said
 
 
 @pytest.mark.parametrize("name", ["mailboxes", "shims"])

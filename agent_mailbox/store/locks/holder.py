@@ -43,7 +43,7 @@ def holder_at(path: str) -> str:
 def _process(pid: str) -> str:
     try:
         with system.stream(f"/proc/{pid}/cmdline", "rb") as file:
-            command = " ".join(file.read(200).replace(b"\0", b" ").decode("utf-8", "replace").split())
+            words = file.read(1000).decode("utf-8", "replace").split("\0")
         with system.stream(f"/proc/{pid}/stat", "r", encoding="utf-8", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()  # from the third on: the second may hold anything
         state, ticks = fields[0], int(fields[19])
@@ -51,6 +51,9 @@ def _process(pid: str) -> str:
             age = float(file.read().split()[0]) - ticks / system.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError):
         return "ended"
+    if "-c" in words:  # code, as of the hooks' shim
+        words[words.index("-c") + 1] = "…"
+    command = " ".join(" ".join(words).split())[:200]
     since = instant.text(int((system.time_ns() / 1e9 - age) * 1000))[:19] + "Z"
     stopped = f"{STOPPED}`kill -CONT {pid}` has it go on" if state in "Tt" else ""
     return f"{command or 'no command'}, since {since}{stopped}"
