@@ -74,6 +74,17 @@ def test_a_client_that_said_its_end_and_runs_on_is_believed_no_more(containers: 
     assert go_on(second).rc == 1
 
 
+def test_a_record_under_an_earlier_version_s_name_counts(post: Post, containers: tuple[Killed, Killed]) -> None:
+    """A session that an earlier version recorded in a container acts as itself after the upgrade. That named the file
+    by the process's number alone; what it says of the container tells whose it is."""
+    first, second = containers
+    for path in (post.user_state / "clients").iterdir():
+        if DEAD in path.read_text():
+            path.rename(path.with_name(path.name.partition("-")[0]))
+    assert kind(first.bash(who(), DEAD)) == ["session", DEAD]
+    assert kind(second.bash(who(), OTHER)) == ["session", OTHER]
+
+
 def test_a_session_of_a_living_container_is_not_taken_over(containers: tuple[Killed, Killed]) -> None:
     """The refusal names both ways out, and each works when pasted."""
     first, second = containers

@@ -198,7 +198,7 @@ class ProcessRecords:
 
     def of(self, process: Process) -> Host | None:
         """Return the record of the process; None if the record is of another process with the same number."""
-        found = self._load(f"{process.pid}{self._suffix}")
+        found = self._load(f"{process.pid}{self._suffix}") or self._load(str(process.pid))  # an earlier version's
         return found if found and found.start == process.start and found.here == self.here else None
 
     def sees_all(self) -> bool:
