@@ -9,6 +9,7 @@ import pytest
 
 from agent_mailbox import Draft, Registration
 from agent_mailbox.space.copy import comparison, lost_records
+from agent_mailbox.space.copy import replica as replica_module
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.order import bundles, follow_progress
 from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, Moved, reads_of
@@ -157,17 +158,34 @@ def test_a_damaged_record_stops_nobody_and_comes_back(
 
 
 def test_a_machine_that_begins_again_tells_of_a_damaged_record_no_second_time(two: Two, tmp_path: Path) -> None:
-    """It compares all once more. Each such word would have all machines read the whole order."""
+    """It compares all each time. Each such word would have all machines read the whole order."""
     with_history(two)
     space = two.orders[0].space
     space.records = [one.replace(damaged=True) if b"unread" in one.line else one for one in space.records]
     west = machine(two, tmp_path, "west")
     settled(two)
     west.catch_up()
-    assert west.replica is not None
-    (tmp_path / "west.engine/state").unlink()
-    west.catch_up()
+    for _ in range(3):
+        (tmp_path / "west.engine/state").unlink()
+        west.share(Replica(west.logs, MemoryOrder(space, "west"), str(tmp_path / "west.engine")))
+        west.catch_up()
     assert sum(b'"damaged"' in record.line for record in space.records) == 1
+
+
+def test_a_machine_tells_of_every_damaged_record_though_few_fit_at_once(
+    two: Two, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others hear of the rest as it settles the next time."""
+    with_history(two)
+    space = two.orders[0].space
+    space.records = [one.replace(damaged=one.kind == MESSAGES and not one.is_decision) for one in space.records]
+    count = sum(one.damaged for one in space.records)
+    monkeypatch.setattr(replica_module, "MOST", 1)
+    west = machine(two, tmp_path, "west")
+    for _ in range(count + 1):
+        west.catch_up()
+    assert count > 2
+    assert sum(b'"damaged"' in record.line for record in space.records) == count
 
 
 def test_an_engine_whose_new_end_says_the_same(two: Two) -> None:

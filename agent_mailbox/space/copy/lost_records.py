@@ -90,13 +90,14 @@ def _retold_bundles(copy: LocalCopy, bundled: set[bytes]) -> Iterator[Bundle]:
             told.setdefault(event.session_id, []).append(line)
     group, size = list[str](), 0
     for who in (*told, None):
-        size += 0 if who is None else sum(map(len, (*lost[who], *told[who])))
-        if group and (who is None or size > WHOLE):
+        own = 0 if who is None else sum(map(len, (*lost[who], *told[who])))
+        if group and (who is None or size + own > WHOLE):
             gone, life = ([line for one in group for line in lines[one]] for lines in (lost, told))
             yield Bundle(EVENTS, tuple(gone), tuple(life), max(since[one] for one in group))
             group, size = [], 0
         if who is not None:
             group.append(who)
+            size += own
 
 
 def _lost_lines(copy: LocalCopy, kind: str, present: set[bytes], end: int) -> Iterator[bytes]:

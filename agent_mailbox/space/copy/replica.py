@@ -138,9 +138,9 @@ class Replica(KnownCopy):
         """Tell that this machine has followed all decisions, and forget what a comparison needed."""
         if self.state.owes:
             self.order.append_lines(PASSED, [follow_progress.followed_line(self.state.applied)])
-        if new := self.state.damaged - self._told:
-            self.order.append_lines(PASSED, [follow_progress.damaged_line(position) for position in sorted(new)[:MOST]])
-            self._told |= new
+        if new := sorted(self.state.damaged - self._told)[:MOST]:
+            self.order.append_lines(PASSED, [*map(follow_progress.damaged_line, new)])
+            self._told.update(new)
         if self.state.doubts:
             self.restore_lost()
         if self.state.owes or self.state.compares or self.state.doubts:
@@ -256,12 +256,12 @@ class Replica(KnownCopy):
             part.look()  # one that was killed wrote lines, and did not save that
         self._proofs = proofs
         records = [record for record in there if is_known(record)]
+        damaged = [record for record in records if record.damaged]
+        self.state.damaged.update(record.position for record in damaged)  # ahead of the words that tell of them
         sound = (record for record in records if not record.damaged)
         for is_decision, group in itertools.groupby(sound, lambda record: record.is_decision):
             (self._follow_decision if is_decision else self._take_lines)([*group])
-        damaged = [record for record in records if record.damaged]
         for record in damaged:
-            self.state.damaged.add(record.position)
             self.state.last[record.log] = max(record.position, self.state.last.get(record.log, 0))
         if damaged or self.state.applied != there[-1].position:  # what is none of ours is passed over
             self.state.applied, self.state.tip = there[-1].position, digest(unsealed(there[-1].line)).hex()
