@@ -244,7 +244,12 @@ def _part(address: str, message: Message, roster: Roster, ttls: Mapping[str, flo
 def _frozen_spans(word: str, roster: Roster) -> list[tuple[int, int | None]]:
     """Return when the recipient was frozen, in order and without overlap: the agent, then its successors."""
     agent = roster.meant(word)
-    found = _spans_from(agent, 0, roster, {agent.session_id}) if agent else []
+    found = [
+        (max(since, start), until)
+        for one, start in (_heirs_since(agent, roster) if agent else ())
+        for since, until in one.frozen
+        if until is None or until > start
+    ]
     spans: list[tuple[int, int | None]] = []
     for since, until in sorted(found, key=lambda span: span[0]):
         if spans and (spans[-1][1] is None or since <= spans[-1][1]):
@@ -254,14 +259,22 @@ def _frozen_spans(word: str, roster: Roster) -> list[tuple[int, int | None]]:
     return spans
 
 
-def _spans_from(agent: Agent, start: int, roster: Roster, seen: set[str]) -> list[tuple[int, int | None]]:
-    """Return the agent's spans after ``start``, and those of each successor from its succession on."""
-    spans = [(max(since, start), until) for since, until in agent.frozen if until is None or until > start]
-    for later in roster.line(agent.session_id):
-        if agent.session_id in later.continues and later.session_id not in seen:
-            since = later.heir[later.continues.index(agent.session_id)]
-            spans += _spans_from(later, max(start, since), roster, seen | {later.session_id})
-    return spans
+def _heirs_since(agent: Agent, roster: Roster) -> list[tuple[Agent, int]]:
+    """Return the agent, and each of its successors with the instant at which it came to be one. A worker that is
+    started again each hour has thousands."""
+    line = {one.session_id: one for one in (agent, *roster.line(agent.session_id))}
+    later: dict[str, list[tuple[str, int]]] = {}
+    for one in line.values():
+        for old, since in zip(one.continues, one.heir, strict=True):
+            later.setdefault(old, []).append((one.session_id, since))
+    starts, queue = {agent.session_id: 0}, [agent.session_id]
+    for known in queue:
+        for heir, since in later.get(known, ()):
+            start = max(starts[known], since)
+            if heir not in starts or start < starts[heir]:
+                starts[heir] = start
+                queue.append(heir)
+    return [(line[known], start) for known, start in starts.items()]
 
 
 def expired(message: Message, now: int, roster: Roster, ttls: Mapping[str, float | None]) -> bool:

@@ -82,7 +82,7 @@ class RosterCache(Roster):
         self._changed_at: dict[str, int] = {}
         self._changed_with: dict[str, dict[int, None]] = {}
         """The changed agents' lines by each word that they have, or had since the text was written."""
-        self._heirs: dict[str, list[str]] = {}
+        self._lines_of: dict[str, list[Agent]] = {}
         """Answers that were given since the last change."""
         self._got, self._lineages = {}, {}
         self._agents: dict[str, Agent] | None = None
@@ -109,23 +109,20 @@ class RosterCache(Roster):
         return any(shorten_id(a.session_id) == word != a.session_id for a in others)
 
     def heirs(self, session_id: str) -> list[str]:
-        if session_id not in self._heirs:
-            line = self.line(session_id)
-            self._heirs[session_id] = (
-                [USER] if session_id == USER else [agent.session_id for agent in line if agent.state != DEAD]
-            )
-        return self._heirs[session_id]
+        return [USER] if session_id == USER else [a.session_id for a in self.line(session_id) if a.state != DEAD]
 
     def line(self, session_id: str) -> list[Agent]:
-        found: dict[int, Agent] = {}
-        queue = [session_id]
-        for one in queue:
-            for place, agent in self._mentioning(one):
-                is_next = agent.session_id == one or one in agent.continues
-                if is_next and place not in found:
-                    found[place] = agent
-                    queue += [agent.session_id] if agent.session_id != one else []
-        return [found[place] for place in sorted(found)]
+        if session_id not in self._lines_of:
+            found: dict[int, Agent] = {}
+            queue = [session_id]
+            for one in queue:
+                for place, agent in self._mentioning(one):
+                    is_next = agent.session_id == one or one in agent.continues
+                    if is_next and place not in found:
+                        found[place] = agent
+                        queue += [agent.session_id] if agent.session_id != one else []
+            self._lines_of[session_id] = [found[place] for place in sorted(found)]
+        return self._lines_of[session_id]
 
     def carrying(self, tag: str, state: str | None = ALIVE) -> list[Agent]:
         if state is None:
@@ -172,7 +169,7 @@ class RosterCache(Roster):
         for word in _words(agent):
             self._changed_with.setdefault(word, {})[place] = None
         self._got.clear()
-        self._heirs.clear()
+        self._lines_of.clear()
         self._agents = None
 
     def _mentioning(self, word: str) -> list[tuple[int, Agent]]:

@@ -213,6 +213,15 @@ def test_the_clock_stands_while_a_successor_is_frozen():
     assert deadline(message(), *before, event("freeze", "bob-2", 6), event("thaw", "bob-2", 16)) == at(24 + 4 + 10)
 
 
+def test_a_worker_that_was_started_again_a_thousand_times_still_has_its_mail():
+    """Each start under the name of the last one is a successor. The mail to the first waits while the last is
+    frozen."""
+    again = [(f"bob-{n}", f"bob-{n + 1}") for n in range(1, 1100)]
+    chain = [one for old, new in again for one in (event("retire", old, 5), register(new, hours=5, continues=old))]
+    assert deadline(message(), *chain) == at(24)
+    assert deadline(message(), *chain, event("freeze", "bob-1100", 6), event("thaw", "bob-1100", 16)) == at(34)
+
+
 def test_what_waited_for_a_frozen_successor_waits_for_the_next_one():
     """The hours stood still while the second of three was frozen, and its death does not make them pass."""
     second = [event("retire", "bob-1", 5), register("bob-2", hours=5, continues="bob-1"), event("freeze", "bob-2", 6)]
