@@ -205,11 +205,11 @@ class Roster:
         agent = changed(before, event)
         if agent is None or agent is before:
             return
-        self._put(agent)
         if event.event in ("register", "update"):
             roles = [tag.removeprefix("role:") for tag in event.tags or () if tag.startswith("role:")]
             for word in (event.session_id, event.name, *roles):
                 self._free(word, agent)
+        self._put(agent)  # behind that: to put two bearers of a name in order takes a look at all agents
         self._lineages.clear()
         self.roles_ever.update(agent.roles)
 

@@ -340,6 +340,22 @@ def test_of_two_bearers_the_one_not_dead_is_meant():
         assert agents.bearer("bob").session_id == "bob-2"
 
 
+def test_a_name_that_comes_back_costs_no_look_at_all_agents():
+    """A worker's name may come back a thousand times in a year: each time, its last bearer alone is looked at."""
+
+    class Unlisted(dict):
+        def __iter__(self):
+            raise AssertionError("a look at all agents")
+
+    agents = Roster()
+    agents.agents = Unlisted()
+    for number in range(3):
+        agents.apply(register(f"w-{number}", name="worker"))
+        assert agents.bearer("worker").session_id == f"w-{number}"
+        agents.apply(event("retire", f"w-{number}"))
+    assert [agents.get(f"w-{number}").name for number in range(3)] == [None, None, "worker"]
+
+
 def test_a_name_given_up_means_nobody():
     """Renaming frees the old name at once."""
     agents = roster(register("bob-1", name="bob"), event("update", "bob-1", name="rob"))
