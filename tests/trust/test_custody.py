@@ -547,6 +547,18 @@ def test_a_roster_told_in_fewer_events_still_proves_who_leads(scene: Scene, monk
     assert scene.mailbox.logs.broken() is None
 
 
+def test_a_roster_that_fewer_events_cannot_tell_is_not_folded(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After years most agents are dead, at two lines each. The steward does not tell them again to find that out."""
+    monkeypatch.setattr(roster_compaction, "COMPACT_ABOVE", 4)
+    monkeypatch.setattr(roster_compaction, "compacted", None)
+    for number in range(20):
+        scene.post.register(f"short-{number}")
+        scene.post.ok("roster", "retire", f"short-{number}")
+    lines = scene.post.lines(ROSTER)
+    rotation_run(scene)
+    assert scene.post.lines(ROSTER) == lines
+
+
 # -- from elsewhere ---------------------------------------------------------------------------------------------------
 
 
