@@ -109,8 +109,12 @@ class Registry:
 
     def _give_back(self, log: HeldLog | OrderedLog, sessions: Sequence[str], actor: str | None) -> None:
         now, roster = self.box.now(), self.box.logs.read_roster()
-        readers = [reader.encode() for session_id in sessions for reader in roster.lineage(session_id)]
-        theirs = list(lines_read_by(line_chunks(log.fd, system.fstat(log.fd).st_size, size=SPAN), readers))
+        readers: dict[str, None] = {}
+        for session_id in sessions:
+            if session_id not in readers:  # else so are all whom it continues, who may be hundreds
+                readers.update(dict.fromkeys(roster.lineage(session_id)))
+        spelt = [reader.encode() for reader in readers]
+        theirs = list(lines_read_by(line_chunks(log.fd, system.fstat(log.fd).st_size, size=SPAN), spelt))
         state = self.box.state() if theirs else None  # who read nothing owes nothing
         records = [
             Read(message_id=i, session_id=session_id, timestamp=now, event="release")

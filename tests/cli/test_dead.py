@@ -12,6 +12,7 @@ import pytest
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.proofs import STEWARD
 from agent_mailbox.core.roster import DEAD
+from agent_mailbox.mailbox import registry
 from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.mailbox.open_mailbox import wall_clock
 from agent_mailbox.store.files import paths, system
@@ -341,6 +342,21 @@ def test_a_death_that_another_program_dated_back_frees_no_session(pair: Post) ->
     assert logs.read_roster().state("led") == DEAD
     leftovers.sweep_leftovers(logs)
     assert "led" in paths.bound_sessions(str(pair.user_state))
+
+
+def test_a_death_looks_once_for_each_whom_it_continued(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that is started again each day comes to continue hundreds."""
+    asked: list[bytes] = []
+
+    def look(_: object, readers: list[bytes]) -> list[tuple[int, bytes]]:
+        asked[:] = readers
+        return []
+
+    monkeypatch.setattr(registry, "lines_read_by", look)
+    for number in range(4):
+        post.register(f"w-{number}", "--name", "worker")
+        post.ok("roster", "retire", f"w-{number}")
+    assert asked == [b"w-3", b"w-2", b"w-1", b"w-0"]
 
 
 def test_a_session_that_comes_back_meanwhile_keeps_its_files(pair: Post, monkeypatch: pytest.MonkeyPatch) -> None:
