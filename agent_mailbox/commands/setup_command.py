@@ -148,9 +148,11 @@ def _found(app: App) -> Iterator[KnownClient]:
 def _look(app: App, client: KnownClient, word: str, *, project: bool, line: bool) -> ClientSetup:
     """Return what is to become of a client's files; one that cannot be read or merged is told and left."""
     here = os.getcwd()
-    target = places.project_target(client, here) if project else places.user_target(client, app.environ)
-    own = os.path.realpath(target.settings)
-    elsewhere = [path for path in installed_settings(client, here, app.environ) if path != own]
+    ours, target = places.project_target(client, here), places.user_target(client, app.environ)
+    there = installed_settings(client, here, app.environ)
+    if project or there == (os.path.realpath(ours.settings),) != (os.path.realpath(target.settings),):
+        target = ours  # the project's own are renewed: with the user's, each hook would run twice in it
+    elsewhere = [path for path in there if path != os.path.realpath(target.settings)]
     if client.has_plugins:
         elsewhere = [settings.source_name(source) for source in settings.covering_sources(target, app.environ)]
     if elsewhere:

@@ -162,12 +162,28 @@ def test_a_client_whose_directory_takes_no_files_stops_no_other(found: Program, 
     assert (found.home / CLIENTS["gemini"]).exists()
 
 
-def test_a_client_that_calls_us_already_is_left(found: Program) -> None:
-    """Else each hook would run twice in this project."""
-    assert found.call("install", "codex", "--project", found.cwd).rc == 0
-    clients = {one["client"]: one for one in found.call("setup", "--yes", "--json").json["clients"]}
-    assert str(found.cwd / ".codex/hooks.json") in clients["codex"]["covered"]
-    assert not (found.home / ".codex/hooks.json").exists()
+def test_hooks_of_the_project_alone_are_renewed_where_they_are(found: Program) -> None:
+    """Setup brings a project's old hooks up to date. Beside the user's, each would run twice in it."""
+    projects = {"codex": ".codex/hooks.json", "claude": ".claude/settings.local.json"}
+    for client in projects:
+        words = ("install", client.replace("claude", "claude-code"), "--project", found.cwd)
+        assert found.call(*words).rc == 0
+    for client, file in projects.items():
+        installed = (settings := found.cwd / file).read_text()
+        old = json.loads(installed)
+        del old["hooks"]["SessionEnd"]  # as of an earlier version
+        settings.write_text(json.dumps(old))
+        assert found.call("setup", "--yes").rc == 0
+        assert json.loads(settings.read_text())["hooks"].keys() == json.loads(installed)["hooks"].keys()
+        assert not (found.home / CLIENTS[client]).exists()
+
+
+def test_a_client_that_calls_us_elsewhere_is_left(found: Program) -> None:
+    """Setup adds no project's hooks beside the user's: each would run twice in this project."""
+    assert found.call("install", "codex", "--user").rc == 0
+    clients = {one["client"]: one for one in found.call("setup", "--yes", "--json", "--project").json["clients"]}
+    assert str(found.home / ".codex/hooks.json") in clients["codex"]["covered"]
+    assert not (found.cwd / ".codex/hooks.json").exists()
 
 
 def test_the_mailbox_in_use_is_used(found: Program) -> None:
