@@ -331,6 +331,18 @@ def test_a_crontab_that_cannot_be_read_is_not_overwritten(cron: Post) -> None:
 # -- doctor -----------------------------------------------------------------------------------------------------------
 
 
+def test_the_doctor_leaves_a_newer_version_s_events(post: Post) -> None:
+    """The doctor calls no event that it does not know a problem, and has nobody remove it. After a way back to an older
+    version the logs hold such lines, and the newer one reads them."""
+    for log in (READS, ROSTER):
+        event = {"event": "later", "message_id": "m", "reader_session_id": "a", "session_id": "a"}
+        post.append(log, {**event, "timestamp": "2026-01-01T00:00:00Z"})
+        post.file(log).chmod(0o600)
+    done = post.call("doctor", "--json")
+    left = {note["file"] for note in done.json["notes"] if note["what"].endswith("; leave it")}
+    assert (done.rc, done.json["problems"], left) == (0, [], {str(post.file(log)) for log in (READS, ROSTER)})
+
+
 def test_the_doctor_names_every_problem_with_its_place(post: Post) -> None:
     """Foreign and torn lines, twins, modes, months, configuration, leftovers: file, line, what, repair; exit 3."""
     assert post.call("doctor").stdout == "no problems found\n"
@@ -338,7 +350,7 @@ def test_the_doctor_names_every_problem_with_its_place(post: Post) -> None:
     twin = record(content="one")
     post.append(MESSAGES, twin, {**twin, "content": "two"}, b"\n\nforeign\n", b'{"id":"to')
     post.append(READS, b"[]\n")
-    post.append(ROSTER, b'{"event":"explode","session_id":"a","timestamp":"2026-01-01T00:00:00Z"}\n')
+    post.append(ROSTER, b'{"event":"freeze","timestamp":"2026-01-01T00:00:00Z"}\n')
     post.append(f"{ARCHIVE}/2020-01.jsonl", record(timestamp="2021-05-05T00:00:00Z"))
     post.file(f"{MESSAGES}.new").touch(0o600)
     for name in (READS, ROSTER, f"{ARCHIVE}/2020-01.jsonl"):

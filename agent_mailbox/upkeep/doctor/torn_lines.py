@@ -16,6 +16,9 @@ def bad_line(source: CheckedLog, number: int, line: bytes, reason: BadLine) -> P
         if number <= source.sealed:
             return Problem(source.path, number, f"torn before it was archived ({reason.reason}); harmless", note=True)
         return Problem(source.path, number, f"torn: {reason.reason}", REMOVE_TORN)
+    if reason.reason.startswith("unknown event"):
+        what = f"{reason.reason}: a newer version may have written it, and reads it; leave it"
+        return Problem(source.path, number, what, note=True)
     what = f"not a record: {reason.reason}; readers skip it: remove the line unless you need it"
     return Problem(source.path, number, what)
 
