@@ -51,8 +51,7 @@ def _process(pid: str) -> str:
             age = float(file.read().split()[0]) - ticks / system.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError):
         return "ended"
-    if "-c" in words:  # code, as of the hooks' shim
-        words[words.index("-c") + 1] = "…"
+    words = ["…" if before == "-c" else word for before, word in zip(["", *words], words, strict=False)]  # not code
     command = " ".join(" ".join(words).split())[:200]
     since = instant.text(int((system.time_ns() / 1e9 - age) * 1000))[:19] + "Z"
     stopped = f"{STOPPED}`kill -CONT {pid}` has it go on" if state in "Tt" else ""
