@@ -39,7 +39,8 @@ def answer_hook(event: str, directory: str | None) -> int:
         write_out(status_line.answer_client(directory), PATIENCE)
         return 0
     if name is None:
-        print_error(f"error: no hook for {neutral(event)!r}\nhint: use one of {', '.join(hooks.HOOKS)}")
+        hint = f"if another version installed it, run `agent-mailbox setup`; this one has {', '.join(hooks.HOOKS)}"
+        print_error(f"error: no hook for {neutral(event)!r}\nhint: {hint}")
         return 1
     answers: list[str] = []
 

@@ -34,8 +34,8 @@ def describe_error(error: Exception, complete: Callable[[str], str]) -> tuple[di
         hint = _HINTS.get(error.hint, _AS_BEFORE.sub("", error.hint))
         told = {"what": visible(error.what).rstrip("."), "hint": visible(complete(hint))}
         return told, next((status for kind, status in STATUS.items() if isinstance(error, kind)), 409)
-    log.error("unexpected error", exc_info=error)
     if replaced_program.was_replaced():
         return {"what": replaced_program.WHAT, "hint": "start the console again"}, 500
+    log.error("unexpected error", exc_info=error)
     what = f"unexpected error: {type(error).__name__}: {error}"
     return {"what": visible(what), "hint": "this is a bug of agent-mailbox; try to reload the page"}, 500

@@ -821,6 +821,7 @@ def test_an_installed_package_writes_a_shim_that_finds_it(copied: House) -> None
     done = subprocess.run([shim, "Nonsense"], env={}, capture_output=True, timeout=PATIENCE)
     assert (done.returncode, done.stdout) == (1, b"")
     assert b"no hook for 'Nonsense'" in done.stderr
+    assert b"if another version installed it, run `agent-mailbox setup`" in done.stderr
     run(copied, "uninstall", "claude-code", "--project", copied.project)
     assert shim.exists()
     shim.write_text("#!/bin/sh\n")

@@ -18,6 +18,7 @@ FAILING = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
 from agent_mailbox.cli import boundary
+from agent_mailbox.console import error_pages
 told = lambda: boundary.describe_error(AttributeError("x"))
 sys.stdout.write(told().what + "\\n")
 changed = sys.argv[1] + "/agent_mailbox/errors.py"
@@ -29,14 +30,19 @@ WAYS = {"changed": 'while "replaced" not in told().what: os.utime(changed)', "go
 
 @pytest.mark.parametrize("way", WAYS)
 def test_an_error_of_a_program_that_was_replaced_is_called_no_bug(tmp_path: Path, way: str) -> None:
-    """An unexpected error is a bug to report, unless a module's file changed since or is gone. Then it says so."""
+    """An unexpected error is a bug to report, unless a module's file changed since or is gone. Then it says so, and the
+    console writes no traceback to its terminal."""
     shutil.copytree(ROOT / "agent_mailbox", tmp_path / "agent_mailbox", ignore=shutil.ignore_patterns("__pycache__"))
-    code = f"{FAILING}{WAYS[way]}\nsys.stdout.write(str(told()))"
+    code = (
+        f"{FAILING}{WAYS[way]}\nsys.stdout.write(f'{{told()}} {{error_pages.describe_error(AttributeError(), str)}}')"
+    )
     words = [sys.executable, "-I", "-c", code, str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=True)
     before, after = done.stdout.split("\n", 1)
     assert before == "unexpected error: AttributeError: x"
     assert after.startswith("agent-mailbox was replaced while this ran")
+    assert "start the console again" in after
+    assert not done.stderr
 
 
 def test_a_part_that_is_missing_is_told_in_one_line(post: Post) -> None:
