@@ -365,7 +365,7 @@ class Roster:
 
     def role_in_use(self, word: str) -> bool:
         """Return whether the word is a role that an agent not dead holds."""
-        return bool(self.carriers(f"role:{word}"))
+        return f"role:{word}" in self.roles_ever and bool(self.carriers(f"role:{word}"))
 
     def find(self, word: str, *, prefixes: bool = True) -> Agent:
         """Return the agent of a word: id, else name, else unique id prefix of ``MIN_PREFIX`` or more; ``team:t/n``.

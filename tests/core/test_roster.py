@@ -347,6 +347,8 @@ def test_a_name_that_comes_back_costs_no_look_at_all_agents():
         def __iter__(self):
             raise AssertionError("a look at all agents")
 
+        values = __iter__
+
     agents = Roster()
     agents.agents = Unlisted()
     for number in range(3):
@@ -354,6 +356,8 @@ def test_a_name_that_comes_back_costs_no_look_at_all_agents():
         assert agents.bearer("worker").session_id == f"w-{number}"
         agents.apply(event("retire", f"w-{number}"))
     assert [agents.get(f"w-{number}").name for number in range(3)] == [None, None, "worker"]
+    agents.apply(register("ci-1", name="worker", proof=None))
+    assert agents.bearer("worker").session_id == "ci-1"
 
 
 def test_a_name_given_up_means_nobody():
