@@ -137,7 +137,11 @@ def tasks(stage: Stage, process: Process, machine: Machine) -> None:
     if any(word.by is None for word in words):
         return  # its machine alone may know who wrote it
     judge, views = Decisions(_roster(stage.world), words), Tasking(stage.desk(machine, None)).views
+    live = {view.task.id for view in views.tasks(everything=True)}
     for name, task in judge.tasks.items():
+        months = [f"{word.at:%Y-%m}" for word in words if word.said["requestId"] == name]
+        if name not in live and months != sorted(months):
+            continue  # by a clock of another month; the archive keeps months, and the order within each
         stage.judge.checks += 1
         try:
             view = views.task(name)
