@@ -323,8 +323,8 @@ class Judge:
             found = {
                 what: [one for one in lines if self.alone.get(one) is not machine] for what, lines in found.items()
             }
-        if self.is_beset:  # copies stay where they fell, and standing orders where they stand
-            return {what: sorted({*lines}) for what, lines in found.items() if what != "messages"}
+        if self.is_beset:  # copies stay where they fell, and standing orders where they stand, each with its reads
+            return {what: sorted({*lines}) for what, lines in found.items() if what not in ("messages", "owned")}
         if any(letter.may_be_twice for letter in self.letters.values()):
             return {what: sorted({*lines}) for what, lines in found.items()}
         return found
