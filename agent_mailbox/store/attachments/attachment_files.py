@@ -51,7 +51,9 @@ def room(directory: str, most: int) -> int:
     """Return the bytes that files may still take, if all of a mailbox's may have ``most``; raise ``StorageFailed``."""
     home = place(directory)
     try:
-        return most - _total(home) if system.exists(home) else most
+        return most - _total(home)
+    except FileNotFoundError:
+        return most
     except OSError as error:
         raise storage_failed("look through", home, error) from None
 
