@@ -46,7 +46,7 @@ waits one and a half seconds. A doorbell in the shell's place costs no wait."""
 class Wanted(Record):
     """A hook that an installation wants: on which event of the client it calls which of ours, with matcher and time-out
     (in the client's unit). ``stays``: the client's key for a hook in the background, which a doorbell is. ``since``:
-    the first version that knows its event. The ``other`` event is in its place before that."""
+    the first version that knows its event. The ``other`` event, if any, is in its place before that."""
 
     on: str
     event: str

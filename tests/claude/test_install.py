@@ -944,8 +944,8 @@ def test_an_installed_shim_bears_the_place_of_the_records_and_no_variable_moves_
     ("version", "event"), [("2.1.118", "PostToolUse"), ("2.1.119", "PostToolBatch"), ("?", "PostToolBatch")]
 )
 def test_mail_between_tools_comes_by_the_event_that_the_client_has(program: Program, version: str, event: str) -> None:
-    """A version without the later event gets the earlier one. An installation over another takes that one's away, and
-    leaves the person's own hooks there."""
+    """A version without the later event gets the earlier one, or none. An installation over another takes that one's
+    away, and leaves the person's own hooks there."""
     there = program.scratch / "there"
     there.mkdir()
     tool = there / "claude"
@@ -957,8 +957,11 @@ def test_mail_between_tools_comes_by_the_event_that_the_client_has(program: Prog
     settings.parent.mkdir()
     own = {"type": "command", "command": "mine"}
     groups = [{"hooks": [own]}, {"hooks": [{"type": "command", "command": f"/x/agent-mailbox-hook {other}"}]}]
-    settings.write_text(json.dumps({"hooks": {other: groups}}))
+    of_none = [{"matcher": "rate_limit", "hooks": [{"type": "command", "command": "/x/agent-mailbox-hook "}]}]
+    settings.write_text(json.dumps({"hooks": {other: groups, "": of_none}}))
     assert program.call("install", "claude-code", "--project", program.cwd).rc == 0
     hooks = json.loads(settings.read_text())["hooks"]
     assert hooks[other] == [{"hooks": [own]}]
     assert [hook["command"].rpartition(" ")[2] for group in hooks[event] for hook in group["hooks"]] == [event]
+    assert ("StopFailure" in hooks, "" in hooks) == (event == "PostToolBatch", False)
+    assert "but not" not in program.call("doctor", "--dir", program.box).stdout

@@ -20,7 +20,7 @@ from ...core.roster import DEAD
 from ...core.text import typed
 from ...known_clients.claude_code import COMMANDS, FILE_TOOLS
 from ...known_clients.every_client import USUAL
-from ...known_clients.known_client import AFTER_TOOL, AFTER_TOOLS, BEFORE_TOOL, BELL, FILES, PERMIT
+from ...known_clients.known_client import AFTER_TOOL, AFTER_TOOLS, BEFORE_TOOL, BELL, FILES, PERMIT, STOP_FAILURE
 from ...mailbox.open_mailbox import OpenMailbox
 from ...store.files.small_files import read_if_possible
 from .. import texts
@@ -173,7 +173,8 @@ def _note_hooks(found: Sequence[FoundHook]) -> Iterator[Problem]:
         parts[hook.part].setdefault(hook.event, []).append(hook.source)
     hooked = parts[""]
     instead = {AFTER_TOOL: AFTER_TOOLS, AFTER_TOOLS: AFTER_TOOL}
-    missing = [event for event in HOOKS if event not in hooked and instead.get(event) not in hooked]
+    later = {STOP_FAILURE} if AFTER_TOOL in hooked else ()  # an older client has neither
+    missing = [one for one in HOOKS if one not in hooked and instead.get(one) not in hooked and one not in later]
     if missing:
         what = f"hooks {', '.join(hooked)}, but not {', '.join(missing)}: {way_in(found[0].source)} adds all of them"
         yield Problem(found[0].source.path, None, what, note=True)

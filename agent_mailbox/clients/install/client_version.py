@@ -20,7 +20,9 @@ _PATIENCE = 10.0
 
 
 def fitting_hooks(client: KnownClient, environ: Mapping[str, str]) -> Sequence[Wanted]:
-    """Return the hooks that the client's version on the ``PATH`` knows, each on the event that it has for it."""
+    """Return the hooks, each on the event that the client's version on the ``PATH`` has for it, or on none.
+
+    An older version may take no settings at all that name an event which it does not know."""
     hooks = client.hooks()
     if not any(wanted.since for wanted in hooks):
         return hooks

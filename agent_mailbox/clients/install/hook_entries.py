@@ -49,7 +49,7 @@ def is_bell(hook: Any) -> bool:
 def _is_calling(words: Sequence[str]) -> bool:
     following = [*words[1:], "", ""]
     return any(
-        (_base_name(word) == SHIM and following[number])
+        (_base_name(word) == SHIM and (following[number] or len(words) == 1))  # of no event, by an earlier version
         or (_base_name(word) == PROGRAM and following[number] == "hook")
         for number, word in enumerate(words)
     )

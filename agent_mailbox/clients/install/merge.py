@@ -151,11 +151,13 @@ def merge_ours(path: str, settings: Mapping[str, Any], ours: Ours) -> dict[str, 
     result = dict(settings)
     hooks = dict(_require_table(path, "hooks", result.get("hooks", {})))
     for wanted, command in ours.hooks:
+        if not wanted.on:
+            continue  # this version of the client has no event for it
         groups = _require_list(path, f"hooks.{wanted.on}", hooks.get(wanted.on, []))
         hooks[wanted.on] = (
             _with_entry(groups, wanted, command, ours.flat) if ours.flat else _with_hook(groups, wanted, command)
         )
-    for other in [wanted.other for wanted, _ in ours.hooks if wanted.other in hooks]:
+    for other in dict.fromkeys(wanted.other for wanted, _ in ours.hooks if wanted.other in hooks):
         _put_value(hooks, other, _without_hooks(hooks[other]))
     if ours.hooks:
         result["hooks"] = hooks
