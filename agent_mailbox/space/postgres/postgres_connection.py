@@ -108,8 +108,8 @@ class PostgresConnection:
         """Return whether nobody between can read: the connection is encrypted, or leaves this machine nowhere."""
         found = self._ensure_connected()
         with socket.socket(fileno=os.dup(found.fileno())) as ours:
-            is_here = ours.family == socket.AF_UNIX or ours.getpeername()[0].startswith(("127.", "::1"))
-        return found.info.ssl_in_use or is_here
+            peer = "" if ours.family == socket.AF_UNIX else ours.getpeername()[0]
+        return found.info.ssl_in_use or peer.startswith("127.") or peer in ("", "::1")
 
     def scrambled_password(self, password: str, role: str) -> str:
         """Return a role's password as the server keeps it: so no log of the server has it."""
