@@ -197,8 +197,8 @@ class ProcessRecords:
         self._suffix = "" if namespace == _OUTERMOST else _suffix(namespace)
 
     def of(self, process: Process) -> Host | None:
-        """Return the record of the process; None if the record is of another process with the same number."""
-        found = self._load(f"{process.pid}{self._suffix}") or self._load(str(process.pid))  # an earlier version's
+        """Return its record, in a container an earlier version's, too; None if it is of another with that number."""
+        found = self._load(f"{process.pid}{self._suffix}") or (self._load(str(process.pid)) if self._suffix else None)
         return found if found and found.start == process.start and found.here == self.here else None
 
     def sees_all(self) -> bool:
