@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core import codec, compose, instant
 from ..core.attachments import MOST, AttachmentFile
-from ..core.records import MAX_TTL_HOURS, BadLine
+from ..core.records import BadLine
 from ..errors import BadData, Malformed, Refused
 from ..store.attachments import attachment_files
 from ..store.files import standard_input
@@ -172,9 +172,10 @@ def parse_deadline(option: str, given: str | None, now: int) -> int | None:
     """Return the same for an option by which something is to be done. Raise ``Malformed`` also for a time that is past,
     or more than a century off."""
     until = parse_expiry(given, now)
-    if until is not None and not now < until <= now + MAX_TTL_HOURS * instant.HOUR:
-        what = "past" if until <= now else "over a century away"
-        raise Malformed(f"{option} is {what}: {given!r}", "name a time to come, such as 24h")
+    if until is not None and until <= now:
+        raise Malformed(f"{option} is past: {given!r}", "name a time to come, such as 24h")
+    if until is not None and compose.is_over_a_century_away(until, now):
+        raise Malformed(f"{option} is over a century away: {given!r}", "name a time to come, such as 24h")
     return until
 
 

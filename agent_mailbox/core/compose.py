@@ -208,6 +208,11 @@ def check_ttl(hours: object) -> None:
         )
 
 
+def is_over_a_century_away(at: int, now: int) -> bool:
+    """Return whether an instant (ms) is further off than anything may last: ``MAX_TTL_HOURS``."""
+    return at > now + MAX_TTL_HOURS * instant.HOUR
+
+
 def check_expiry(message: Message) -> None:
     """Raise ``Malformed`` for new mail that expires at an instant which has passed, or is more than a century off."""
     if message.expires_at is None:
@@ -215,7 +220,7 @@ def check_expiry(message: Message) -> None:
     written = instant.text(message.expires_at)
     if message.expires_at <= message.timestamp:
         raise Malformed(f"the time to expire has passed: {written}", "pass a time to come, in UTC or with its zone")
-    if message.expires_at > message.timestamp + MAX_TTL_HOURS * instant.HOUR:
+    if is_over_a_century_away(message.expires_at, message.timestamp):
         raise Malformed(f"the time to expire is over a century away: {written}", "leave it out for the default")
 
 

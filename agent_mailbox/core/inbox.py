@@ -246,7 +246,7 @@ def _frozen_spans(word: str, roster: Roster) -> list[tuple[int, int | None]]:
     agent = roster.meant(word)
     found = [
         (max(since, start), until)
-        for one, start in (_heirs_since(agent, roster) if agent else ())
+        for one, start in (_successors(agent, roster) if agent else ())
         for since, until in one.frozen
         if until is None or until > start
     ]
@@ -259,22 +259,22 @@ def _frozen_spans(word: str, roster: Roster) -> list[tuple[int, int | None]]:
     return spans
 
 
-def _heirs_since(agent: Agent, roster: Roster) -> list[tuple[Agent, int]]:
-    """Return the agent, and each of its successors with the instant at which it came to be one. A worker that is
-    started again each hour has thousands."""
+def _successors(agent: Agent, roster: Roster) -> list[tuple[Agent, int]]:
+    """Return the agent, and each that continues it, with the instant (ms) from which it does. A worker that is started
+    again each hour has thousands."""
     line = {one.session_id: one for one in (agent, *roster.line(agent.session_id))}
-    later: dict[str, list[tuple[str, int]]] = {}
+    continued_by: dict[str, list[tuple[str, int]]] = {}
     for one in line.values():
-        for old, since in zip(one.continues, one.heir, strict=True):
-            later.setdefault(old, []).append((one.session_id, since))
-    starts, queue = {agent.session_id: 0}, [agent.session_id]
-    for known in queue:
-        for heir, since in later.get(known, ()):
-            start = max(starts[known], since)
-            if heir not in starts or start < starts[heir]:
-                starts[heir] = start
-                queue.append(heir)
-    return [(line[known], start) for known, start in starts.items()]
+        for earlier, since in zip(one.continues, one.heir, strict=True):
+            continued_by.setdefault(earlier, []).append((one.session_id, since))
+    first, to_visit = {agent.session_id: 0}, [agent.session_id]
+    for earlier in to_visit:
+        for successor, since in continued_by.get(earlier, ()):
+            start = max(first[earlier], since)
+            if successor not in first or start < first[successor]:  # this way to it begins sooner
+                first[successor] = start
+                to_visit.append(successor)
+    return [(line[session_id], start) for session_id, start in first.items()]
 
 
 def expired(message: Message, now: int, roster: Roster, ttls: Mapping[str, float | None]) -> bool:

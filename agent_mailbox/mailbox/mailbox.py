@@ -272,12 +272,10 @@ def _about(log: HeldLog | OrderedLog, found: FoundMessage) -> list[tuple[int, by
 def _hint_for(word: str) -> str:
     """Return how to find what a word means that is the id of no message: a control message shows other ids, too."""
     kind = word.partition("-")[0]
-    if kind in ("task", "lease", "watch"):
-        return (
-            f"`agent-mailbox task show {typed(word)}` shows a task"
-            if kind == "task"
-            else f"`agent-mailbox {kind} list` lists them"
-        )
+    if kind == "task":
+        return f"`agent-mailbox task show {typed(word)}` shows a task"
+    if kind in ("lease", "watch"):
+        return f"`agent-mailbox {kind} list` lists them"
     least = f"write at least {MIN_MESSAGE_PREFIX} characters of an id, such as {address.EXAMPLE_ID[:8]}; "
     return f"{'' if _may_be_prefix(word) else least}`agent-mailbox history --all` lists ids"
 

@@ -20,7 +20,7 @@ from ...core.roster import DEAD
 from ...core.text import typed
 from ...known_clients.claude_code import COMMANDS, FILE_TOOLS
 from ...known_clients.every_client import USUAL
-from ...known_clients.known_client import AFTER_TOOL, AFTER_TOOLS, BEFORE_TOOL, BELL, FILES, PERMIT, STOP_FAILURE
+from ...known_clients.known_client import BEFORE_TOOL, BELL, FILES, PERMIT
 from ...mailbox.open_mailbox import OpenMailbox
 from ...store.files.small_files import read_if_possible
 from .. import texts
@@ -172,9 +172,10 @@ def _note_hooks(found: Sequence[FoundHook]) -> Iterator[Problem]:
     for hook in found:
         parts[hook.part].setdefault(hook.event, []).append(hook.source)
     hooked = parts[""]
-    instead = {AFTER_TOOL: AFTER_TOOLS, AFTER_TOOLS: AFTER_TOOL}
-    later = {STOP_FAILURE} if AFTER_TOOL in hooked else ()  # an older client has neither
-    missing = [one for one in HOOKS if one not in hooked and instead.get(one) not in hooked and one not in later]
+    newer = [wanted for wanted in USUAL.hooks() if wanted.since]
+    is_older = any(wanted.other in hooked for wanted in newer if wanted.other)
+    spared = {wanted.on if is_older else wanted.other for wanted in newer}  # the client's version has no such event
+    missing = [event for event in HOOKS if event not in hooked and event not in spared]
     if missing:
         what = f"hooks {', '.join(hooked)}, but not {', '.join(missing)}: {way_in(found[0].source)} adds all of them"
         yield Problem(found[0].source.path, None, what, note=True)
