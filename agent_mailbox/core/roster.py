@@ -181,7 +181,7 @@ class Roster:
     def __init__(self, events: Iterable[RosterEvent] = (), base: Roster | None = None) -> None:
         self.agents = dict(base.agents) if base else {}
         self.roles_ever = set(base.roles_ever) if base else set()
-        self._bearers: dict[str, list[str]] = {}
+        self._bearers: dict[str, dict[str, None]] = {}  # of those alone that bear a name now
         self._lineages: dict[str, tuple[str, ...]] = {}
         self._got: dict[str, Agent | None] = {}
         """Answers that were given since the last change."""
@@ -217,14 +217,16 @@ class Roster:
         return self.agents.get(session_id)
 
     def _put(self, agent: Agent) -> None:
+        before = self.agents.get(agent.session_id)
+        if before is not None and before.name is not None and before.name != agent.name:
+            del self._bearers[before.name][agent.session_id]
         self.agents[agent.session_id] = agent
         self._note_name(agent)
         self._line = None
         self._got.clear()
 
     def means_another(self, word: str, session_id: str) -> bool:
-        """Return whether the word is another agent's that is not dead: its id, its name or its role. Likewise a word by
-        which readers know somebody else (``address.SHOWN``)."""
+        """Return whether the word is an id, name or role of another agent not dead, or is shown (``address.SHOWN``)."""
         agent = self.meant(word)
         if agent is None or agent.state == DEAD:
             return address.is_shown(word) or self.role_in_use(word)
@@ -237,8 +239,8 @@ class Roster:
                 self._put(bearer.replace(name=None))
 
     def _note_name(self, agent: Agent) -> None:
-        if agent.name is not None and agent.session_id not in self._bearers.setdefault(agent.name, []):
-            self._bearers[agent.name].append(agent.session_id)
+        if agent.name is not None:
+            self._bearers.setdefault(agent.name, {})[agent.session_id] = None
 
     def get(self, session_id: str) -> Agent | None:
         """Return the agent of that session id, ``user`` included; None for a stranger."""
@@ -299,8 +301,7 @@ class Roster:
         return [agent.session_id for agent in self.line(session_id) if agent.state != DEAD]
 
     def named(self, word: str) -> list[Agent]:
-        """Return the agents, alive or frozen, that have the word as name or id, or continue that id
-        (``address.has_name``)."""
+        """Return the agents not dead that have the word as name or id, or continue that id (``address.has_name``)."""
         found = {a.session_id: a for a in (*self._named(word), *self.line(word)) if a.state != DEAD}
         return list(found.values())
 
@@ -335,8 +336,7 @@ class Roster:
 
     def _named(self, name: str) -> list[Agent]:
         """Return the agents that bear the name now, in the order they registered."""
-        known = [self.agents[session_id] for session_id in self._bearers.get(name, ())]
-        found = [agent for agent in known if agent.name == name]
+        found = [self.agents[session_id] for session_id in self._bearers.get(name, ())]
         if len(found) > 1:  # by foreign lines alone
             order = list(self.agents)
             found.sort(key=lambda agent: order.index(agent.session_id))

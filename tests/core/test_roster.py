@@ -349,11 +349,18 @@ def test_a_name_that_comes_back_costs_no_look_at_all_agents():
 
         values = __iter__
 
+        def __getitem__(self, session_id):
+            asked.append(session_id)
+            return super().__getitem__(session_id)
+
+    asked = []
     agents = Roster()
     agents.agents = Unlisted()
     for number in range(3):
         agents.apply(register(f"w-{number}", name="worker"))
+        asked.clear()
         assert agents.bearer("worker").session_id == f"w-{number}"
+        assert asked == [f"w-{number}"]
         agents.apply(event("retire", f"w-{number}"))
     assert [agents.get(f"w-{number}").name for number in range(3)] == [None, None, "worker"]
     agents.apply(register("ci-1", name="worker", proof=None))

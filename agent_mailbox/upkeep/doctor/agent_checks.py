@@ -16,7 +16,6 @@ from ...store.files import paths
 from ...store.files.line_numbers import newlines
 from ...store.log.logs import OpenLogs
 from . import clock_signs
-from .derived_checks import LogsOnly
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +28,7 @@ OVERDUE = 24 * instant.HOUR
 
 def check_agents(mailbox: Mailbox) -> Iterator[Problem]:
     """Yield notes of agents silent beyond the steward's limit, and of an overdue steward."""
-    now, roster = mailbox.now(), LogsOnly(mailbox.logs).read_roster()
+    now, roster = mailbox.now(), mailbox.logs.read_only().read_roster()
     seen = agents.judged_signs(mailbox, roster.agents)
     limit = int(mailbox.config.freeze_after_hours * instant.HOUR)
     waiting = False

@@ -7,6 +7,7 @@ client.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from ...core import codec, frame, message_reads, proofs
@@ -163,7 +164,12 @@ def _of_message(one: UnprovenLine, roster: Roster) -> str:
 
 def _of_events(log: Log) -> Callable[[UnprovenLine], str]:
     """Return what tells of an unproven roster event, if it needed a proof: a client runs its session, or it names a
-    lead from before."""
+    lead from before. The log is folded for the first of them."""
+    found = cache(lambda: _effects_of_events(log))
+    return lambda one: found().get(one.position, "")
+
+
+def _effects_of_events(log: Log) -> dict[int, str]:
     roster, view, found = Roster(), log.view(), dict[int, str]()
     for position, line in log.lines():
         event = codec.roster_event(line)
@@ -184,7 +190,7 @@ def _of_events(log: Log) -> Callable[[UnprovenLine], str]:
             )
             found[position] = f"nothing proves this {event.event} of {name}{by}, which a client runs: {effect}"
         roster.apply(event)
-    return lambda one: found.get(one.position, "")
+    return found
 
 
 def _of_read(one: UnprovenLine, asked: dict[str, Message], roster: Roster) -> str:
