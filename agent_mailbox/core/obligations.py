@@ -12,6 +12,8 @@ from .roster import DEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
     from .inbox import InboxState
     from .records import Message
 
@@ -38,9 +40,12 @@ def obligations(session_id: str, state: InboxState) -> list[Message]:
     if not asked:
         return []
     replies = repliers(state)
-    return [
-        m for m in asked if not state.reads.acked(m, lineage) and replies.get(m.id, frozenset()).isdisjoint(lineage)
-    ]
+    return [m for m in asked if _is_owed(m, lineage, state, replies)]
+
+
+def _is_owed(message: Message, lineage: Sequence[str], state: InboxState, replies: Mapping[str, set[str]]) -> bool:
+    """Return whether none of these sessions has acked or answered the message."""
+    return not state.reads.acked(message, lineage) and replies.get(message.id, set()).isdisjoint(lineage)
 
 
 def unanswered(session_id: str, state: InboxState) -> list[Message]:
@@ -72,8 +77,8 @@ def staleness(message: Message, state: InboxState, now: int) -> str:
     return "expired" if state.expired(message, now) else ""
 
 
-def owed_on_death(session_id: str, state: InboxState) -> list[str]:
-    """Return the ids of mail that a dead agent gives back.
+def owed_on_death(sessions: Iterable[str], state: InboxState) -> Iterator[tuple[str, str]]:
+    """Yield the mail that dead agents give back: the agent and the message's id, an agent's own in log order.
 
     These are:
 
@@ -82,12 +87,20 @@ def owed_on_death(session_id: str, state: InboxState) -> list[str]:
     - mail that was offered to it and never seen
     - mail that asks for an ack, if it saw the title alone
     """
-    line = tuple(agent.session_id for agent in state.roster.line(session_id))
-    owed = {
-        m.id
-        for m in (() if state.roster.heirs(session_id) else obligations(session_id, state))
-        if message_reads.is_holder(session_id, m, state.reads, state.roster) and not state.reads.acked(m, line)
-    }
-    owed.update(i for i, m in state.messages.items() if any(r.session_id == session_id for r in state.reads.missed(m)))
-    replies = repliers(state)
-    return [i for i in state.messages if i in owed and replies.get(i, frozenset()).isdisjoint(line)]
+    replies, places = repliers(state), {message_id: place for place, message_id in enumerate(state.messages)}
+    asking = [m for m in state.messages.values() if m.ack]
+    missed: dict[str, list[Message]] = {}
+    for message in state.messages.values():
+        for read in state.reads.missed(message):
+            missed.setdefault(read.session_id, []).append(message)
+    for session_id in dict.fromkeys(sessions):
+        lineage, line = state.roster.lineage(session_id), [agent.session_id for agent in state.roster.line(session_id)]
+        held = [
+            m
+            for m in (() if state.roster.heirs(session_id) else asking)
+            if message_reads.is_holder(session_id, m, state.reads, state.roster)
+            and _is_owed(m, lineage, state, replies)
+            and not state.reads.acked(m, line)
+        ]
+        owed = {m.id for m in (*held, *missed.get(session_id, ())) if replies.get(m.id, set()).isdisjoint(line)}
+        yield from ((session_id, message_id) for message_id in sorted(owed, key=places.__getitem__))

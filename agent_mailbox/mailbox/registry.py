@@ -60,15 +60,19 @@ class Registry:
 
                 # It holds although the log is cut before the session's next call.
                 bindings.bind(self.box.logs.stamp_files, event.session_id)
-            if event.event == "retire":
-                try:
-                    # its own claims, and those it had come into
-                    self.give_back(roster.lineage(event.session_id), actor)
-                except Busy:
-                    pass  # the death is recorded; the steward gives back what is left
+        self._settle_deaths([event.session_id for event in decision.events if event.event == "retire"], roster, actor)
+        for event in decision.events:
             if event.event in ("freeze", "retire") and Watched(self.box.logs.stamp_files).is_watched(event.session_id):
                 self._tell_watchers(event, actor or event.session_id)
         return decision
+
+    def _settle_deaths(self, dead: Sequence[str], roster: Roster, actor: str | None) -> None:
+        """Give back the claims of the dead, and those they had come into, with one look at the logs for all."""
+        for group in self.box.by_machine(dict.fromkeys(old for one in dead for old in roster.lineage(one))):
+            try:
+                self.give_back(group, actor)
+            except Busy:
+                pass  # the deaths are recorded; the steward gives back what is left
 
     def _tell_watchers(self, event: RosterEvent, actor: str) -> None:
         from ..control_plane import watch_reports  # few are watched
@@ -118,8 +122,7 @@ class Registry:
         state = self.box.state() if theirs else None  # who read nothing owes nothing
         records = [
             Read(message_id=i, session_id=session_id, timestamp=now, event="release")
-            for session_id in sessions
-            for i in (obligations.owed_on_death(session_id, state) if state else ())
+            for session_id, i in (obligations.owed_on_death(sessions, state) if state else ())
         ]
         log.append(map(codec.spell_read, records), EVERYONE, [self.box.prove(actor or r.session_id) for r in records])
         log.sync(None if records else theirs)  # a killed process may have given back before

@@ -169,7 +169,7 @@ def _sweep_roster(mailbox: Mailbox) -> tuple[RosterEvent, ...]:
         absence.hand_back(mailbox, offered, STEWARD)
     # A process killed after it recorded a death did not give back.
     readers = {read.session_id for m in state.messages.values() if m.ack for read in state.reads.of(m.id)}
-    debtors = sorted(r for r in readers if state.roster.state(r) == DEAD and obligations.owed_on_death(r, state))
-    for group in mailbox.by_machine(debtors):
+    dead = [reader for reader in sorted(readers) if state.roster.state(reader) == DEAD]
+    for group in mailbox.by_machine(dict.fromkeys(who for who, _ in obligations.owed_on_death(dead, state))):
         mailbox.part(Registry).give_back(group, STEWARD)
     return (*gone, *decision.events)

@@ -245,7 +245,8 @@ def test_an_ack_of_an_older_writer_claims_as_its_read_would():
 
 def owed(mails: list[Message], reads: list[Read], *events: RosterEvent, of: str = "bob-1") -> list[str]:
     """What goes back to its role when the session dies."""
-    return owed_on_death(of, state(mails, reads, [*PEOPLE, event("retire", of), *events]))
+    world = state(mails, reads, [*PEOPLE, event("retire", of), *events])
+    return [message_id for _, message_id in owed_on_death([of], world)]
 
 
 def test_the_dead_give_back_the_claims_that_asked_for_an_ack_and_got_none():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from agent_mailbox.core import dead_letters, inbox, message_reads, obligations, proofs
@@ -11,6 +13,9 @@ from agent_mailbox.core.message_reads import Reads
 from agent_mailbox.core.records import Read
 
 from .build import ack, at, event, message, register, release, state
+
+if TYPE_CHECKING:
+    from agent_mailbox.core.inbox import InboxState
 
 PEOPLE = [register("ann-1"), register("bob-1", "role:x", "project:p"), register("cat-1", "role:x", "project:p")]
 ADDRESSES = {"bob-1": "bob-1", "role:x": "role:x", "project:p": "project:p", "all": "all"}
@@ -86,17 +91,22 @@ def test_unseen_mail_is_not_finished_until_its_session_is_dead_or_it_expired(to:
     assert moves(offered(via=to), hours=48)
 
 
+def owed(world: InboxState) -> list[str]:
+    """What bob-1 gives back."""
+    return [message_id for _, message_id in obligations.owed_on_death(["bob-1"], world)]
+
+
 @pytest.mark.parametrize("to", ADDRESSES)
 def test_the_dead_give_back_what_they_were_offered_and_never_saw(to: str) -> None:
     """Whatever its address, also to the one who continues them; not what they saw, acked or answered."""
     mail = message(to=to)
     dead = [*PEOPLE, event("retire", "bob-1", 1)]
-    assert obligations.owed_on_death("bob-1", state([mail], [offered(via=to)], dead)) == ["m1"]
-    assert obligations.owed_on_death("bob-1", state([mail], [offered(via=to), seen()], dead)) == []
+    assert owed(state([mail], [offered(via=to)], dead)) == ["m1"]
+    assert owed(state([mail], [offered(via=to), seen()], dead)) == []
     answer = message("m2", to="ann-1", sender="bob-1", thread="m1")
-    assert obligations.owed_on_death("bob-1", state([mail, answer], [offered(via=to)], dead)) == []
+    assert owed(state([mail, answer], [offered(via=to)], dead)) == []
     heir = [*dead, register("bob-2", hours=1, continues="bob-1")]
-    assert obligations.owed_on_death("bob-1", state([mail], [offered(via=to)], heir)) == ["m1"]
+    assert owed(state([mail], [offered(via=to)], heir)) == ["m1"]
 
 
 @pytest.mark.parametrize("to", ADDRESSES)
@@ -111,14 +121,14 @@ def test_a_title_settles_nothing_that_asks_for_an_ack(to: str) -> None:
         (True, [*by_title, ack("m1", "bob-1")], [], None),
     ):
         mail = message(to=to, ack=ack_too, ttl_hours=2)
-        assert obligations.owed_on_death("bob-1", state([mail], reads, dead)) == back
+        assert owed(state([mail], reads, dead)) == back
         letters = dead_letters.dead_letters(state([mail], reads, PEOPLE), at(2))
         assert [why for _, why in letters] == ([reason] if reason else [])
     asked = message(to=to, ack=True, ttl_hours=2)
     assert obligations.obligations("bob-1", state([asked], by_title, PEOPLE)) == [asked]
     answer = message("m2", to="ann-1", sender="bob-1", thread="m1")
     assert dead_letters.dead_letters(state([asked, answer], by_title, PEOPLE), at(2)) == []
-    assert obligations.owed_on_death("bob-1", state([asked, answer], by_title, dead)) == []
+    assert owed(state([asked, answer], by_title, dead)) == []
 
 
 def test_what_the_dead_never_saw_is_another_holder_s_or_a_dead_letter() -> None:

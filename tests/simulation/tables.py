@@ -231,7 +231,7 @@ def pass_by(stage: Stage, process: Process, me: Session) -> None:
     except (NotFound, Refused):
         return
     with alone(stage.world):
-        owed = obligations.owed_on_death(guest.id, stage.desk(guest.id).state())
+        owed = list(obligations.owed_on_death([guest.id], stage.desk(guest.id).state()))
     if before.others == Moment(stage.world, process).others:
         _same(stage, guest, "what it owes though it ended", owed, [])
 

@@ -15,6 +15,7 @@ from agent_mailbox import Draft, Request
 from agent_mailbox.commands import exporting
 from agent_mailbox.core import threads
 from agent_mailbox.core.inbox import InboxState
+from agent_mailbox.core.instant import DAY
 from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.message_reads import Reads
 from agent_mailbox.core.roster import Roster
@@ -214,3 +215,24 @@ def test_an_export_holds_a_few_messages_at_a_time(tmp_path: Path) -> None:
             tracemalloc.stop()
         assert count > 12_000_000, form
         assert peak < 8_000_000, form
+
+
+def test_the_steward_sees_many_deaths_in_one_look_at_the_mail(tmp_path: Path) -> None:
+    """Each session that it retires has read mail which it owes, and as much as any other."""
+
+    def make(count: int) -> Callable[[], object]:
+        box = mailbox(str(tmp_path / str(count)))
+        for number in range(count):
+            box.register(Request(session_id=f"worker-{number}", roles=(f"part-{number}",)), "user")
+            box.send(Draft("user", (f"role:part-{number}",), "Please look.", ack=True))
+            box.deliver(f"worker-{number}", lambda items: items)
+            box.end(f"worker-{number}", "freeze", "user")
+        start = box.now()
+        box.now = lambda: start + 30 * DAY
+
+        def sweep() -> None:
+            assert steward.run_upkeep(box, trust_clock=True).retired == count
+
+        return sweep
+
+    grows_no_faster(make, 20)
