@@ -107,13 +107,12 @@ def report_error(
     complete: Callable[[str], str] = as_it_is,
     shorten: Callable[[str], str] = as_it_is,
 ) -> int:
-    """Print the error and its hint on stderr, and as a document on stdout under ``--json``, unless stdout failed.
-
-    Return the exit code.
+    """Print the error and its hint on stderr, and as a document on stdout under ``--json``, unless stdout failed. An
+    error without a word is not told. Return the exit code.
     """
     what, hint = error_lines(error, complete)
     try:
-        if sys.stderr is not None:
+        if sys.stderr is not None and what:
             said = f"error: {what}\n" + (f"hint: {hint}\n" if hint else "")
             sys.stderr.write(said if as_json else shorten(said))
             sys.stderr.flush()

@@ -14,13 +14,13 @@ from ..core.address import UUID_SIZE, check_id
 from ..core.records import USER
 from ..core.roster import MIN_PREFIX
 from ..core.text import neutral, typed
-from ..errors import NOT_YOU, MailboxError, Malformed, NoMailbox, Refused
+from ..errors import NOT_YOU, MailboxError, Malformed, NoMailbox, Refused, StorageFailed
 from ..identity import callers, client_variables
 from ..mailbox.open_mailbox import locate_mailbox
 from ..store.files import paths, system
 from ..store.user_state.processes import ProcessRecords
 from . import mail_output
-from .output import write_in_full, write_out, write_pieces
+from .output import READER_LEFT, reader_left, write_in_full, write_out, write_pieces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -259,9 +259,12 @@ class Context:
         return self.painter(text, style)
 
     def write_answer(self, text: str, patience: float | None = None) -> None:
-        """Write an answer in full and flush it; see ``output``."""
+        """Write an answer in full and flush it; see ``output``. It changes nothing, so a reader may leave it."""
         self.answered = True
-        write_out(text, patience)
+        try:
+            write_out(text, patience)
+        except StorageFailed as error:
+            raise reader_left() if error.code == READER_LEFT else error from None
 
     def hand_over(self, pieces: Sequence[str]) -> tuple[int, MailboxError | None]:
         """Write mail; return how many pieces its reader took, and why not all. See ``output.write_pieces``."""

@@ -18,6 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+READER_LEFT = "output-left"
+"""The code of the error of a pipe whose reader has closed it."""
 PATIENCE = 2.0
 """Seconds to wait for the reader while holding a lock."""
 _CHUNK = 4096  # PIPE_BUF: what poll(2) calls writable takes this much without blocking
@@ -47,12 +49,18 @@ def write_out(text: str, patience: float | None = None) -> None:
         if done < len(data):
             _write_pieces_to(fd, data[done:], patience)
     except OSError as error:
-        raise unwritten(f"cannot write the output: {error.strerror}") from None
+        raise unwritten(f"cannot write the output: {error.strerror}", error) from None
 
 
-def unwritten(why: str) -> StorageFailed:
+def unwritten(why: str, error: OSError | None = None) -> StorageFailed:
     """Return the error of an output that takes nothing."""
-    return StorageFailed(why, "nothing was marked as read; repeat it with another output", code="output")
+    code = READER_LEFT if isinstance(error, BrokenPipeError) else "output"
+    return StorageFailed(why, "nothing was marked as read; repeat it with another output", code=code)
+
+
+def reader_left() -> StorageFailed:
+    """Return the error, without a word, of a reader such as ``head`` that took what it wanted of what is only shown."""
+    return StorageFailed("", "", code=READER_LEFT)
 
 
 def write_taken(text: str, patience: float) -> None:
@@ -105,7 +113,7 @@ def _output_descriptor() -> int | None:
 def write_bytes(data: bytes) -> None:
     """Write bytes, as long as it takes. They may be no text: a history, a key.
 
-    Raises ``StorageFailed``, and ``BrokenPipeError`` if the reader stops early."""
+    Raises ``StorageFailed``, one without a word if the reader stops early."""
     if sys.stdout is None:
         raise unwritten("standard output is closed")
     try:
@@ -117,7 +125,7 @@ def write_bytes(data: bytes) -> None:
         sys.stdout.flush()
         _write_pieces_to(fd, data, None)
     except BrokenPipeError:
-        raise
+        raise reader_left() from None
     except OSError as error:
         raise unwritten(f"cannot write the output: {error.strerror}") from None
 

@@ -15,9 +15,9 @@ import click
 from ..cli import boundary, meant
 from ..cli.group import SECTIONS, cli
 from ..cli.options import App
-from ..cli.output import unwritten
+from ..cli.output import reader_left, unwritten
 from ..core.misspelt import nearly
-from ..errors import Malformed, StorageFailed
+from ..errors import Malformed
 
 _WHO = ("--session", "--from", "--session-id")
 """The options that name the session. Each command takes one; an error about another names the right one."""
@@ -141,7 +141,7 @@ def main(arguments: Sequence[str]) -> int:
             raise
         except SystemExit as done:  # click exits so after completion, and with 1 if the reader is gone
             if done.code:
-                raise StorageFailed("the reader of the output has closed it", "", code="output") from None
+                raise reader_left() from None
             return 0
         _flush_output()
         return result if isinstance(result, int) else 0
@@ -157,5 +157,7 @@ def _flush_output() -> None:
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
+    except BrokenPipeError:
+        raise reader_left() from None
     except OSError as error:
         raise unwritten(f"cannot write the output: {error.strerror}") from None

@@ -366,7 +366,7 @@ _PIECE = 1 << 16
 
 
 def _write_parts(parts: Iterable[bytes]) -> None:
-    """Write any number of parts. Raises ``StorageFailed``, and ``BrokenPipeError`` if the reader stops early."""
+    """Write any number of parts; raises as ``write_bytes`` does."""
     waiting = bytearray()
     for part in parts:
         waiting += part

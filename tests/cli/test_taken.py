@@ -137,6 +137,30 @@ def test_a_reader_that_takes_no_byte_has_read_nothing(post: Post, six: list[str]
         assert post.unread("bob") == six
 
 
+@pytest.mark.usefixtures("six")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("history", "--all"),
+        ("roster", "list", "--json"),
+        ("check", "--session", "bob", "--peek"),
+        ("search", "body"),
+        ("export",),
+        ("help", "--all"),
+        ("send", "--help"),
+    ],
+    ids=" ".join,
+)
+def test_a_reader_may_leave_what_is_only_shown(post: Post, words: tuple[str, ...]) -> None:
+    """``head`` has what it wants. The exit code alone tells, as with other programs; nothing was to be marked."""
+    read, write = os.pipe()
+    os.close(read)
+    with post.start(*words, stdin=subprocess.DEVNULL, stdout=write) as child:
+        os.close(write)
+        assert child.stderr is not None
+        assert (child.stderr.read(), child.wait(PATIENCE)) == (b"", 5)
+
+
 def test_a_reader_that_waits_for_the_end_of_the_command_has_read_nothing_by_then(post: Post, six: list[str]) -> None:
     """The check waits for it, and not for ever; what it reads afterwards is shown again."""
     read, write = os.pipe()
