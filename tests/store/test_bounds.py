@@ -22,6 +22,7 @@ from agent_mailbox.core.roster import Roster
 from agent_mailbox.mailbox.mail_stream import stream
 from agent_mailbox.mailbox.queries import MailQueries
 from agent_mailbox.upkeep import steward
+from agent_mailbox.upkeep.doctor import derived_checks
 from tests.core.build import message
 from tests.steps import grows_no_faster
 from tests.store.test_index import Indexed, ids, mailbox
@@ -234,5 +235,25 @@ def test_the_steward_sees_many_deaths_in_one_look_at_the_mail(tmp_path: Path) ->
             assert steward.run_upkeep(box, trust_clock=True).retired == count
 
         return sweep
+
+    grows_no_faster(make, 20)
+
+
+def test_a_doctor_spends_nothing_on_cursors_that_the_steward_outdated(tmp_path: Path) -> None:
+    """Each session has one, and a poll from its beginning would read all that is live."""
+
+    def make(count: int) -> Callable[[], object]:
+        box = mailbox(str(tmp_path / str(count)))
+        box.send_all([Draft("user", ("role:nobody",), "Please look.") for _ in range(count)])
+        for number in range(count):
+            box.register(Request(session_id=f"worker-{number}"), "user")
+            box.send(Draft("user", (f"worker-{number}",), "Please look."))
+            box.deliver(f"worker-{number}", lambda items: items)
+        assert steward.run_upkeep(box, 0).archived == count
+
+        def check() -> None:
+            assert not list(derived_checks._check_cursors(box))
+
+        return check
 
     grows_no_faster(make, 20)

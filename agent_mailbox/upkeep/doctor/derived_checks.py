@@ -65,6 +65,19 @@ class CursorlessPoll(Poll):
         return None
 
 
+class UnusedCursorError(Exception):
+    """A poll would begin anew, so nothing follows from the cursor."""
+
+
+class CursorPoll(Poll):
+    """A poll from the session's cursor alone. After the steward archived, no cursor is used once more."""
+
+    def _caught_up(self, cursor: Cursor, logs: OpenLogs, now: int) -> list[Item]:
+        if cursor.messages[1] == 0:
+            raise UnusedCursorError
+        return super()._caught_up(cursor, logs, now)
+
+
 class UnreadToCheck:
     """A session's unread mail by the logs alone."""
 
@@ -89,11 +102,12 @@ class UnreadToCheck:
         return kind(self.logs, session_id, self._mailbox.config).unread(self._mailbox.now(), adopt=False)
 
     def by_cursor(self, session_id: str) -> list[Item] | None:
-        """Return the unread mail that a poll finds from the session's cursor; None if the cursor is unreadable."""
+        """Return the unread mail that a poll finds from the session's cursor; None if the cursor is unreadable. Raises
+        ``UnusedCursorError``."""
         if self.logs.read_roster().state(session_id) == DEAD:
             return []
         try:
-            return self.unread_by_poll(Poll, session_id)
+            return self.unread_by_poll(CursorPoll, session_id)
         except (TypeError, ValueError, IndexError, KeyError):
             return None
 
@@ -235,7 +249,10 @@ def _is_different(written: RosterCache, told: Roster) -> bool:
 
 def _check_cursors(mailbox: Mailbox) -> Iterator[Problem]:
     def has_drifted(truth: UnreadToCheck) -> bool:
-        found = truth.by_cursor(session_id)
+        try:
+            found = truth.by_cursor(session_id)
+        except UnusedCursorError:
+            return False
         return found is None or [i.message.id for i in found] != [
             i.message.id for i in truth.unread_by_logs(session_id)
         ]
