@@ -70,13 +70,17 @@ def may_begin_with(line: bytes, wanted: bytes) -> bool:
 
 def may_ask_or_answer(line: bytes) -> bool:
     """Return whether the message may ask for an ack or answer another, or is spelt differently from ours."""
-    return b'"ack"' in line or b"\\u" in line or line.count(b'"thread"') != line.count(b'"thread":null')
+    return b'"ack"' in line or may_answer(line)
+
+
+def may_answer(line: bytes) -> bool:
+    """Return whether the message may answer another, or is spelt differently from ours."""
+    return b"\\u" in line or line.count(b'"thread"') != line.count(b'"thread":null')
 
 
 def may_settle(line: bytes) -> bool:
     """Return whether the message may settle or decide something: it answers another, or is control, or may be."""
-    is_answer = line.count(b'"thread"') != line.count(b'"thread":null')
-    return is_answer or may_be_control(line)
+    return may_answer(line) or may_be_control(line)
 
 
 def may_be_control(line: bytes) -> bool:

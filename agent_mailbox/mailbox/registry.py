@@ -119,13 +119,15 @@ class Registry:
                 readers.update(dict.fromkeys(roster.lineage(session_id)))
         spelt = [reader.encode() for reader in readers]
         theirs = list(lines_read_by(line_chunks(log.fd, system.fstat(log.fd).st_size, size=SPAN), spelt))
-        state = self.box.state() if theirs else None  # who read nothing owes nothing
-        records = [
+        records = map(codec.read, (line for _, line in theirs))
+        ids = {record.message_id for record in records if isinstance(record, Read)}
+        state = self.box.logs.state_of(ids, self.box.config.ttls) if ids else None  # who read nothing owes nothing
+        given = [
             Read(message_id=i, session_id=session_id, timestamp=now, event="release")
             for session_id, i in (obligations.owed_on_death(sessions, state) if state else ())
         ]
-        log.append(map(codec.spell_read, records), EVERYONE, [self.box.prove(actor or r.session_id) for r in records])
-        log.sync(None if records else theirs)  # a killed process may have given back before
+        log.append(map(codec.spell_read, given), EVERYONE, [self.box.prove(actor or r.session_id) for r in given])
+        log.sync(None if given else theirs)  # a killed process may have given back before
 
     def register(self, request: Registration, actor: str, *, even_away: bool = False) -> tuple[Agent, Decision]:
         """Register or update a session as ``actor`` asks; return the agent and the decision."""

@@ -24,7 +24,7 @@ from agent_mailbox.mailbox.queries import MailQueries
 from agent_mailbox.upkeep import steward
 from agent_mailbox.upkeep.doctor import derived_checks
 from tests.core.build import message
-from tests.steps import grows_no_faster
+from tests.steps import grows_no_faster, steps
 from tests.store.test_index import Indexed, ids, mailbox
 
 if TYPE_CHECKING:
@@ -257,3 +257,16 @@ def test_a_doctor_spends_nothing_on_cursors_that_the_steward_outdated(tmp_path: 
         return check
 
     grows_no_faster(make, 20)
+
+
+def test_a_death_is_settled_without_a_fold_of_the_mail_of_others(tmp_path: Path) -> None:
+    """A session that begins under the name of a dead one waits for it."""
+    box = mailbox(str(tmp_path))
+    for name in ("worker", "other"):
+        box.register(Request(session_id=name), "user")
+    box.send(Draft("user", ("worker",), "Please look.", ack=True))
+    box.send_all([Draft("user", ("other",), "Please look.", ack=True) for _ in range(400)])
+    for name in ("worker", "other"):
+        box.deliver(name, lambda items: items)
+    whole = steps(box.state)
+    assert steps(lambda: box.end("worker", "retire", "user")) < whole / 2

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...core import codec, proofs, roster_cache
 from ...core.address import check_id
-from ...core.line_forms import may_ask_or_answer, may_be_about
+from ...core.line_forms import may_answer, may_ask_or_answer, may_be_about, may_be_message
 from ...core.proofs import SEALED
 from ...core.records import BadLine, Message, Read, RosterEvent
 from ...core.roster import Roster
@@ -25,7 +25,7 @@ from .stamps import StampFiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any, Self
 
     from ...core.inbox import InboxState
@@ -99,37 +99,42 @@ class Logs:
 
     def state(self, ttls: Mapping[str, float | None]) -> InboxState:
         """Return everything live, folded."""
-        from ...core.inbox import InboxState
-        from ...core.message_reads import Reads  # whoever sends folds no mail
-
-        with OpenLogs(self) as logs:
-            messages = () if logs.messages is None else lines_of(logs.messages, 0, logs.messages_end)
-            reads = () if logs.reads is None else lines_of(logs.reads, 0, logs.reads_end)
-            return InboxState(
-                messages=parse_messages(messages, self.messages.view()),
-                reads=Reads(parse_reads(reads, self.reads.view())),
-                roster=self.read_roster(),
-                ttls=ttls,
-                sign=self.sign,
-            )
+        return self._folded_mail(ttls)
 
     def asking(self, ttls: Mapping[str, float | None]) -> InboxState:
         """Return the same, reduced to mail that asks for an ack and mail that answers it: most mail is skipped
         undecoded."""
+        return self._folded_mail(ttls, may_ask_or_answer)
+
+    def state_of(self, ids: Iterable[str], ttls: Mapping[str, float | None]) -> InboxState:
+        """Return the same, reduced to these messages with their reads, and to answers."""
+        about = {message_id.encode() for message_id in ids}
+        return self._folded_mail(ttls, lambda line: may_answer(line) or may_be_message(line, about), about)
+
+    def _folded_mail(
+        self,
+        ttls: Mapping[str, float | None],
+        wanted: Callable[[bytes], bool] | None = None,
+        about: set[bytes] | None = None,
+    ) -> InboxState:
+        """Return the mail that is ``wanted``, with the reads of the messages ``about`` (None: of all that mail)."""
         from ...core.inbox import InboxState
-        from ...core.message_reads import Reads  # likewise
+        from ...core.message_reads import Reads  # whoever sends folds no mail
 
         with OpenLogs(self) as logs:
             lines = () if logs.messages is None else lines_of(logs.messages, 0, logs.messages_end)
-            asking = (at for at in lines if may_ask_or_answer(at[1]))
-            messages = parse_messages(asking, self.messages.view())
-            about = {message_id.encode() for message_id in messages}
+            kept = lines if wanted is None else (at for at in lines if wanted(at[1]))
+            messages = parse_messages(kept, self.messages.view())
             reads = () if logs.reads is None else lines_of(logs.reads, 0, logs.reads_end)
+            if wanted is not None:
+                those = {message_id.encode() for message_id in messages} if about is None else about
+                reads = (at for at in reads if may_be_about(at[1], those))
             return InboxState(
                 messages=messages,
-                reads=Reads(parse_reads((at for at in reads if may_be_about(at[1], about)), self.reads.view())),
+                reads=Reads(parse_reads(reads, self.reads.view())),
                 roster=self.read_roster(),
                 ttls=ttls,
+                sign=self.sign,
             )
 
     def ends(self) -> Ends:
