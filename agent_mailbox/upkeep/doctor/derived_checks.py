@@ -66,7 +66,7 @@ class CursorlessPoll(Poll):
 
 
 class UnusedCursorError(Exception):
-    """A poll would begin anew, so nothing follows from the cursor."""
+    """A poll would begin at the logs, so nothing follows from the cursor."""
 
 
 class CursorPoll(Poll):
