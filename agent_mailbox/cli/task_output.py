@@ -161,7 +161,7 @@ def whole_text(
         lines.append(f"it never opens, for it waits for {waits}: {ends}, and add it again without that")
     if history:
         lines += [_step(message, verdict, desk) for message, verdict in history]
-    else:
+    elif found.is_mine:
         which = typed(task.id)
         ends = f'{command(f"task done {which} --summary")} "…", or task drop {which} --reason "…"'
         lines.append(f"then: {ends}; talk: thread {frame.short_typed(task.message_id)}")

@@ -117,10 +117,7 @@ def list_tasks(app: App, /, mine: bool, is_open: bool, to: str | None, everythin
     desk, me = _looking(app, session)
     if me:
         task_reports.tell(desk.box, me)
-    found = desk.views.tasks(me, everything=everything)
-    if to is not None:
-        stored = desk.stored_address(to)
-        found = [one for one in found if stored in one.task.to or one.holder == stored]
+    found = desk.tasks_for(desk.views.tasks(me, everything=everything), to)
     if mine:
         found = [one for one in found if one.is_mine]
     if is_open:

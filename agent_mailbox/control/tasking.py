@@ -152,6 +152,11 @@ class Tasking:
             raise Malformed("an address is empty", "name an agent, a role or a tag with --to")
         return found[0]
 
+    def tasks_for(self, those: Sequence[TaskView], to: str | None) -> list[TaskView]:
+        """Return the tasks that are for an address, or held by it; without one, all."""
+        stored = None if to is None else self.stored_address(to)
+        return [one for one in those if stored in (None, *one.task.to, one.holder)]
+
     def decide_claims(self, act: Callable[[HeldLog | OrderedLog], Sequence[Message]]) -> None:
         """Claim under the lock, and read the claims that go along with another: they are for nobody else."""
         made = self.box.in_order(self.box.logs.messages).decide(act)

@@ -49,14 +49,16 @@ def do_task(app: CallContext, box: Mailbox, given: Given, settle: list[Callable[
     desk, me = Tasking(box), app.acting_session(given.get("session"), box)
     text, deed = given.get("body", ""), given["do"]
     if deed == "list":
-        return _list_tasks(app, desk, me)
+        return _list_tasks(app, desk, me, given.get("to") or None)
     if deed == "add":
         title, to = need(given, "title", "to")
         payload = messages.TaskAssignment(title=title, instructions=text, after=tuple(words_of(given, "after")))
-        return _step(box, desk.add_task(me, [one.strip() for one in to.split(",")], payload))
+        added = desk.add_task(me, [one.strip() for one in to.split(",")], payload)
+        task_output.warn_of_none(app, desk.views, added)
+        return _step(box, added)
     if deed == "claim":
         word = given.get("task", "")
-        view = desk.claim_task(me, word) if word else desk.claim_next_task(me)
+        view = desk.claim_task(me, word) if word else desk.claim_next_task(me, given.get("to") or None)
         leased, said = task_leases.lease_for(box, me, view, system.getcwd())
         text = task_output.whole_text(view, box, frame.plain, app.complete_command) + said
         settle.append(lambda: desk.read_assignment(me, view))
@@ -64,6 +66,7 @@ def do_task(app: CallContext, box: Mailbox, given: Given, settle: list[Callable[
     if deed == "handover":
         tree = work_tree.describe_tree(system.getcwd())
         made = HandingOver(box).hand_over(me, words_of(given, "to"), text, tree)[1]
+        task_output.warn_of_none(app, desk.views, made)
         return task_output.whole_text(made, box, frame.plain, app.complete_command), _data(made)
     (word,) = need(given, "task")
     if deed == "show":
@@ -83,16 +86,18 @@ def do_task(app: CallContext, box: Mailbox, given: Given, settle: list[Callable[
     return _step(box, desk.report(me, word, need(given, "phase")[0], text))
 
 
-def _list_tasks(app: CallContext, desk: Tasking, me: str) -> Told:
-    """Return the first tasks: ours, and behind them those of a client's own team that a bridge serves."""
-    found = desk.views.tasks(me)
-    theirs = [one for one in team_tasks.served_tasks(desk.box, app.environ) if one.state != "done"]
+def _list_tasks(app: CallContext, desk: Tasking, me: str, to: str | None) -> Told:
+    """Return the first tasks: ours, and behind them those of a client's own team that a bridge serves. ``to``: only
+    those for this address."""
+    found = desk.tasks_for(desk.views.tasks(me), to)
+    theirs = team_tasks.served_tasks(desk.box, app.environ)
+    theirs = [one for one in theirs if one.state != "done" and to in (None, one.tag)]
     more = len(found) + len(theirs) - MOST
     found, theirs = found[:MOST], theirs[: max(MOST - len(found), 0)]
     lines = [team_task_output.team_task_line(one, frame.plain) for one in theirs]
     said = task_output.list_text(found, desk.box, frame.plain, lines) + (f"{more} more\n" if more > 0 else "")
     tasks = [*map(task_output.task_json, found), *map(team_task_output.team_task_json, theirs)]
-    return said, {"tasks": tasks}
+    return said, {"tasks": tasks, "more": max(more, 0)}
 
 
 def _step(box: Mailbox, view: TaskView) -> Told:
@@ -109,15 +114,20 @@ def do_note(app: CallContext, box: Mailbox, given: Given) -> Told:
     desk, me = Noting(box), app.acting_session(given.get("session"), box)
     roster, deed = box.logs.read_roster(), given["do"]
     if deed == "list":
-        found = desk.notes(given.get("on"))[-MOST:]
-        said = note_output.list_text(found, roster, frame.plain)
-        return said, {"notes": [note_output.note_json(one) for one in found]}
+        every = desk.notes(given.get("on"))
+        found, more = every[-MOST:], len(every[:-MOST])
+        said = (f"{more} older left out: name a tag with on\n" if more else "") + note_output.list_text(
+            found, roster, frame.plain
+        )
+        return said, {"notes": [note_output.note_json(one) for one in found], "more": more}
     if deed == "add":
         (title,) = need(given, "title")
         made = desk.add_note(
-            me, words_of(given, "on"), title, given.get("body") or title, given.get("note", ""), system.getcwd()
+            me, words_of(given, "on"), title, given.get("body") or title, old := given.get("note", ""), system.getcwd()
         )
         made = desk.all_notes().get(made.message.id, made)
+        if old and (said := note_output.kept_text(desk.find_note(old), made)):
+            app.give_warning(said)
     elif deed == "show":
         made = desk.find_note(*need(given, "note"))
         text = note_output.note_text(made, roster, frame.plain, app.complete_command)

@@ -99,7 +99,8 @@ class ToolServer:
     def _work_in_thread(self, call: _Call, tool: str, given: dict[str, Any]) -> None:
         try:
             with self._one:
-                self._answering(tool, given, call.hand_over)
+                if not call.answer.cancelled():  # it waited, and the client took it back
+                    self._answering(tool, given, call.hand_over)
         except MailboxError as error:  # the client has an answer, or takes none
             sys.stderr.write(f"error: {error}\n")
         finally:

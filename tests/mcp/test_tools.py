@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
 import shlex
@@ -299,3 +300,73 @@ def test_errors_name_the_tools_arguments() -> None:
         ("pass --to ADDR; see `roster list --state alive`", "pass to; see `roster list --state alive`"),
     ):
         assert tool_commands.as_arguments(said) == shown
+
+
+def test_the_address_of_a_task_call_counts(post: Post) -> None:
+    """``list`` and ``claim`` with an address leave out what is for others; an empty one is none. Nobody but the holder
+    is told how to end a task, and a task that nobody may take is warned of."""
+    post.register(ME, "--role", "worker", "--role", "tester")
+    post.register(OTHER)
+    works, tests = (
+        post.ok("task", "add", "--to", f"role:{role}", "--title", role, "--session", OTHER)["task"]["id"]
+        for role in ("worker", "tester")
+    )
+    listed, whole, claimed, nobody, handed = call_tools(
+        post,
+        ME,
+        ("task", {"do": "list", "to": "role:tester"}),
+        ("task", {"do": "list", "to": ""}),
+        ("task", {"do": "claim", "to": "role:tester"}),
+        ("task", {"do": "add", "to": "role:lawyer", "title": "x"}),
+        ("task", {"do": "handover", "to": "role:lawyer"}),
+    )
+    assert tests in listed
+    assert works not in listed
+    assert {works, tests} <= {*whole.replace(":", " ").split()}
+    assert f"task done {tests}" in claimed
+    assert "warning: nobody who may claim it is there yet" in nobody
+    assert "warning: nobody who may claim it is there yet" in handed
+    assert "task done" not in handed
+
+
+def test_notes_that_are_left_out_are_counted(post: Post) -> None:
+    """The tool lists the newest, and says how many older ones there are."""
+    post.register(ME, "--tags", "project:x")
+    for number in range(tool_schemas.MOST + 2):
+        post.ok("note", "add", "--on", "project:x", "--title", f"n{number}", "--session", ME)
+    (said,) = call_tools(post, ME, ("note", {"do": "list"}))
+    assert said.startswith("2 older left out: name a tag with on\n")
+    assert '"n1"' not in said
+    assert '"n2"' in said
+
+
+def test_a_note_that_keeps_its_place_is_told(post: Post) -> None:
+    """A note that nothing proves replaces none: the tool says so, as the command does."""
+    post.register(ME, "--tags", "project:x")
+    old = post.ok("note", "add", "--on", "project:x", "--title", "old", "--session", ME)["note"]["id"]
+    post.ok("note", "add", "--on", "project:x", "--title", "new", "--replaces", old, "--session", ME)
+    (said,) = call_tools(post, ME, ("note", {"do": "add", "title": "third", "on": "project:x", "note": old}))
+    assert "warning: " in said
+    assert old in said
+
+
+def test_a_call_that_waited_and_was_taken_back_does_nothing(post: Post) -> None:
+    """A client that cancels a call behind another has sent nothing by it."""
+    post.register(OTHER)
+    env = {**NOBODY_SAID, "AGENT_MAILBOX_SESSION": ME}
+    with post.start("mcp", env=env, stdin=-1, stdout=-1) as server:
+        asking.begin(server)
+        with post.file(MESSAGES).open("rb") as log:
+            fcntl.flock(log, fcntl.LOCK_EX)
+            asking.ask(server, 1, "send", to=OTHER, body="first")
+            asking.ask(server, 2, "send", to=OTHER, body="second")
+            assert server.stdin is not None
+            server.stdin.write(asking.line("notifications/cancelled", requestId=2))
+            server.stdin.write(asking.line("ping", 3))
+            server.stdin.flush()
+            assert asking.answer(server)["id"] == 3
+        assert asking.answer(server)["id"] == 1
+        asking.ask(server, 4, "who")
+        assert asking.answer(server)["id"] == 4
+        server.stdin.close()
+    assert [m["content"] for m in post.objects(MESSAGES)] == ["first"]
