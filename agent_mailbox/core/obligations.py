@@ -87,20 +87,26 @@ def owed_on_death(sessions: Iterable[str], state: InboxState) -> Iterator[tuple[
     - mail that was offered to it and never seen
     - mail that asks for an ack, if it saw the title alone
     """
-    replies, places = repliers(state), {message_id: place for place, message_id in enumerate(state.messages)}
-    asking = [m for m in state.messages.values() if m.ack]
-    missed: dict[str, list[Message]] = {}
+    asked: dict[str, dict[str, Message]] = {}
+    missed: dict[str, dict[str, Message]] = {}
     for message in state.messages.values():
+        for read in state.reads.of(message.id) if message.ack else ():
+            asked.setdefault(read.session_id, {})[message.id] = message
         for read in state.reads.missed(message):
-            missed.setdefault(read.session_id, []).append(message)
+            missed.setdefault(read.session_id, {})[message.id] = message
+    replies, places = repliers(state), {message_id: place for place, message_id in enumerate(state.messages)}
     for session_id in dict.fromkeys(sessions):
+        if session_id not in asked and session_id not in missed:
+            continue  # as most of hundreds that had one name: to look for each one's successors takes long
         lineage, line = state.roster.lineage(session_id), [agent.session_id for agent in state.roster.line(session_id)]
         held = [
             m
-            for m in (() if state.roster.heirs(session_id) else asking)
+            for m in (() if state.roster.heirs(session_id) else asked.get(session_id, {}).values())
             if message_reads.is_holder(session_id, m, state.reads, state.roster)
             and _is_owed(m, lineage, state, replies)
             and not state.reads.acked(m, line)
         ]
-        owed = {m.id for m in (*held, *missed.get(session_id, ())) if replies.get(m.id, set()).isdisjoint(line)}
+        owed = {
+            m.id for m in (*held, *missed.get(session_id, {}).values()) if replies.get(m.id, set()).isdisjoint(line)
+        }
         yield from ((session_id, message_id) for message_id in sorted(owed, key=places.__getitem__))

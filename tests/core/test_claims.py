@@ -10,6 +10,7 @@ from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.message_reads import Reads
 from agent_mailbox.core.obligations import owed_on_death
 from agent_mailbox.core.records import Message, Read, RosterEvent
+from agent_mailbox.core.roster import Roster
 
 from .build import ack, at, event, message, read, register, release, roster, state
 
@@ -247,6 +248,19 @@ def owed(mails: list[Message], reads: list[Read], *events: RosterEvent, of: str 
     """What goes back to its role when the session dies."""
     world = state(mails, reads, [*PEOPLE, event("retire", of), *events])
     return [message_id for _, message_id in owed_on_death([of], world)]
+
+
+def test_whoever_read_nothing_is_asked_for_nothing():
+    """A name of years has hundreds of former bearers: finding the successors of each takes their square."""
+
+    class Unasked(Roster):
+        def line(self, session_id):
+            assert session_id == "bob-1"
+            return super().line(session_id)
+
+    world = state([message(to="role:x", ack=True)], [read("m1", "bob-1", via="role:x")], [])
+    world = world.replace(roster=Unasked([*PEOPLE, event("retire", "bob-1")]))
+    assert list(owed_on_death(["bob-0", "bob-1"], world)) == [("bob-1", "m1")]
 
 
 def test_the_dead_give_back_the_claims_that_asked_for_an_ack_and_got_none():
