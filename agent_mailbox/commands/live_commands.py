@@ -129,6 +129,7 @@ def top(app: App, /, once: bool, limit: int, interval: float) -> None:
     """
     view = fleet_view.FleetView(app, limit)
     if once or app.json or not fleet_view.is_interactive():
-        app.print_answer("".join(f"{line}\n" for line in view.list_lines()), view.spell_json())
+        text = "" if app.json else "".join(f"{line}\n" for line in view.list_lines())
+        app.print_answer(text, view.spell_json() if app.json else None)
     else:
         fleet_view.show_live(view, interval)

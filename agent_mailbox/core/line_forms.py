@@ -25,6 +25,10 @@ CONTROL = b'"type":"control"'
 """The bytes in each control message that one of our writers wrote."""
 
 
+MANY = 16
+"""Words above which a line is taken apart once, and not looked through for each: a name's bearers may be hundreds."""
+
+
 def may_be_about(line: bytes, ids: set[bytes]) -> bool:
     """Return whether the read record is about one of these messages, or spelt differently from ours."""
     begin = len(_ABOUT)
@@ -53,7 +57,15 @@ def may_be_read_by(line: bytes, sessions: Iterable[bytes]) -> bool:
 def lines_read_by(chunks: Iterable[tuple[int, bytes]], sessions: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield (position, line) of the read records that may be of one of these sessions. The ``chunks`` end with a line's
     end (``lines.line_chunks``), and most are passed by whole."""
-    yield from lines_with(chunks, lambda part: may_be_read_by(part, sessions))
+    known = {*sessions}
+
+    def is_theirs(part: bytes) -> bool:
+        if b"\n" in part[:-1]:
+            return True
+        reader = reader_of(part)
+        return reader is None or reader in known
+
+    yield from lines_with(chunks, is_theirs if len(known) > MANY else lambda part: may_be_read_by(part, sessions))
 
 
 def may_be_message(line: bytes, ids: set[bytes]) -> bool:
@@ -119,17 +131,23 @@ def has_word(line: bytes, word: str) -> bool:
     return f'"{word}"'.encode() in line
 
 
-def id_for_others(line: bytes, addresses: Iterable[bytes]) -> bytes | None:
+def id_for_others(line: bytes, addresses: frozenset[bytes]) -> bytes | None:
     """Return the id of a message to none of the ``addresses``; None if it may be to one, or is spelt differently from
     ours."""
-    if b"\\u" in line or b"\\/" in line or any(address in line for address in addresses):
+    if b"\\u" in line or b"\\/" in line:
+        return None
+    if len(addresses) > MANY:
+        names_any = not addresses.isdisjoint([b'"%b"' % word for word in line.split(b'"')])
+    else:
+        names_any = any(address in line for address in addresses)
+    if names_any:
         return None
     return message_id_of(line)
 
 
-def addresses(reader: Reader) -> list[bytes]:
+def addresses(reader: Reader) -> frozenset[bytes]:
     """Return everything by which mail reaches the reader, as a line spells it."""
-    return [f'"{word}"'.encode() for word in words_of(reader)]
+    return frozenset(f'"{word}"'.encode() for word in words_of(reader))
 
 
 def words_of(reader: Reader) -> set[str]:

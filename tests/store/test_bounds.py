@@ -7,18 +7,20 @@ import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from agent_mailbox import Draft, Request
-from agent_mailbox.commands import exporting
+from agent_mailbox.commands import exporting, fleet_view
 from agent_mailbox.core import threads
 from agent_mailbox.core.inbox import InboxState
 from agent_mailbox.core.instant import DAY
 from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.message_reads import Reads
 from agent_mailbox.core.roster import Roster
+from agent_mailbox.mailbox.delivery import Delivery
 from agent_mailbox.mailbox.mail_stream import stream
 from agent_mailbox.mailbox.queries import MailQueries
 from agent_mailbox.upkeep import steward
@@ -270,3 +272,35 @@ def test_a_death_is_settled_without_a_fold_of_the_mail_of_others(tmp_path: Path)
         box.deliver(name, lambda items: items)
     whole = steps(box.state)
     assert steps(lambda: box.end("worker", "retire", "user")) < whole / 2
+
+
+def test_a_name_with_many_bearers_is_looked_up_once_a_line(tmp_path: Path) -> None:
+    """A session has the mail of all who had its name before: of each line one look tells whose it is."""
+
+    def make(count: int) -> Callable[[], object]:
+        box = mailbox(str(tmp_path / str(count)))
+        for number in range(count):
+            box.register(Request(session_id=f"bearer-{number}", name="Bo"), "user")
+            box.end(f"bearer-{number}", "retire", "user")
+        box.register(Request(session_id="me", name="Bo"), "user")
+        box.send_all([Draft("user", ("role:nobody",), "Please look.") for _ in range(count)])
+        return lambda: Delivery(box).peek("me")
+
+    grows_no_faster(make)
+
+
+def test_a_look_at_all_agents_folds_the_mail_once(tmp_path: Path) -> None:
+    """After the steward archived no cursor holds, and a poll for each agent would read everything each time."""
+    box, workers = mailbox(str(tmp_path)), [f"worker-{number}" for number in range(20)]
+    for worker in workers:
+        box.register(Request(session_id=worker), "user")
+        box.send(Draft("user", (worker,), "Please look."))
+    box.send_all([Draft("user", ("all",), "Please look.") for _ in workers])
+    for worker in workers:
+        box.deliver(worker, lambda items: items)
+    assert steward.run_upkeep(box, 0).archived == len(workers)
+    box.send(Draft("user", ("all",), "Please look."))
+    app = SimpleNamespace(mailbox=box)
+    whole = steps(lambda: [box.peek(worker) for worker in workers])
+    assert [row.unread for row in fleet_view.FleetView(app, 50).list_rows()[0]] == [1] * len(workers)
+    assert steps(fleet_view.FleetView(app, 50).list_rows) < whole / 2

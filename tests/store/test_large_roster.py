@@ -142,15 +142,17 @@ def test_a_read_is_somebody_s_however_another_program_spells_the_id() -> None:
     assert not line_forms.may_be_read_by(b'{"message_id":"m","reader_session_id":"ann"}', [b"bob"])
 
 
+@pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("size", [1, 70, 1 << 16])
-def test_the_reads_of_some_are_found_among_all(tmp_path: Path, size: int) -> None:
+def test_the_reads_of_some_are_found_among_all(tmp_path: Path, size: int, many: bool) -> None:
     """Each at its place, however the log falls into chunks, with a torn end, too."""
     text = b"".join(b'{"message_id":"m","reader_session_id":"s-%d"}\n' % (n % 7) for n in range(30)) + b'\n{"reader_s-3'
     (tmp_path / "reads").write_bytes(text)
     fd = os.open(tmp_path / "reads", os.O_RDONLY)
     try:
         chunks = lines_in.line_chunks(fd, len(text), size=size)
-        found = list(line_forms.lines_read_by(chunks, [b"s-3", b"s-5"]))
+        others = [b"none-%d" % number for number in range(line_forms.MANY * many)]
+        found = list(line_forms.lines_read_by(chunks, [b"s-3", b"s-5", *others]))
         assert found == [at for at in lines_in.lines_of(fd) if line_forms.may_be_read_by(at[1], [b"s-3", b"s-5"])]
     finally:
         os.close(fd)

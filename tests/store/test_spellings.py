@@ -108,9 +108,10 @@ def test_what_bytes_say_of_a_message_is_what_the_codec_says(line: bytes) -> None
     assert line_forms.may_begin_with(line, known.id[:5].encode())
     if known.ack or known.thread is not None:
         assert line_forms.may_ask_or_answer(line)
-    reader = Reader("me", ("me",), None, frozenset({"role:dev"}))
-    if {*known.recipients} & {"me", "role:dev", "all"}:
-        assert line_forms.id_for_others(line, line_forms.addresses(reader)) is None
+    for older in ((), tuple(f"me-{number}" for number in range(line_forms.MANY))):
+        reader = Reader("me", ("me", *older), None, frozenset({"role:dev"}))
+        if {*known.recipients} & {"me", "role:dev", "all"}:
+            assert line_forms.id_for_others(line, line_forms.addresses(reader)) is None
     fields = ExactLines().fields(line)
     if fields is not None and b"\\" not in line:
         told = line_facts.fields_of(line)
