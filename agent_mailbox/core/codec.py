@@ -91,6 +91,9 @@ class _Rules:
     parse_constant = staticmethod(_constant)
     memo: dict[str, str] = {}  # noqa: RUF012 - the scanner's own interned keys, cleared by it after each line
 
+    def __getattr__(self, _hook: str) -> None:
+        """Return no hook for one of a newer Python, such as ``array_hook`` (3.15)."""
+
 
 scan = _make_scanner(_Rules())
 _once_rules = _Rules()
