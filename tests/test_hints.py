@@ -60,3 +60,16 @@ def test_a_command_that_the_program_names_can_be_typed(said: str, given: dict[st
 def test_a_command_names_its_mailbox_once(said: str, completed: str) -> None:
     """A suggested command names its mailbox once, by its argument or by the option that it repeats."""
     assert suggested.with_options(said, {"--dir": "box"}) == completed
+
+
+NEEDLESS = {("statusline",), ("tail",), ("task", "list"), ("task", "show"), ("lease", "list")}
+"""Commands that take a session, and that no hint names for one."""
+
+
+def test_a_hint_repeats_the_session_to_each_command_that_acts_for_one() -> None:
+    """A program that gave ``--session`` could not tell who calls without it. To the roster it is the object."""
+    for path, command in ALL.items():
+        options = {option for one in command.params for option in one.opts}
+        taken = options & {"--session", "--from"} if path[:1] != ("roster",) and path not in NEEDLESS else set()
+        completed = suggested.with_options(" ".join(path), {"--session": "bob"})
+        assert isinstance(command, click.Group) or set(shlex.split(completed)) & {"--session", "--from"} == taken, path

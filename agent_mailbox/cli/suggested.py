@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
 DIR, HOME, SESSION = "--dir", "--home", "--session"
 _BEGIN = "`" + "agent-mailbox "
-_SENDING = ("send", "reply", "swarm send")
+_SENDING = ("send", "reply", "swarm notify", "swarm send")
 """Commands that take their session by ``--from``."""
 _ACTING = (
     *("ack", "check", "dead-letters", "history", "mute", "read", "release", "status", "unmute", "wait"),
-    *("approve", "deny", "pending", "note add", "task cancel", "task claim"),
+    *("approve", "deny", "handover", "pending", "note add", "note drop"),
+    *("task add", "task cancel", "task claim", "task done", "task drop", "task progress"),
     *("control", "lease", "watch", "swarm create", "swarm join", "swarm leave", "swarm pair"),
 )
 """Commands, and groups of commands, that take it by ``--session``."""

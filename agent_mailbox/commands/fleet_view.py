@@ -110,7 +110,7 @@ class FleetView:
         waits = f", {waiting} wait{'s' if waiting == 1 else ''} for you" if waiting else ""
         count = f"{len(rows) + more} agent{'' if len(rows) + more == 1 else 's'}"
         head = f"{frame.when(now)}  {count}, {unread} unread for you{waits}  {neutral(desk.directory)}"
-        rest = [f"and {more} more: agent-mailbox roster list"] if more else []
+        rest = [f"and {more} more: {self.app.complete_command('roster list')}"] if more else []
         return [head, *render.table_lines(cells, HEAD if cells else ()), *rest]
 
     def spell_json(self) -> dict[str, Any]:

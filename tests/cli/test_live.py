@@ -235,7 +235,8 @@ def test_the_fleet_is_printed_once_where_nobody_can_press_a_key(pair: Post) -> N
     assert f"  2 agents, 1 unread for you  {pair.box}" in head
     assert names.split()[:3] == ["agent", "state", "unread"]
     assert sorted(row.split()[:3] for row in rows) == [["Ann", "alive", "-"], ["Bob", "alive", "1"]]
-    assert pair.call("top", "--once", "--limit", "1").stdout.splitlines()[-1].startswith("and 1 more")
+    last = pair.call("top", "--once", "--limit", "1", "--dir", pair.box).stdout.splitlines()[-1]
+    assert last == f"and 1 more: agent-mailbox roster list --dir {pair.box}"
     found = pair.ok("top", "--limit", "1")
     assert (len(found["agents"]), found["more"], found["unread"], found["waiting"]) == (1, 1, 1, 0)
     assert len(pair.unread("bob")) == 1
