@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 
 from ..core.text import neutral, typed
-from ..errors import MailboxError, StorageFailed
+from ..errors import MailboxError, Refused, StorageFailed
+from ..store.files import system
 from . import mail_output, replaced_program
 from .output import PATIENCE, write_out
 
@@ -45,10 +46,21 @@ def as_mailbox_error(error: Exception) -> MailboxError:
     return describe_error(error)
 
 
+def _is_nowhere() -> bool:
+    """Return whether the working directory was removed: no relative path means anything then."""
+    try:
+        system.getcwd()
+    except OSError:
+        return True
+    return False
+
+
 def describe_error(error: Exception) -> MailboxError:
     """Return any error as a ``MailboxError``."""
     if isinstance(error, MailboxError):
         return error
+    if isinstance(error, FileNotFoundError) and error.filename is None and _is_nowhere():
+        return Refused("the working directory is gone", "change to a directory that is there", code="no_directory")
     if isinstance(error, OSError):
         where = f" {error.filename}" if error.filename else ""
         code = "output" if isinstance(error, BrokenPipeError) else "storage"

@@ -37,6 +37,8 @@ def help_command(app: App, /, words: Sequence[str], everything: bool) -> None:
     Example: agent-mailbox help approvals
     """
     root = click.get_current_context().find_root()
+    if everything and words:
+        raise Malformed("--all goes without TOPIC and COMMAND", "leave one of them out")
     if everything:
         formatter = root.make_formatter()
         CommandGroup.format_commands(cli, root, formatter)

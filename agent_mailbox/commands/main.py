@@ -18,6 +18,7 @@ from ..cli.options import App
 from ..cli.output import reader_left, unwritten
 from ..core.misspelt import nearly
 from ..errors import Malformed
+from ..store.files import system
 
 _WHO = ("--session", "--from", "--session-id")
 """The options that name the session. Each command takes one; an error about another names the right one."""
@@ -27,6 +28,9 @@ _NUMBERS = (
     (r"is not in the range (\S+?)<=x<=(\S+?)\.?$", r"is not from \1 to \2"),
 )
 """Click's words about a number, and ours."""
+_COMPLETE = "_AGENT_MAILBOX_COMPLETE"
+_SHELLS = [f"{shell}_{what}" for shell in ("bash", "zsh", "fish") for what in ("source", "complete")]
+"""The variable by which a shell asks for completions, and what may be in it."""
 
 
 def load_command(name: str) -> None:
@@ -139,8 +143,11 @@ def main(arguments: Sequence[str]) -> int:
             if error.filename is None:
                 _flush_output()  # click's own output, such as a help text: what it could not write fails again
             raise
-        except SystemExit as done:  # click exits so after completion, and with 1 if the reader is gone
+        except (
+            SystemExit
+        ) as done:  # click exits so after completion, and with 1 if the reader is gone or the shell unknown
             if done.code:
+                _refuse_unknown_shell()
                 raise reader_left() from None
             return 0
         _flush_output()
@@ -151,6 +158,14 @@ def main(arguments: Sequence[str]) -> int:
     except (Exception, KeyboardInterrupt) as error:
         as_json = (app.json and not app.answered) or (unparsed and "--json" in arguments)
         return boundary.report_failure(error, as_json, app.complete_hint, app.shorten_ids)
+
+
+def _refuse_unknown_shell() -> None:
+    """Raise ``Malformed`` for a shell that click does not complete: it would end without a word."""
+    said = system.environment().get(_COMPLETE, "")
+    if said and said not in _SHELLS:
+        hint = f"set it to {', '.join(word for word in _SHELLS if word.endswith('_source'))}, or unset it"
+        raise Malformed(f"{_COMPLETE} is for bash, zsh and fish: {said!r}", hint)
 
 
 def _flush_output() -> None:

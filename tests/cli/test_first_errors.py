@@ -104,11 +104,11 @@ def test_after_init_in_git_a_plain_init_makes_no_second_mailbox_behind_it(post: 
 
 
 def test_init_says_that_the_working_directory_is_gone(post: Post) -> None:
-    """``init`` in a directory that is gone says so."""
+    """``init`` in a directory that is gone says so, and so does each command that needs one."""
     gone = "import os, sys; os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone'); "
     gone += "os.execv(sys.executable, [sys.executable, '-m', 'agent_mailbox', *sys.argv[1:]])"
     env = {"AGENT_MAILBOX_DIR": None, "PYTHONPATH": str(ROOT)}
-    for words in (("init",), ("init", "--git")):
+    for words in (("init",), ("init", "--git"), ("up", "--status"), ("install", "--list"), ("setup", "--dry-run")):
         refused(post.python(gone, *words, cwd=post.scratch, env=env), 1, "the working directory is gone")
 
 

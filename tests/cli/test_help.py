@@ -31,7 +31,7 @@ def test_the_first_page_lists_a_week_s_commands_and_where_the_others_are(program
 
 
 def test_each_topic_shows_commands_that_exist(program: Program) -> None:
-    """A page fits on a screen, and each command on it knows each option shown."""
+    """A page fits on a screen, and each command on it knows each option shown and lacks none that it needs."""
     registered.load_all()
     for topic in topics():
         page = program.call("help", topic).stdout
@@ -50,6 +50,8 @@ def test_each_topic_shows_commands_that_exist(program: Program) -> None:
             known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
             assert command is not cli, text
             assert {word for word in words if word.startswith("--")} <= known, text
+            needed = {one.opts[0] for one in command.params if isinstance(one, click.Option) and one.required}
+            assert needed <= {*words} or "--help" in words, text
     assert ", ".join(topics()) in program.call("help", "help").stdout
 
 
@@ -74,6 +76,7 @@ def test_help_of_a_command_is_its_own(program: Program) -> None:
     for words in (["send"], ["control", "policy"], ["roster"]):
         assert program.call("help", *words).stdout == program.call(*words, "--help").stdout
     refused(program.call("help", "xyzzy"), 2, "addresses, approvals, machines, teams")
+    refused(program.call("help", "--all", "send"), 2, "leave one of them out")
 
 
 def test_an_answer_needs_one_word(program: Program) -> None:

@@ -236,6 +236,13 @@ def test_the_completion_script_of_each_shell_is_given(program: Program, shell: s
         assert (checked.returncode, checked.stderr) == (0, b"")
 
 
+def test_a_shell_that_is_not_completed_is_named(program: Program) -> None:
+    """Click ended without a word, as if the reader of its output had left."""
+    done = program.call(env={"_AGENT_MAILBOX_COMPLETE": "tcsh_source"})
+    refused(done, 2, "set it to bash_source, zsh_source, fish_source, or unset it")
+    assert "'tcsh_source'" in done.stderr
+
+
 # -- streams ----------------------------------------------------------------------------------------------------------
 
 
