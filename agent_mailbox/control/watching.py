@@ -6,12 +6,14 @@ watcher. The rules are ``core.control.watches``.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..control_plane import control_log, watch_reports
 from ..core import frame
 from ..core.control import messages
 from ..core.control.watches import LONGEST, AgentWatch
+from ..core.records import USER
 from ..core.roster import ALIVE
 from ..core.text import neutral, typed
 from ..errors import Malformed, Refused
@@ -51,11 +53,14 @@ class Watching:
         agent = self.box.logs.read_roster().find(word)
         task = self._task(task, agent.session_id) if task else ""
         self._refuse_past(me, agent)
+        if agent.session_id == USER and not task:
+            raise Refused("the person is never idle, and does not end", "watch a task of theirs with --task ID")
         payload = messages.WatchAgent(
             request_id=f"watch-{system.urandom(4).hex()}", agent=agent.session_id, name=agent.name or "",
             until=tuple(until), task=task, expires=self.box.now() + round(hours * _HOUR),
         )  # fmt: skip
         Watched(self.box.logs.stamp_files).note(agent.session_id, me)
+        earlier = [one for one in self.watches(me) if self._is_same(one, payload)]
         sent = post_message(self.box, me, payload, (me,))
         read_own(self.box, me, sent)
         refuse_unapplied(self.box, sent, "cancel one of yours: `agent-mailbox watch list` has them")
@@ -66,7 +71,13 @@ class Watching:
         made = control_log.of_watches(self.box).watches.get(payload.request_id)
         if made is None:
             raise Refused(f"{payload.request_id}: it vanished", "watch the agent again")
+        for one in earlier:  # else one event would be told twice
+            with suppress(Refused):
+                self.cancel(me, one.id)
         return made
+
+    def _is_same(self, one: AgentWatch, payload: messages.WatchAgent) -> bool:
+        return (one.agent, {*one.until}, one.task) == (payload.agent, {*payload.until}, payload.task)
 
     def _refuse_past(self, me: str, agent: Agent) -> None:
         name = frame.name_of(agent.session_id, self.box.logs.read_roster())

@@ -160,6 +160,25 @@ def test_a_line_that_proves_nothing_ends_no_watch(desk: Desk) -> None:
     assert len(desk.told()) == 1
 
 
+def test_a_watch_that_is_set_again_tells_once(desk: Desk) -> None:
+    """The later one takes the place of the same one before it. One for another event stays."""
+    desk.watch("--idle")
+    other = desk.watch("--idle", "--dead")
+    again = desk.watch("--idle", "--for", "2h")
+    assert desk.watched() == [other["id"], again["id"]]
+    desk.post.ok("watch", "cancel", other["id"], "--session", ADA)
+    desk.shim.hook("Stop")
+    assert len(desk.told()) == 1
+
+
+def test_the_person_is_watched_only_for_a_task(desk: Desk) -> None:
+    """Nothing would ever tell that the person is idle, or ended."""
+    for event in ("--idle", "--dead"):
+        refused(desk.post.call("watch", "user", event, "--session", ADA), 1, "watch a task of theirs")
+    task = desk.post.ok("task", "add", "--to", "user", "--title", "x", "--session", ADA)["task"]["id"]
+    assert desk.post.ok("watch", "user", "--task", task, "--session", ADA)["watches"]
+
+
 def test_a_watch_is_cancelled_by_its_id_and_one_without_sense_is_refused(desk: Desk) -> None:
     """A watch can be cancelled by the beginning of its id, also twice. One of oneself, of an ended agent or for no
     reason is refused."""
