@@ -5,6 +5,7 @@ Belongs here: ``--dir`` and ``--json`` on every command, shell completion of add
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -81,6 +82,17 @@ class CommandWithOptions(click.Command):
             if self.widens is not None and app.caller.is_person:
                 widening.check_widening(app, partial(self.widens, app, ctx.params))
         return super().invoke(ctx)
+
+
+class Seconds(click.FloatRange):
+    """A number of seconds that something can wait: not ``nan``, and no more than a lock takes."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number; fail for one that nothing can wait."""
+        found = super().convert(value, param, ctx)
+        if not found <= threading.TIMEOUT_MAX:  # nan is neither more nor less
+            self.fail(f"{value} is not a usable number of seconds", param, ctx)
+        return found
 
 
 def set_json(ctx: click.Context, _: click.Parameter, value: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import click
 
 from ..cli import values
 from ..cli.group import CommandGroup, cli
-from ..cli.options import App, CommandWithOptions, complete_request, complete_session, pass_app, session_option
+from ..cli.options import App, CommandWithOptions, Seconds, complete_request, complete_session, pass_app, session_option
 from ..control import shutdown as ending
 from ..control.orders import Orders
 from ..control.requests import Requests, always_updates
@@ -288,17 +287,13 @@ def policy(
 @control.command(cls=CommandWithOptions)
 @_which
 @session_option
-@click.option(
-    "--timeout", type=click.FloatRange(min=0), metavar="S", help="Give up after S seconds (default: wait for ever)."
-)
+@click.option("--timeout", type=Seconds(min=0), metavar="S", help="Give up after S seconds (default: wait for ever).")
 @pass_app
 def wait(app: App, /, request: str, session: str | None, timeout: float | None) -> int:
     """Block until REQUEST is decided. Exits with 0 if it is approved (a task: done), else with 1.
 
     If the request is your own, the time-out decides it: a later answer changes nothing.
     """
-    if timeout is not None and not timeout <= threading.TIMEOUT_MAX:
-        raise Malformed(f"--timeout is not a number of seconds: {timeout}", "leave it out to wait for ever")
     me = app.session_for(session) if timeout is None else app.deciding_session(session, app.mailbox, "a time-out")
     found = Requests(app.mailbox).wait(me, request, timeout)
     roster = app.mailbox.logs.read_roster()

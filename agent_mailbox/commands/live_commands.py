@@ -12,7 +12,7 @@ import click
 
 from ..cli import following_output, mail_output, render
 from ..cli.group import cli
-from ..cli.options import App, CommandWithOptions, everyones_option, pass_app, session_option, with_option
+from ..cli.options import App, CommandWithOptions, Seconds, everyones_option, pass_app, session_option, with_option
 from ..core.message_reads import Reads
 from ..errors import MailboxError
 from ..mailbox.followed_mail import FollowedMail
@@ -111,7 +111,7 @@ def _print_message(app: App, message: Message, reads: Reads) -> None:
 )
 @click.option(
     "--interval",
-    type=click.FloatRange(min=0.1),
+    type=Seconds(min=0.1),
     default=2.0,
     show_default=True,
     metavar="S",

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,11 +10,10 @@ import click
 
 from ..cli import mail_output, render, show_verbs, thread_folding, values, verbs
 from ..cli.group import cli
-from ..cli.options import App, CommandWithOptions, everyones_option, pass_app, session_option, with_option
+from ..cli.options import App, CommandWithOptions, Seconds, everyones_option, pass_app, session_option, with_option
 from ..core import frame
 from ..core.message_reads import Reads
 from ..core.records import USER, Message
-from ..errors import Malformed
 from . import check_verb, standing_verbs
 
 
@@ -198,14 +196,10 @@ def dead_letters(
 
 @cli.command(cls=CommandWithOptions)
 @session_option
-@click.option(
-    "--timeout", type=click.FloatRange(min=0), metavar="S", help="Give up after S seconds (default: wait for ever)."
-)
+@click.option("--timeout", type=Seconds(min=0), metavar="S", help="Give up after S seconds (default: wait for ever).")
 @pass_app
 def wait(app: App, /, session: str | None, timeout: float | None) -> int:
     """Wait for unread mail. Exits with 0 when you have some, with 1 at the time-out."""
-    if timeout is not None and not 0 <= timeout <= threading.TIMEOUT_MAX:
-        raise Malformed(f"--timeout is not a usable number of seconds: {timeout}", "leave it out to wait for ever")
     me = app.reading_session(session, app.mailbox)
     if session is not None and app.mailbox.logs.read_roster().get(me) is None:
         app.give_warning(f"no agent {me} is known, and this waits for its mail: `agent-mailbox roster list` shows all")

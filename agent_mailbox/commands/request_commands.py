@@ -8,7 +8,7 @@ import click
 
 from ..cli import values
 from ..cli.group import CommandGroup
-from ..cli.options import App, CommandWithOptions, complete_session, pass_app, session_option
+from ..cli.options import App, CommandWithOptions, Seconds, complete_session, pass_app, session_option
 from ..control.requests import Requests
 from ..control.tasking import Tasking
 from ..core.control import messages
@@ -20,7 +20,7 @@ from . import control_output
 reason_option = click.option("--reason", metavar="TEXT", default="", help="The reason, in a sentence.")
 _request_id = click.option("--request-id", metavar="ID", default="", help="The request's id (default: a new one).")
 _expires = click.option(
-    "--timeout", type=click.FloatRange(min=0), metavar="S", help="Seconds until the request expires without an answer."
+    "--timeout", type=Seconds(min=0), metavar="S", help="Seconds until the request expires without an answer."
 )
 _NETWORK = "network"
 LONG = 600

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from ..cli.group import CommandGroup, cli
-from ..cli.options import App, CommandWithOptions, pass_app
+from ..cli.options import App, CommandWithOptions, Seconds, pass_app
 from ..clients import client
 from ..clients.foreign_fields import list_unfit
 from ..clients.team_tasks import team_names, teams_directory
@@ -34,7 +34,7 @@ from ..teams.mirror import Mirror, MirrorStep
 _team = click.argument("team", metavar="[TEAM]", required=False)
 _interval = click.option(
     "--interval",
-    type=click.FloatRange(min=0.01),
+    type=Seconds(min=0.01),
     default=0.5,
     show_default=True,
     metavar="S",
@@ -269,7 +269,7 @@ def _add_steps(app: App, name: str, before: MirrorStep, step: MirrorStep) -> Mir
 @teams.command("bridge", cls=CommandWithOptions)
 @_team
 @click.option("--once", is_flag=True, help="Look once, both ways.")
-@click.option("--wait", type=float, default=0.0, metavar="S", help="Seconds to wait for the team to appear.")
+@click.option("--wait", type=Seconds(min=0), default=0.0, metavar="S", help="Seconds to wait for the team to appear.")
 @_interval
 @pass_app
 def bridge_team(app: App, /, team: str | None, once: bool, wait: float, interval: float) -> None:

@@ -16,7 +16,7 @@ import click
 
 from ..cli import render, widening
 from ..cli.group import cli
-from ..cli.options import App, CommandWithOptions, pass_app
+from ..cli.options import App, CommandWithOptions, Seconds, pass_app
 from ..control.orders import Orders
 from ..control.tasking import Tasking
 from ..core import frame, team_file
@@ -27,7 +27,7 @@ from ..core.text import neutral, typed
 from ..errors import BadData, Malformed, NotFound, Refused
 from ..known_clients.every_client import STARTED
 from ..mailbox.open_mailbox import OpenMailbox
-from ..store.files import small_files
+from ..store.files import small_files, system
 from ..store.user_state import team_records
 from . import fleet
 
@@ -49,7 +49,7 @@ _file = click.argument("file", metavar="[FILE]", default=FILE, required=False)
 @click.option("--yes", is_flag=True, help="Start it without a question.")
 @click.option(
     "--wait",
-    type=click.FloatRange(min=0),
+    type=Seconds(min=0),
     default=60.0,
     show_default=True,
     metavar="S",
@@ -97,7 +97,7 @@ def up(app: App, /, file: str, in_tmux: bool, status: bool, example: bool, yes: 
 @_file
 @click.option(
     "--wait",
-    type=click.FloatRange(min=0),
+    type=Seconds(min=0),
     default=10.0,
     show_default=True,
     metavar="S",
@@ -119,6 +119,7 @@ def down(app: App, /, file: str, wait: float) -> None:
 
 
 def _write_example(app: App, path: str) -> None:
+    _refuse_directory(path, "--example ")
     found = next((word for word, one in STARTED.items() if shutil.which(one.program)), next(iter(STARTED)))
     if not small_files.make_file(path, team_file.EXAMPLE.replace("{client}", found).encode()):
         raise Refused(f"{path} is there already", f"`agent-mailbox up {typed(path)}` starts it")
@@ -126,9 +127,14 @@ def _write_example(app: App, path: str) -> None:
     app.print_done(f"wrote {neutral(path)}\nStart it: {app.complete_command(start)}\n", {"file": path})
 
 
-def _read_team(app: App, path: str) -> tuple[bytes, Team]:
+def _refuse_directory(path: str, example: str = "") -> None:
     if os.path.isdir(path):
-        raise Malformed(f"{path} is a directory", f"name the team's file: `agent-mailbox up {typed(path)}/{FILE}`")
+        file = typed(system.join(path, FILE))
+        raise Malformed(f"{path} is a directory", f"name the team's file: `agent-mailbox up {example}{file}`")
+
+
+def _read_team(app: App, path: str) -> tuple[bytes, Team]:
+    _refuse_directory(path)
     data = small_files.read_file(path)
     if data is None:
         raise NotFound(f"there is no {path}", f"`agent-mailbox up --example {typed(path)}` writes one")

@@ -495,3 +495,22 @@ def test_mail_of_the_future_says_nothing_of_the_last_minute(post: Post) -> None:
     for _ in range(2):
         post.send("bob", "all")
     refused(post.call("send", "--from", "bob", "--to", "all", "--body", "third"), 1, "bob sent 2 messages")
+
+
+@each(
+    "words",
+    [
+        ("top", "--interval"),
+        ("wait", "--session", "a", "--timeout"),
+        ("up", "--wait"),
+        ("down", "--wait"),
+        ("teams", "import", "--interval"),
+        ("teams", "bridge", "--wait"),
+        ("control", "wait", "perm-1", "--timeout"),
+        ("control", "request", "permission", "--tool", "Bash", "--timeout"),
+    ],
+)
+def test_seconds_that_nothing_can_wait_are_refused(post: Post, words: tuple[str, ...]) -> None:
+    """They were internal errors once the wait began, in ``top`` on the terminal's other screen."""
+    for seconds in ("nan", "inf", "1e300"):
+        refused(post.call(*words, seconds), 2, f"{seconds} is not a usable number of seconds")

@@ -241,6 +241,7 @@ def test_the_example_is_a_file_that_works_and_replaces_none(team: Post) -> None:
     (team.cwd / "team.toml").unlink()
     refused(team.call("up"), 1, f"`agent-mailbox up --example {team.cwd}/team.toml` writes one")
     refused(team.call("up", "."), 2, f"name the team's file: `agent-mailbox up {team.cwd}/team.toml`")
+    refused(team.call("up", "--example", "."), 2, f"`agent-mailbox up --example {team.cwd}/team.toml`")
     assert team.call("up", "--example", "two.toml").stdout.endswith(f"Start it: agent-mailbox up {team.cwd}/two.toml\n")
     assert team.call("up", "--example").stdout.endswith("Start it: agent-mailbox up\n")
     assert 'client = "claude"' in (team.cwd / "team.toml").read_text()
