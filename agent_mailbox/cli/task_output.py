@@ -117,6 +117,15 @@ def warn_of_none(app: Context, views: TaskViews, found: TaskView) -> None:
         )
 
 
+def warn_of_kept(app: Context, views: TaskViews, found: TaskView) -> None:
+    """Warn of the tasks of a handover that did not pass to who holds it: nothing proves a program's claim."""
+    for one in map(views.task, found.hands if found.holder else ()):
+        if one.holder not in ("", found.holder):
+            keeper = frame.name_of(one.holder, views.box.logs.read_roster())
+            give = f"`agent-mailbox task claim {typed(one.task.id)} --for {typed(found.holder)}`"
+            app.give_warning(f"{one.task.id} stays with {keeper}; its adder, its lead or the person gives it: {give}")
+
+
 def added_text(found: TaskView, desk: OpenMailbox, style: Style, command: Callable[[str], str]) -> str:
     """Return the answer to whoever handed a task over."""
     return f"{step_text(found, desk, style)}  {command(f'task show {typed(found.task.id)}')}\n"

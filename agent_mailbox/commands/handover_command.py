@@ -43,4 +43,5 @@ def handover(app: App, /, to: Sequence[str], body: str, session: str | None) -> 
     arrival = arrivals.find_arrival(desk.box, sent.message, sent.delivery, desk.box.logs.read_roster())
     value = {**verbs.sent_json(sent, arrival, desk.box.directory), "task": task_output.task_json(made, whole=True)}
     task_output.warn_of_none(app, desk.tasking.views, made)
+    task_output.warn_of_kept(app, desk.tasking.views, made)
     app.print_done(task_output.added_text(made, desk.box, app.style_text, app.complete_command), value)

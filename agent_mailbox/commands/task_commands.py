@@ -150,6 +150,7 @@ def claim(
     desk, me = _desk(app, session, "the claim")
     found = desk.claim_next_task(me, to) if task_id is None else desk.claim_task(me, task_id, holder or "")
     value = {"task": task_output.task_json(found, whole=True), "already": found.already}
+    task_output.warn_of_kept(app, desk.views, found)
     if not found.is_mine:
         app.print_done(task_output.step_text(found, desk.box, app.style_text), value)
         return

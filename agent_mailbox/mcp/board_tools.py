@@ -59,6 +59,7 @@ def do_task(app: CallContext, box: Mailbox, given: Given, settle: list[Callable[
     if deed == "claim":
         word = given.get("task", "")
         view = desk.claim_task(me, word) if word else desk.claim_next_task(me, given.get("to") or None)
+        task_output.warn_of_kept(app, desk.views, view)
         leased, said = task_leases.lease_for(box, me, view, system.getcwd())
         text = task_output.whole_text(view, box, frame.plain, app.complete_command) + said
         settle.append(lambda: desk.read_assignment(me, view))
@@ -67,6 +68,7 @@ def do_task(app: CallContext, box: Mailbox, given: Given, settle: list[Callable[
         tree = work_tree.describe_tree(system.getcwd())
         made = HandingOver(box).hand_over(me, words_of(given, "to"), text, tree)[1]
         task_output.warn_of_none(app, desk.views, made)
+        task_output.warn_of_kept(app, desk.views, made)
         return task_output.whole_text(made, box, frame.plain, app.complete_command), _data(made)
     (word,) = need(given, "task")
     if deed == "show":

@@ -412,3 +412,20 @@ def test_a_hook_that_its_client_ends_as_it_gives_back_leaves_its_word_to_the_nex
     assert len(told) == 1
     assert "It gave back: task-a (First), task-b (Second), 1 message to its roles." in told[0]
     assert team.check("ben") == [mail]
+
+
+def test_a_task_that_does_not_pass_with_its_handover_is_named(post: Post) -> None:
+    """Nothing proves a program's claim, so what was assigned to another stays there. Neither side believes else."""
+    post.env["AGENT_MAILBOX_TEST_CALLER"] = "program"
+    for who in ("ann", "ben"):
+        post.register(who, "--role", "worker")
+    post.ok("task", "add", "--to", "ann", "--title", "x", "--task-id", "task-x", "--session", "ben")
+    given = post.call("handover", "--to", "ben", "--session", "ann")
+    stays = (
+        "warning: task-x stays with ann; its adder, its lead or the person gives it: `agent-mailbox task claim task-x"
+    )
+    assert f"{stays} --for ben`" in given.stderr
+    post.ok("handover", "--to", "role:worker", "--session", "ann")
+    taken = post.call("task", "claim", "--next", "--session", "ben")
+    assert (taken.rc, holders(post)["task-x"]) == (0, "ann")
+    assert stays in taken.stderr
