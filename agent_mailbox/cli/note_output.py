@@ -74,5 +74,5 @@ def note_text(note: Note, roster: Roster, style: Style, command: Callable[[str],
         lines.append(f"dropped by {frame.name_of(ended.sender, roster)}, {frame.when(ended.timestamp)}")
     elif ended is not None:
         lines.append(f"replaced: {command(f'note show {notes.PREFIX}{ended.id[:8]}')}")
-    lines += [*frame.barred(m.subject or ""), *frame.barred(m.content)]
+    lines += [line for text in dict.fromkeys((m.subject or "", m.content)) for line in frame.barred(text)]
     return "\n".join(lines) + "\n"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import select
 import sys
 import time
@@ -54,7 +55,8 @@ class InputStream(io.TextIOBase):
                 return ""
             self._data += more
         line, self._data = self._data[: end + 1], self._data[end + 1 :]
-        return line.removeprefix(BOM).decode("utf-8", "replace")
+        text = line.removeprefix(BOM).decode("utf-8", "replace")
+        return _mend_halves(text) if _HALF.search(text) else text
 
     def _read_more(self) -> bytes:
         while True:
@@ -65,6 +67,19 @@ class InputStream(io.TextIOBase):
                     continue
             if os.getppid() != self._parent:
                 return b""
+
+
+_HALF = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
+"""The beginning of half a character, or of a whole one in two halves."""
+
+
+def _mend_halves(text: str) -> str:
+    """Return a request with U+FFFD for each half of a character, as of a cut emoji. The SDK would never answer it."""
+    try:
+        whole = json.dumps(json.loads(text), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text
+    return whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace") + "\n"
 
 
 class OutputStream(io.TextIOBase):

@@ -256,6 +256,14 @@ def test_a_byte_order_mark_before_a_request_is_dropped(post: Post) -> None:
         os.close(ends[1])
 
 
+def test_half_a_character_is_answered(post: Post) -> None:
+    """An emoji that a client cut has a mark in its place. A whole one in two halves stays, and so does what only looks
+    like a half."""
+    post.register(ME)
+    call_tools(post, ME, ("send", {"to": "user", "body": "cut \ud83d, whole \ud83d\ude00, \\ud83d"}))
+    assert post.objects(MESSAGES)[-1]["content"] == "cut \ufffd, whole \U0001f600, \\ud83d"
+
+
 def test_an_answer_that_the_client_does_not_take_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tool call fails if the client does not take its answer. It marks no mail as read."""
     from agent_mailbox.mcp import tool_server
