@@ -242,14 +242,15 @@ def test_the_fleet_is_printed_once_where_nobody_can_press_a_key(pair: Post) -> N
     assert len(pair.unread("bob")) == 1
 
 
-def at_terminal(post: Post, columns: int = 60, rows: int = 6) -> tuple[subprocess.Popen[bytes], int]:
-    """``top`` at a terminal of that size, and the other end of it."""
+def at_terminal(post: Post, columns: int = 60, rows: int = 6) -> tuple[subprocess.Popen[bytes], int, list[Any]]:
+    """``top`` at a terminal of that size, the other end of it, and its modes before."""
     master, slave = pty.openpty()
     ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     ends: dict[str, Any] = {"stdin": slave, "stdout": slave}
+    before = termios.tcgetattr(slave)
     child = post.start("top", "--interval", "0.1", **ends)
     os.close(slave)
-    return child, master
+    return child, master, before
 
 
 def read_until(master: int, wanted: bytes) -> bytes:
@@ -265,9 +266,8 @@ def test_top_is_live_until_somebody_ends_it(pair: Post, end: str) -> None:
     """It fits the terminal, shows what changes, and leaves the terminal as it was, also while it is stopped."""
     for number in range(9):
         pair.register(f"agent-{number}", "--tags", "project:a-long-name-of-a-project-for-this")
-    child, master = at_terminal(pair)
+    child, master, before = at_terminal(pair)
     with child:
-        before = termios.tcgetattr(master)
         first = read_until(master, b"q ends")
         picture = first.decode().partition("\x1b[H")[2].partition("\x1b[J")[0]
         shown = picture.replace("\x1b[K", "").split("\r\n")
