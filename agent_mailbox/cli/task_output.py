@@ -12,7 +12,6 @@ from ..control import task_offers
 from ..core import frame, instant
 from ..core.control import message_text, messages, summary
 from ..core.control.task import BLOCKED
-from ..core.roster import DEAD
 from ..core.text import neutral, typed
 
 if TYPE_CHECKING:
@@ -85,8 +84,7 @@ def state_text(found: TaskView, desk: OpenMailbox) -> str:
         ends = dict.fromkeys(found.cancelled, " (cancelled)")
         return f"blocked by {', '.join(neutral(one) + ends.get(one, '') for one in found.waits_for)}"
     if found.state == "open":
-        dead = {one: " (dead)" for one in found.task.to if roster.state(one) == DEAD}
-        return f"open to {' or '.join(frame.party(one, roster) + dead.get(one, '') for one in found.task.to)}"
+        return f"open to {found.name_addressees(roster)}"
     if found.state == "cancelled":
         return "cancelled"
     way = "to" if found.state == "assigned" else "by"

@@ -128,7 +128,7 @@ def _board_task(view: TaskView, roster: Roster, now: int, titles: Mapping[str, s
     return BoardTask(
         id=task.id,
         title=presenters.one_line(asked.title) or task.id,
-        worker=presenters.party_name(view.holder, roster) if view.holder else presenters.one_line(" or ".join(task.to)),
+        worker=presenters.party_name(view.holder, roster) if view.holder else view.name_addressees(roster),
         worker_id=view.holder,
         asker=presenters.party_name(task.asker, roster),
         phase=task.phase,

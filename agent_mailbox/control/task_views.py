@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..control_plane import control_log
+from ..core import frame
 from ..core.address import describe_unknown, route
 from ..core.control import transitions
 from ..core.control.task import Task
@@ -44,6 +45,11 @@ class TaskView(Record):
     is_mine: bool = False
     is_open_to_me: bool = False
     already: bool = False
+
+    def name_addressees(self, roster: Roster) -> str:
+        """Return for whom the task is, in words that tell a dead agent from others."""
+        dead = {one: " (dead)" for one in self.task.to if roster.state(one) == DEAD}
+        return " or ".join(frame.party(one, roster) + dead.get(one, "") for one in self.task.to)
 
 
 class TaskViews:

@@ -47,6 +47,17 @@ def test_each_task_stands_where_its_worker_has_brought_it(running: Running) -> N
         assert (ids["begin <b>"] in page, ids["end"] in page) == (False, True)
 
 
+def test_a_task_whose_agent_died_says_so_by_name(running: Running) -> None:
+    """Its id alone would tell nobody whom the task was for, nor that it waits for somebody else."""
+    post = running.post
+    post.register("4af25640-0000-4000-8000-000000000001", "--name", "Ada")
+    post.ok("task", "add", "--to", "Ada", "--title", "Plate 11", "--session", "user")
+    post.ok("roster", "retire", "Ada")
+    page = column(running.ask("/tasks").text, "open")
+    assert "open to Ada (dead)" in page
+    assert "4af25640" not in page.partition("</h3>")[2].partition("for you")[0]
+
+
 def test_a_form_that_is_sent_twice_gives_one_task(running: Running) -> None:
     """The same form sent twice is one task and one message. With another text it is refused, as without a title."""
     running.post.register("ada", "--name", "Ada")
