@@ -24,6 +24,17 @@ LONG = 4000
 """Characters of a text that may be more than a client passes on."""
 SEARCH_LIMIT = 20
 """Messages that a search shows by default."""
+OLDER = "older ones are left out (--limit 0 shows all)\n"
+
+
+def one_more(limit: int) -> int:
+    """Return how many messages to ask for, so that ``split_newest`` can tell whether there are more than ``limit``."""
+    return limit + 1 if limit else 0
+
+
+def split_newest(found: list[Message], limit: int) -> tuple[list[Message], bool]:
+    """Return the newest ``limit`` messages (0: all), and whether there are older ones."""
+    return found[-limit:], 0 < limit < len(found)
 
 
 def search_messages(app: Context, mailbox: Mailbox, query: str, limit: int) -> None:
@@ -32,14 +43,16 @@ def search_messages(app: Context, mailbox: Mailbox, query: str, limit: int) -> N
     from ..mailbox.queries import MailQueries
 
     words.check(query)
-    messages, reads = MailQueries(mailbox).search(query, limit)
+    found, reads = MailQueries(mailbox).search(query, one_more(limit))
+    messages, is_older = split_newest(found, limit)
     box, unsent = mailbox.directory, mailbox.unsent()
     if app.json:
-        found = [mail_output.message_json(m, reads, box) | mail_output.unsent_json(unsent.get(m.id)) for m in messages]
-        app.write_answer(mail_output.json_document({"messages": found}))
+        told = [mail_output.message_json(m, reads, box) | mail_output.unsent_json(unsent.get(m.id)) for m in messages]
+        app.write_answer(mail_output.json_document({"messages": told, "older": is_older}))
     elif messages:
         roster = mailbox.logs.read_roster()
-        app.write_answer(render.messages_text(messages, reads, roster, app.style_text, app.columns, unsent))
+        text = render.messages_text(messages, reads, roster, app.style_text, app.columns, unsent)
+        app.write_answer(text + (OLDER if is_older else ""))
     else:
         app.write_answer("no message contains all these words\n")
 

@@ -98,16 +98,16 @@ def thread(app: App, /, message_id: str, full: bool) -> None:
     show_verbs.print_and_note(app, app.mailbox, "\n\n".join(map("\n".join, blocks)) + "\n", value, messages, reads)
 
 
-def _list_messages(app: App, /, messages: Sequence[Message], reads: Reads, nothing: str = "no mail") -> None:
+def _list_messages(app: App, /, every: list[Message], reads: Reads, limit: int, nothing: str) -> None:
+    messages, is_older = show_verbs.split_newest(every, limit)
     if not messages and not app.json:
         app.write_answer(f"{nothing}\n")
         return
     roster, box = app.mailbox.logs.read_roster(), app.mailbox.directory
     unsent = app.mailbox.unsent()
     found = [mail_output.message_json(m, reads, box) | mail_output.unsent_json(unsent.get(m.id)) for m in messages]
-    app.print_answer(
-        render.messages_text(messages, reads, roster, app.style_text, app.columns, unsent), {"messages": found}
-    )
+    text = render.messages_text(messages, reads, roster, app.style_text, app.columns, unsent)
+    app.print_answer(text + (show_verbs.OLDER if is_older else ""), {"messages": found, "older": is_older})
 
 
 @cli.command(cls=CommandWithOptions)
@@ -132,7 +132,9 @@ def history(
     me = None if everyones else standing_verbs.who_or_all(app, app.mailbox, session)
     start = values.parse_since(since, app.mailbox.now())
     nothing = "no mail of yours (`agent-mailbox history --all` lists everyone's)" if me == USER else "no mail"
-    _list_messages(app, *app.queries.history(me, with_address=with_address, since=start, limit=limit), nothing)
+    asked = show_verbs.one_more(limit)
+    found, reads = app.queries.history(me, with_address=with_address, since=start, limit=asked)
+    _list_messages(app, found, reads, limit, nothing)
 
 
 @cli.command(cls=CommandWithOptions)

@@ -72,8 +72,13 @@ def as_arguments(said: str) -> str:
     """Return an error or a hint with the tool's arguments in the place of a command's options. A command in backticks
     stays: the person may run it."""
     pieces = _HINTS.get(said, said).split("`")
-    pieces[::2] = [_OPTION.sub(lambda found: found[1].replace("-", "_"), piece) for piece in pieces[::2]]
+    pieces[::2] = [_OPTION.sub(_as_argument, piece) for piece in pieces[::2]]
     return "`".join(pieces)
+
+
+def _as_argument(found: re.Match[str]) -> str:
+    word = found[1].replace("-", "_")
+    return word if any(word in tool.schema["properties"] for tool in TOOLS.values()) else found[0]
 
 
 _OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)(?: [A-Z]+\b)?")
@@ -225,15 +230,18 @@ def _search_messages(app: CallContext, desk: Mailbox, given: Given, write: Write
         _show_message(app, desk, query.removeprefix("id:").strip(), write)
         return
     words.check(query)
-    messages, reads = MailQueries(desk).search(query, given.get("limit", MOST))
+    limit = given.get("limit", MOST)
+    found, reads = MailQueries(desk).search(query, show_verbs.one_more(limit))
+    messages, is_older = show_verbs.split_newest(found, limit)
     roster = desk.logs.read_roster()
     nothing, unsent = "no message contains all these words\n", desk.unsent()
     text = render.messages_text(messages, reads, roster, frame.plain, unsent=unsent) or nothing
+    text += "older ones are left out: name more words\n" if is_older else ""
     data = [
         _sender_object(m, roster) | {"title": frame.title(m)} | mail_output.unsent_json(unsent.get(m.id))
         for m in messages
     ]
-    write(_make_answer(app, text, {"messages": data}))
+    write(_make_answer(app, text, {"messages": data, "older": is_older}))
 
 
 def _show_message(app: CallContext, desk: Mailbox, message_id: str, write: Write) -> None:

@@ -954,3 +954,16 @@ def test_every_row_marks_a_sender_whose_word_would_count_and_is_not_proven(pair:
     for words, count in told.items():
         assert pair.call(*words.split()).stdout.count("(unverified)") == count, words
     assert "(unverified)" not in pair.call("search", "truly").stdout
+
+
+def test_a_list_says_that_it_leaves_older_mail_out(pair: Post) -> None:
+    """``search`` and ``history`` show the newest, and say whether there are older ones."""
+    for number in range(3):
+        pair.send("bob", "alice", f"word {number}")
+    for words in (("search", "word"), ("history", "--all")):
+        for limit, is_older in ((2, True), (3, False), (0, False)):
+            found = pair.ok(*words, "--limit", limit)
+            assert (len(found["messages"]), found["older"]) == (limit or 3, is_older), words
+            last = pair.call(*words, "--limit", limit).stdout.splitlines()[-1]
+            assert (last == "older ones are left out (--limit 0 shows all)") == is_older, words
+            assert found["messages"][-1]["content"] == "word 2"

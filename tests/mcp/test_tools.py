@@ -305,6 +305,7 @@ def test_errors_name_the_tools_arguments() -> None:
         ("pass --body TEXT, --body - (standard input) or --body @FILE", "pass body"),
         ("write it to a file and send its path", "send it in parts, or name the path of a file in the body"),
         ("--expires-at takes a time", "expires_at takes a time"),
+        ("name one with --dir", "name one with --dir"),
         ("pass --to ADDR; see `roster list --state alive`", "pass to; see `roster list --state alive`"),
     ):
         assert tool_commands.as_arguments(said) == shown
@@ -335,6 +336,17 @@ def test_the_address_of_a_task_call_counts(post: Post) -> None:
     assert "warning: nobody who may claim it is there yet" in nobody
     assert "warning: nobody who may claim it is there yet" in handed
     assert "task done" not in handed
+
+
+def test_a_search_says_that_it_leaves_older_mail_out(post: Post) -> None:
+    """It does so only if there is more than it shows."""
+    post.register(ME)
+    for _ in range(3):
+        post.send(OTHER, ME, "word")
+    some, whole = call_tools(post, ME, *(("search", {"query": "word", "limit": limit}) for limit in (2, 3)))
+    assert len(some.splitlines()) == len(whole.splitlines()) == 3
+    assert some.endswith("\nolder ones are left out: name more words\n")
+    assert "left out" not in whole
 
 
 def test_notes_that_are_left_out_are_counted(post: Post) -> None:
