@@ -16,7 +16,7 @@ from ..store.files import paths, system
 from ..store.files.small_files import storage_failed
 from ..store.locks.directory_lock import DirectoryLock
 from ..store.log import custody_setup, logs
-from ..store.user_state import creation
+from ..store.user_state import creation, own_files
 from . import backup
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _refuse_strange(aside: str) -> None:
 def _unpack_backup(file: str, aside: str) -> Backup:
     """Empty the directory of a killed restore's remains, unpack the backup into it, and sync it."""
     system.empty(aside)
-    creation.hide_from_git(aside)
+    own_files.hide_from_git(aside)
     for name in (paths.ARCHIVE, paths.HEARTBEATS, DIRECTORY):
         system.mkdir(system.join(aside, name), 0o700)
 

@@ -9,9 +9,6 @@ from ...errors import Refused
 from ..files import paths, system
 from ..files.paths import (
     ARCHIVE,
-    CACHE,
-    CONFIG,
-    GITIGNORE,
     HEARTBEATS,
     MESSAGES,
     is_there,
@@ -19,7 +16,7 @@ from ..files.paths import (
     trusted,
     trusted_file,
 )
-from ..files.small_files import make_file, storage_failed
+from ..files.small_files import storage_failed
 from ..log import custody, custody_setup, keys
 from . import bindings
 
@@ -63,7 +60,9 @@ def create(directory: str, environ: Mapping[str, str]) -> str:
         path = system.join(directory, MESSAGES)
         is_new = not is_there(path)
         if is_new:
-            hide_from_git(directory)
+            from . import own_files  # once in a mailbox's life
+
+            own_files.hide_from_git(directory)
         system.close(system.open(path, system.O_RDWR | system.O_CREAT | system.O_NOFOLLOW | system.O_CLOEXEC, 0o600))
     except OSError as error:
         raise storage_failed("make a mailbox at", directory, error) from None
@@ -82,14 +81,6 @@ def create(directory: str, environ: Mapping[str, str]) -> str:
     except OSError as error:
         raise storage_failed("sync", place, error) from None
     return directory
-
-
-def hide_from_git(directory: str) -> None:
-    """Have git pass by a new mailbox: all of its directory, or only its own files beside those of a project. A
-    ``.gitignore`` that is there stays as it is."""
-    shared = [name for name in system.listdir(directory) if name != CACHE and not name.startswith("agent-")]
-    rules = f"/agent-*\n/{CACHE}/\n/{CONFIG}\n/{GITIGNORE}\n" if shared else "*\n"
-    make_file(system.join(directory, GITIGNORE), rules.encode())
 
 
 def _forget(directory: str, environ: Mapping[str, str]) -> None:

@@ -11,6 +11,8 @@ from ...config import config, own_config
 from ...core.findings import CHMOD, Problem
 from ...core.text import typed
 from ...store.files import mounts, paths, system
+from ...store.files.small_files import list_names
+from ...store.user_state import own_files
 from .git_index import tracked_names
 
 if TYPE_CHECKING:
@@ -44,15 +46,17 @@ def check_place(mailbox: Mailbox, environ: Mapping[str, str] | None) -> Iterator
 
 
 def _check_reach(mailbox: Mailbox) -> Iterator[Problem]:
-    """Yield the files and directories that belong to others, or that others may reach. The mailbox directory itself may
-    be readable: it may be older than the mailbox. Others cannot reach what is below a
-    directory that they cannot enter."""
+    """Yield the mailbox's files and directories that belong to others, or that others may reach.
+
+    Its directory may be readable: it may be a project's, whose own files are nothing of the mailbox's. Others cannot
+    reach what is below a directory that they cannot enter.
+    """
     me, closed_off = system.geteuid(), set[str]()
-    for directory, files in system.tree(mailbox.directory):
+    for directory, files in _own_tree(mailbox.directory):
         if system.dirname(directory) in closed_off or not system.lstat(directory).st_mode & 0o011:
             closed_off.add(directory)
         closed = 0o022 if directory == mailbox.directory else 0o077
-        names = (system.join(directory, name) for name in files if not name.startswith(".git"))
+        names = (system.join(directory, name) for name in files)
         for path, forbidden in [(directory, closed), *((name, 0o077) for name in names)]:
             try:
                 there = system.lstat(path)
@@ -64,3 +68,12 @@ def _check_reach(mailbox: Mailbox) -> Iterator[Problem]:
                 yield Problem(path, None, f"{what}, or move it away")
             elif mode & forbidden and not is_closed and there.st_mode & system.S_IFMT != system.S_IFLNK:
                 yield Problem(path, None, f"open to other users: mode {mode:04o}", CHMOD)
+
+
+def _own_tree(directory: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the mailbox's directories, each with the files of the mailbox in it."""
+    ours = [name for name in list_names(directory) if own_files.is_own_file(name)]
+    below = [name for name in ours if system.is_own_directory(system.join(directory, name))]
+    yield directory, [name for name in ours if name not in below]
+    for name in below:
+        yield from system.tree(system.join(directory, name))
