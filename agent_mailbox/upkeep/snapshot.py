@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from ..store.archive.archive import Archive
     from ..store.log.logs import Logs
 
+PATIENCE = 12
+"""The waits for a lock that a backup waits for a steward: cron may begin both at once, and a run may take a minute."""
+
 
 class SnapshotFile(Record):
     """One file: its name within the mailbox, open, and how many bytes of it belong to the moment."""
@@ -67,9 +70,9 @@ class Snapshot:
         logs, kept = self._logs, system.join(self._archive.directory, LOCK)
         writable = system.access(logs.messages.path, system.W_OK)
         if system.access(kept, system.W_OK) or (writable and not paths.is_there(kept)):
-            yield rotation.alone(self._archive, logs.wait)
+            yield rotation.alone(self._archive, PATIENCE * logs.wait)
         elif paths.is_there(kept):
-            yield ReadLock(kept, logs.wait)
+            yield ReadLock(kept, PATIENCE * logs.wait)
         for log in (logs.messages, logs.reads, logs.roster):
             if paths.is_there(log.path):  # looking makes no file
                 yield log.held() if system.access(log.path, system.W_OK) else ReadLock(log.path, logs.wait)

@@ -813,7 +813,7 @@ def test_a_repair_beside_a_steward_is_busy(used: Post) -> None:
             "try: doctor.repair_safely(Mailbox(sys.argv[1], wait=0))\n"
             "except Busy as error: print(error)"
         )
-        assert "another steward is at work" in used.python(code, used.box).stdout
+        assert "another steward, backup or repair is at work" in used.python(code, used.box).stdout
     assert told(used, "--repair") == ([], [])
 
 

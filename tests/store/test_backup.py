@@ -348,6 +348,13 @@ def test_a_read_only_mailbox_is_backed_up_under_the_locks_of_its_writers(full: P
         refused(full.python(code, "backup", "--force", file, under=(*NAMESPACE, str(full.box))), 4, ".lock")
 
 
+def test_a_backup_beside_a_steward_is_told_to_be_made_again(full: Post) -> None:
+    """The steward does other work, so nobody may think that the backup is made."""
+    with rotation.alone(Mailbox(str(full.box)).archive, 0), pytest.raises(Busy) as said:
+        backup.write_backup(Mailbox(str(full.box), wait=0), str(full.scratch / "backup.tar"))
+    assert said.value.hint == "wait for it, then try again"
+
+
 def test_a_backup_that_says_nonsense_of_itself_is_damaged(post: Post) -> None:
     """Its time and its heartbeats are looked at, though its checksums are right; no mailbox is made."""
     file, place = post.scratch / "backup.tar", post.scratch / "place"

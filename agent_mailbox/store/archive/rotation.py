@@ -85,8 +85,8 @@ def alone(archive: Archive, wait: float) -> Iterator[None]:
         lock.acquire()
     except LockException:
         raise Busy(
-            f"another steward is at work in {archive.directory}{_holder(archive)}",
-            "wait for it, then try again: it does the same work",
+            f"another steward, backup or repair is at work in {archive.directory}{_holder(archive)}",
+            "wait for it, then try again",
         ) from None
     try:
         yield
