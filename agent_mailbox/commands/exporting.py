@@ -18,7 +18,7 @@ from ..core import codec, instant, proofs
 from ..core.message_reads import Reads
 from ..core.records import Message
 from ..core.roster import Roster
-from ..core.text import ascii_json, neutral
+from ..core.text import ascii_json, neutral, neutral_lines
 
 Mail = Iterable[tuple[Message, Reads]]
 """Messages, oldest first, each with its reads."""
@@ -135,6 +135,13 @@ def _belonging_statement(message_id: str, entity: str, quality: str) -> dict[str
 
 def _statement_line(statement: dict[str, Any], at: int) -> bytes:
     return _json_line({**statement, "at": instant.text(at)})
+
+
+def neutral_parts(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield parts of a history for a terminal: no text of others moves its cursor, or forges a line."""
+    for part in parts:
+        lines = neutral_lines(part.decode("utf-8", "replace"))
+        yield "".join(f"{line}\n" for line in [*lines, *([""] if part.endswith(b"\n\n") else [])]).encode()
 
 
 FORMATS: dict[str, Callable[[Mail, Roster, int], Iterator[bytes]]] = {

@@ -7,6 +7,7 @@ directory.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -358,7 +359,9 @@ def export(app: App, form: str, since: str | None) -> None:
     start = values.parse_since(since, app.mailbox.now())
     app.mailbox.weigh_mail()
     mail, roster = mail_stream.stream(app.mailbox), app.mailbox.logs.read_roster()
-    _write_parts(exporting.FORMATS[form](mail, roster, start or 0))
+    parts = exporting.FORMATS[form](mail, roster, start or 0)
+    at_terminal = sys.stdout is not None and sys.stdout.isatty()
+    _write_parts(exporting.neutral_parts(parts) if at_terminal else parts)
 
 
 _PIECE = 1 << 16

@@ -24,6 +24,7 @@ from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.files import small_files
 from agent_mailbox.upkeep import steward as stewards
 from agent_mailbox.upkeep.crontab import TAG, remove_crontab
+from tests import surroundings
 from tests.helpers import (
     ARCHIVE,
     HEARTBEATS,
@@ -36,6 +37,7 @@ from tests.helpers import (
     Program,
     Result,
     copy_package,
+    each,
     record,
     refused,
     refused_both,
@@ -573,6 +575,17 @@ def test_an_mbox_gives_every_text_back(post: Post) -> None:
     found = re.split(rb"(?:\A|(?<=\n\n))From ann@agent-mailbox [^\n]*\n", data)[1:]
     bodies = [mail.partition(b"\n\n")[2].removesuffix(b"\n\n") for mail in found]
     assert [re.sub(rb"^>(>*From )", rb"\1", body, flags=re.MULTILINE).decode() for body in bodies] == texts
+
+
+@each("form", ["jsonl", "mbox", "entities"])
+def test_an_export_to_a_terminal_moves_no_cursor(post: Post, form: str) -> None:
+    """A file has every text as it was sent; what a terminal gets is neutral, as all that is shown."""
+    post.send("x", "y", "red \x1b[31m\u202e\u2028forged\rX", "--subject", "s")
+    done = surroundings.at_terminal(post, surroundings.line("export", "--format", form))
+    assert done.rc == 0
+    assert "forged" in done.stdout
+    assert not {"\x1b", "\u202e", "\u2028"} & {*done.stdout}
+    assert "\rX" not in done.stdout
 
 
 def test_mbox_is_read_by_the_standard_library(history: Post) -> None:
