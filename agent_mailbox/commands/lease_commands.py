@@ -43,6 +43,7 @@ def take(app: App, /, paths: Sequence[str], span: str, note: str, session: str |
     """Lease files, directories or patterns of a project.
 
     A pattern has * and ? within a name, and ** for any directories. Exit 1 if another session holds one of them.
+    If nothing proves its lease, as a program's, there is only a warning.
 
     \b
     Example: agent-mailbox lease src/parser 'tests/parser/**' --for 1h
@@ -92,7 +93,8 @@ def release(app: App, /, lease_id: str, session: str | None) -> None:
 def check(app: App, /, paths: Sequence[str], staged: bool, session: str | None) -> int:
     """Look whether another session leases files: exit 1 if one does.
 
-    As a pre-commit hook of git: `agent-mailbox lease check --staged`.
+    As a pre-commit hook of git: `agent-mailbox lease check --staged`. A lease that nothing proves, as a program's, is
+    only shown.
     """
     if bool(paths) == staged:
         raise Malformed("PATH or --staged is missing" if staged is False else "--staged goes without PATH",
