@@ -295,16 +295,12 @@ def _settings_lines(made: Backup) -> str:
     return "".join(f"it sets {line}\n" for line in made.settings)
 
 
-def _describe_restored(_: App, given: Mapping[str, Any]) -> str:
-    """Return what a backup brings; raises as ``restore`` for a file that is none."""
-    _check_backup(given["file"])
+def _describe_restored(app: App, given: Mapping[str, Any]) -> str:
+    """Return what a backup brings; raises as ``restore`` for a file that is none, and for a place that is used."""
+    from ..upkeep import restoring
+
+    restoring.check_backup(given["file"], given["where"] or new_place.wanted_place(app))
     return f"the mailbox of {given['file']}, its leads and rules come into use"
-
-
-def _check_backup(file: str) -> None:
-    from ..upkeep import backup as backups
-
-    backups.open_backup(file).close()
 
 
 @cli.command(cls=CommandWithOptions, widens=_describe_restored)
@@ -321,8 +317,8 @@ def restore(app: App, file: str, where: str | None, alone: bool) -> None:
     from ..upkeep import restoring
     from . import confirming
 
-    _check_backup(file)  # a refused place would hide that it is missing
     place = where or new_place.wanted_place(app)
+    restoring.check_backup(file, place)
     if where is None and not paths.is_mailbox(place):
         new_place.refuse_second(place, f"agent-mailbox restore {typed(file)} {typed(os.path.realpath(place))}")
     made = restoring.restore_backup(file, place, app.environ, alone=alone)

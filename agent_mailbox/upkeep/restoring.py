@@ -60,6 +60,12 @@ def restore_backup(file: str, directory: str, environ: Mapping[str, str], *, alo
     return found
 
 
+def check_backup(file: str, directory: str) -> None:
+    """Raise for a file that is no backup, and then for a directory that is used: that would hide that it is missing."""
+    backup.open_backup(file).close()
+    _refuse_used(system.real_path(directory))
+
+
 def _missing_directories(directory: str) -> list[str]:
     """Return the directories on a path that are not there, the innermost first."""
     found = []

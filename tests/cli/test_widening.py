@@ -222,12 +222,22 @@ def test_a_shell_is_interactive_that_got_neither_a_command_nor_a_script(words: t
 
 
 def test_what_changes_nothing_asks_nothing(led: Post) -> None:
-    """A decided request, what is not installed and a backup that is missing: the question would have had no effect."""
+    """A decided request, what is not installed, a backup that is missing, a place that is used: the question would have
+    had no effect."""
     ask = ("control", "request", "permission", "--tool", "Bash", "--input", '{"command": "npm test"}')
     led.ok(*ask, "--session", "w", "--request-id", "perm-1")
     led.ok("control", "deny", "perm-1", "--session", "user")
-    words = (("control", "approve", "perm-1"), ("uninstall", "claude-code"), ("restore", "missing.tar", "there"))
+    led.ok("backup", led.cwd / "made.tar")
+    words = (
+        *(("control", "approve", "perm-1"), ("uninstall", "claude-code")),
+        *(("restore", "missing.tar", "there"), ("restore", "made.tar", str(led.box))),
+    )
     done = at_terminal(led, _script(led, "\n".join(f"{line(*one)}; echo" for one in words)), answer=YES)
     assert "[y/N]" not in done.stdout
-    for told in ("perm-1 is decided: denied", "not installed; nothing to change", "missing.tar"):
+    for told in (
+        "perm-1 is decided: denied",
+        "not installed; nothing to change",
+        "missing.tar",
+        "is a mailbox already",
+    ):
         assert told in done.stdout
