@@ -87,8 +87,9 @@ class Sources:
             for block in (tree, *(node for node, _ in self.statements[module])):
                 for above, node in itertools.pairwise(getattr(block, "body", ())):
                     text = getattr(getattr(node, "value", None), "value", None)
-                    if isinstance(above, ast.Assign | ast.AnnAssign) and isinstance(node, ast.Expr) and text:
-                        found[f"{module}:{node.lineno}"] = str(text)
+                    is_below = isinstance(above, ast.Assign | ast.AnnAssign) and isinstance(node, ast.Expr)
+                    if is_below and isinstance(text, str):
+                        found[f"{module}:{node.lineno}"] = text
         return found
 
     def unsaid(self) -> Iterator[str]:
