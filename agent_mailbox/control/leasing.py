@@ -6,6 +6,7 @@ The rules are ``core.control.leases``.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..control_plane import control_log
@@ -54,7 +55,8 @@ class Leasing:
         return [lease for lease in found if lease.owner not in gone]
 
     def lease(self, me: str, paths: Sequence[str], base: str, minutes: float, note: str = "") -> Lease:
-        """Lease paths or patterns to ``me``. ``base`` is the directory that relative ones start from.
+        """Lease paths or patterns to ``me``. ``base`` is the directory that relative ones start from. A lease of
+        ``me`` on no others ends.
 
         Raises ``Malformed`` for paths that nobody may lease, and ``Refused`` if another session holds one or ``me``
         holds too many.
@@ -68,6 +70,8 @@ class Leasing:
             request_id=f"lease-{system.urandom(6).hex()}", project=project, paths=patterns, note=note,
             expires=now + round(minutes * _MINUTE),
         )  # fmt: skip
+        known = self.leases()
+        earlier = [one for one in known if (one.owner, one.project) == (me, project) and {*one.paths} <= {*patterns}]
         edits = Edits(self.box.logs)
         edits.leased()
         sent = post_message(self.box, me, payload, (me,))
@@ -82,6 +86,9 @@ class Leasing:
         except Refused:  # another took them at the same instant, and was first
             self.release_lease(me, made.id)
             raise
+        for one in earlier:  # else others would still be warned of it, after this one's release
+            with suppress(Refused):
+                self.release_lease(me, one.id)
         return made
 
     def _refuse_held(self, me: str, project: str, paths: tuple[str, ...], before: float = float("inf")) -> None:

@@ -395,6 +395,14 @@ def test_a_lease_costs_no_other_agent_a_word(desk: Desk) -> None:
     assert desk.post.ok("dead-letters", "--all")["messages"] == []
 
 
+def test_a_lease_of_the_same_paths_takes_the_place_of_the_earlier_one(desk: Desk) -> None:
+    """One release frees them then. A lease that has another path, too, stays."""
+    wide = desk.lease("src/a.py", "docs/**")
+    desk.lease("src/a.py")
+    again = desk.lease("src/a.py", "--for", "2h")
+    assert [one["id"] for one in desk.post.ok("lease", "list")["leases"]] == [wide["id"], again["id"]]
+
+
 def test_a_lease_s_path_in_the_place_of_its_id_is_answered_with_the_id(desk: Desk) -> None:
     """The command that is named works as it is; a word that is no path of a lease is sent to the list."""
     held = desk.lease("docs/**", "src")["id"]
