@@ -74,6 +74,16 @@ def is_stored(name: str) -> bool:
     return _is_digest(digest) and stored(digest, f"x{dot}{suffix}") == name
 
 
+def aside(unique: bytes) -> str:
+    """Return the name of a file that is not whole yet, by eight bytes."""
+    return f".{unique.hex()}~"
+
+
+def is_aside(name: str) -> bool:
+    """Return whether ``aside`` can give this name."""
+    return len(name) == len(aside(bytes(8))) and name[0] == "." and name[-1] == "~" and _HEX.issuperset(name[1:-1])
+
+
 def files(message: Message) -> list[AttachmentFile]:
     """Return the files in the mailbox that a message names; other and wrong entries are passed by."""
     return [file for entry in _entries(message) if (file := _file(entry)) is not None]

@@ -26,7 +26,7 @@ from agent_mailbox.store.attachments import attachment_files
 from agent_mailbox.upkeep import backup, restoring
 from agent_mailbox.upkeep import steward as stewards
 from tests.cli.test_file_arguments import AGENT, project, send  # noqa: F401 - the fixture
-from tests.helpers import MESSAGES, Post, record, refused
+from tests.helpers import MESSAGES, Post, Program, record, refused
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -294,6 +294,21 @@ def test_the_steward_removes_what_no_message_names(pair: Post) -> None:
     assert kept(pair) == sorted([f"{DIGEST}.png", spelt])
     attachment_files.put(str(pair.box), "more", [b"more"])
     assert attachment_files.sweep(later.logs, later.archive, NOW + 25 * DAY + 1000) == 0
+
+
+def test_the_steward_leaves_a_project_s_own_attachments_alone(program: Program) -> None:
+    """A mailbox made by ``init .`` shares that directory: the old files of the project stay, and take no room."""
+    (home := program.cwd / DIRECTORY).mkdir()
+    program.call("init", ".")
+    put = attachment_files.put(str(program.cwd), "a", [b"a"]).stored
+    for name in ("picture.png", put, f".{bytes(8).hex()}~"):
+        (home / name).touch()
+        os.utime(home / name, (0, 0))
+    os.truncate(home / "picture.png", 2 << 30)  # a hole
+    assert program.call("send", "--from", "a", "--to", "b", "--body", "x", "--attach", __file__).rc == 0
+    assert program.call("steward", "run").rc == 0
+    assert [name for name in os.listdir(home) if not is_stored(name)] == ["picture.png"]
+    assert put not in os.listdir(home)
 
 
 def test_a_backup_has_them_and_the_doctor_misses_them(pair: Post) -> None:

@@ -69,7 +69,7 @@ def put(directory: str, name: str, chunks: Iterable[bytes], left: int | None = N
             system.mkdir(home, 0o700)
         system.sync_directory(directory)  # another process may have made it, and died before its sync
         left = MOST_TOTAL - _total(home) if left is None else left
-        aside = system.join(home, f".{system.urandom(8).hex()}~")
+        aside = system.join(home, attachments.aside(system.urandom(8)))
         fd = system.open(aside, system.O_WRONLY | system.O_CREAT | system.O_EXCL | system.O_CLOEXEC, 0o600)
         try:
             digest, size = _copied(fd, name, chunks, left)
@@ -112,12 +112,17 @@ def _copied(fd: int, name: str, chunks: Iterable[bytes], left: int) -> tuple[str
 
 def _total(home: str) -> int:
     total = 0
-    for name in system.listdir(home):
+    for name in _kept_names(home):
         try:
             total += max(system.lstat(system.join(home, name)).st_size, LEAST_COUNTED)
         except FileNotFoundError:  # a steward, or another sender
             pass
     return total
+
+
+def _kept_names(home: str) -> list[str]:
+    """Return the mailbox's files in a directory, whole or not: it may be a project's, too, with files of its own."""
+    return [name for name in system.listdir(home) if attachments.is_stored(name) or attachments.is_aside(name)]
 
 
 def chunks_of(fd: int) -> Iterator[bytes]:
@@ -210,7 +215,7 @@ def sweep(logs: Logs, archive: Archive, now: int) -> int:
     removed = 0
     with logs.messages.held() as log:
         kept.update(_named(line for _, line in lines_of(log.fd, 0, system.fstat(log.fd).st_size)))
-        for name in system.listdir(home):
+        for name in _kept_names(home):
             path = system.join(home, name)
             try:
                 old = system.lstat(path).st_mtime_ns // 1_000_000 < now - GRACE
