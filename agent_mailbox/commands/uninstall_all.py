@@ -21,6 +21,7 @@ from ..store.files import paths
 from ..store.files.small_files import read_if_possible, storage_failed
 from ..store.locks.lock import WAIT
 from ..store.log.logs import of_mailbox
+from ..store.user_state import own_files
 from ..upkeep import replicator_service
 from ..upkeep.crontab import TAG
 from .hook_command import program_call
@@ -155,7 +156,8 @@ def _what_stays(app: App, remains: everywhere.Remains, deleted: list[str]) -> It
         if os.path.lexists(service):
             remove = f"agent-mailbox engine serve --remove --dir {typed(mailbox)}"
             yield service, f"the service that runs its replicator; `{remove}` removes it"
-        yield mailbox, f"a mailbox, with what it holds; `rm -r {typed(mailbox)}` deletes it"
+        ours = own_files.sure_paths(mailbox) if own_files.is_shared(mailbox) else [mailbox]
+        yield mailbox, f"a mailbox, with what it holds; `rm -r {' '.join(map(typed, ours))}` deletes it"
     if os.path.isdir(remains.configuration) and remains.configuration != remains.state:
         yield remains.configuration, f"your configuration; `rm -r {typed(remains.configuration)}` deletes it"
     if remains.state not in deleted and os.path.isdir(remains.state):

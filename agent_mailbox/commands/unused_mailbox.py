@@ -7,39 +7,53 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 
-from ..store.files import paths
+from ..store.files import paths, system
 from ..store.files.small_files import storage_failed
 from ..store.locks.lock import FileLock
+from ..store.user_state import own_files
 
-_REMADE = (paths.CACHE, paths.GITIGNORE)
+_REMADE = (paths.CACHE,)
 
 
 def is_unused(directory: str) -> bool:
     """Return whether a mailbox holds nothing but what ``init`` makes: no mail, no session, no settings."""
-    below = (path for name in os.listdir(directory) if name not in _REMADE for path in _files(directory, name))
-    return not any(map(os.path.getsize, below))
+    names = [name for name in os.listdir(directory) if own_files.is_own_file(name) and name not in _REMADE]
+    below = (path for name in names for path in _files(os.path.join(directory, name)))
+    return not any(os.lstat(path).st_size for path in below)
 
 
-def _files(directory: str, name: str) -> list[str]:
-    path = os.path.join(directory, name)
-    if not os.path.isdir(path):
+def _files(path: str) -> list[str]:
+    if not system.is_own_directory(path):
         return [path]
-    return [os.path.join(above, one) for above, _, names in os.walk(path) for one in names]
+    return [os.path.join(above, name) for above, names in system.tree(path) for name in names]
 
 
 def remove_unused(directory: str) -> bool:
-    """Remove a mailbox unless it is used; return whether it went.
+    """Remove a mailbox unless it is used; return whether it went. A project's files beside it stay.
 
-    Under the lock of its messages, and by one renaming: a ``send`` beside it is in a mailbox that stays, or it fails.
+    Under the lock of its messages, and by a renaming: a ``send`` beside it is in a mailbox that stays, or it fails.
     """
-    aside = f"{directory}.removed"
     try:
         with FileLock(os.path.join(directory, paths.MESSAGES)):
             if not is_unused(directory):
                 return False
-            os.rename(directory, aside)
+            aside = _put_aside(directory)
         shutil.rmtree(aside)
     except OSError as error:
         raise storage_failed("remove", directory, error) from None
     return True
+
+
+def _put_aside(directory: str) -> str:
+    """Move a mailbox out of its place; return where to. A directory stays that others use: a project, a shell."""
+    if not own_files.is_shared(directory) and not f"{os.getcwd()}/".startswith(f"{directory}/"):
+        aside = f"{directory}.removed"
+        os.rename(directory, aside)
+        return aside
+    ours = own_files.sure_paths(directory)
+    aside = tempfile.mkdtemp("", f"{paths.MESSAGES}.removed-", directory)
+    for number, path in enumerate(ours):
+        os.rename(path, os.path.join(aside, str(number)))
+    return aside

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from ..core import codec
 from ..core.records import BadLine
 from ..errors import MailboxError
-from ..store.files import system
+from ..store.files import paths, system
 from ..store.locks.lock import is_held
 from ..store.log.log import Log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-IN_MAILBOX = "agent-swarm.jsonl"
+IN_MAILBOX = paths.GATEWAY
 """In the mailbox: ``{"home": PATH}``, its gateway's directory; the last line counts."""
 IN_HOME = "mailbox.jsonl"
 """In the gateway's directory: ``{"mailbox": PATH}`` names its only mailbox, and takes the place of all before; with

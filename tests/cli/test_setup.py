@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -220,3 +221,43 @@ def test_the_question_is_asked_once_and_no_changes_nothing(found: Program) -> No
         assert (found.cwd / "data").exists() == makes, done
     again = at_terminal(found, line("setup"), answer="")
     assert (again.rc, again.stdout.count("Set it up?"), again.stdout.count("set up already")) == (0, 0, 3), again
+
+
+def test_remove_leaves_what_else_is_in_the_mailbox_s_directory(found: Program) -> None:
+    """A project whose root or ``data/`` became a mailbox keeps each file of its own, empty ones and links too."""
+    (data := found.cwd / "data").mkdir()
+    (found.cwd / "code").mkdir()
+    for place in (data, found.cwd):
+        (place / ".gitignore").write_text("*.log\n")
+        (place / "empty").touch()
+        (place / "agent-mailbox.service").touch()
+        (place / "latest").symlink_to("nowhere")
+        (place / ".cache/tool").mkdir(parents=True)
+        before = sorted(found.cwd.rglob("*"))
+        assert found.call("init", place).rc == 0
+        assert found.call("steward", "run", "--dir", place).rc == 0
+        assert str(place) in found.call("setup", "--remove", place, "--json").json["deleted"]
+        assert sorted(found.cwd.rglob("*")) == before
+
+
+def test_the_directory_in_which_remove_runs_stays(found: Program) -> None:
+    """``init .`` in an empty directory, and back: no shell is left in one that is gone."""
+    assert found.call("init", ".").rc == 0
+    assert found.call("setup", "--remove", ".").rc == 0
+    assert list(found.cwd.iterdir()) == []
+
+
+def test_the_command_that_deletes_a_mailbox_deletes_nothing_of_its_project(found: Program) -> None:
+    """A mailbox in use that shares a project's directory: the command names the mailbox's own files alone."""
+    subprocess.run(["git", "init", "-q"], cwd=found.cwd, check=True)
+    for name in ("code", ".cache/tool", "attachments/picture"):
+        (found.cwd / name).mkdir(parents=True)
+        (found.cwd / name / "file").write_text("x")
+    before = sorted(found.cwd.rglob("*"))
+    assert found.call("init", ".").rc == 0
+    assert found.call("send", "--from", "a", "--to", "b", "--body", "x", "--attach", __file__).rc == 0
+    done = found.call("uninstall", "--all", "--json")
+    assert done.rc == 0, done
+    (told,) = (one["what"] for one in done.json["stays"] if one["path"] == str(found.cwd))
+    subprocess.run(told.split("`")[1], shell=True, check=True)
+    assert sorted(found.cwd.rglob("*")) == before

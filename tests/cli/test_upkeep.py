@@ -68,18 +68,19 @@ def test_init_says_where_in_text_and_json(program: Program) -> None:
 def test_the_files_of_a_project_in_the_mailbox_s_directory_are_left_alone(program: Program) -> None:
     """``init .`` in a project: the doctor finds no fault with its files, repairs none, and git sees them."""
     subprocess.run(["git", "init", "-q"], cwd=program.cwd, check=True)
-    script = program.cwd / "agent-runner" / "run"
-    script.parent.mkdir()
-    script.write_text("#!/bin/sh\n")
-    script.chmod(0o755)
+    scripts = [program.cwd / name / "run" for name in ("agent-mailbox", "attachments", ".cache")]
+    for script in scripts:
+        script.parent.mkdir()
+        script.write_text("#!/bin/sh\n")
+        script.chmod(0o755)
     program.call("init", ".")
     log = program.cwd / MESSAGES
     log.chmod(0o644)
     assert [one["file"] for one in program.call("doctor", "--json").json["problems"]] == [str(log)]
     assert program.call("doctor", "--repair").rc == 0
-    assert [stat.S_IMODE(path.stat().st_mode) for path in (log, script)] == [0o600, 0o755]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (log, *scripts)] == [0o600, 0o755, 0o755, 0o755]
     words = ["git", "status", "--porcelain", "--untracked-files=all"]
-    assert subprocess.run(words, cwd=program.cwd, check=True, capture_output=True).stdout == b"?? agent-runner/run\n"
+    assert subprocess.run(words, cwd=program.cwd, check=True, capture_output=True).stdout == b"?? agent-mailbox/run\n"
 
 
 # -- steward ----------------------------------------------------------------------------------------------------------

@@ -22,6 +22,8 @@ READS = "agent-mailbox-reads.jsonl"
 ROSTER = "agent-roster.jsonl"
 EVENTS = "agent-mailbox-events.jsonl"
 EVENTS_BEFORE = "agent-mailbox-events.1.jsonl"
+GATEWAY = "agent-swarm.jsonl"
+"""The place of the mailbox's gateway (``mailbox.mailbox_gateway``)."""
 HEARTBEATS, ARCHIVE, CACHE = system.HEARTBEATS, system.ARCHIVE, system.CACHE
 CONFIG = "config.toml"
 DOORBELL = "doorbell"

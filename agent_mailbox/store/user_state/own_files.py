@@ -1,17 +1,28 @@
 """The mailbox's own files in its directory, which may hold those of a project, too.
 
-Belongs here: their names, and what git is to pass by.
+Belongs here: their names, which of them are surely its own, and what git is to pass by.
 """
 
 from __future__ import annotations
 
 from ...core import attachments
 from ..files import system
-from ..files.paths import CACHE, CONFIG, GITIGNORE, HEARTBEATS
-from ..files.small_files import make_file
+from ..files.paths import ARCHIVE, CACHE, CONFIG, GATEWAY, GITIGNORE, HEARTBEATS, MESSAGES, READS, ROSTER
+from ..files.small_files import list_names, make_file, read_if_possible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 _NAMES = (CACHE, CONFIG, attachments.DIRECTORY)
-_BEGINNINGS = ("agent-mailbox", "agent-roster.", HEARTBEATS)
+_BEGINNINGS = (MESSAGES, READS, ROSTER, "agent-mailbox-events.", GATEWAY, ARCHIVE, HEARTBEATS)
+_DERIVED = (
+    *("alarms", "attachments", "chains", "cursors", "doorbell", "edits", "ends", "leases-told", "lines", "offers"),
+    *("projection.", "quiet", "retired", "roster", "steward", "teams"),
+)
+"""The beginnings of its names in ``.cache``, which other programs have, too."""
+_ALONE = "*\n"
+_BESIDE = "".join(f"/{name}\n" for name in (*(f"{name}*" for name in _BEGINNINGS), *_NAMES, GITIGNORE))
 
 
 def is_own_file(name: str) -> bool:
@@ -19,10 +30,49 @@ def is_own_file(name: str) -> bool:
     return name in _NAMES or name.startswith(_BEGINNINGS)
 
 
+def is_derived(name: str) -> bool:
+    """Return whether a name in ``.cache`` is of the mailbox."""
+    return name.startswith(_DERIVED)
+
+
+def is_shared(directory: str) -> bool:
+    """Return whether the mailbox's directory holds anything that is not of the mailbox."""
+    return (
+        any(not is_own_file(name) and name != GITIGNORE for name in list_names(directory))
+        or any(not is_ours(name) for below, is_ours in _below(directory) for name in list_names(below))
+        or not (_has_our_rules(directory) or not system.exists(system.join(directory, GITIGNORE)))
+    )
+
+
+def sure_paths(directory: str) -> list[str]:
+    """Return the paths that are surely the mailbox's, in a directory that may be shared; those of mail come first."""
+    found = [system.join(directory, name) for name in list_names(directory) if name.startswith(_BEGINNINGS)]
+    found.sort(key=lambda path: path != system.join(directory, MESSAGES))
+    for below, is_ours in _below(directory):
+        names = list_names(below)
+        ours = [system.join(below, name) for name in names if is_ours(name)]
+        found += [below] if ours and len(ours) == len(names) else ours
+    return [*found, *([system.join(directory, GITIGNORE)] if _has_our_rules(directory) else [])]
+
+
+def _below(directory: str) -> Iterator[tuple[str, Callable[[str], bool]]]:
+    """Yield the directories that a project may have under the same name, and how the mailbox's names in them are
+    known. A link is none."""
+    for name, is_ours in ((CACHE, is_derived), (attachments.DIRECTORY, _is_attachment)):
+        if system.is_own_directory(path := system.join(directory, name)):
+            yield path, is_ours
+
+
+def _is_attachment(name: str) -> bool:
+    return attachments.is_stored(name) or attachments.is_aside(name)
+
+
+def _has_our_rules(directory: str) -> bool:
+    return read_if_possible(system.join(directory, GITIGNORE)) in (_ALONE.encode(), _BESIDE.encode())
+
+
 def hide_from_git(directory: str) -> None:
     """Have git pass by a new mailbox: all of its directory, or only its own files beside those of a project. A
     ``.gitignore`` that is there stays as it is."""
-    rules = ["*\n"]
-    if not all(map(is_own_file, system.listdir(directory))):
-        rules = [f"/{name}\n" for name in (*(f"{name}*" for name in _BEGINNINGS), *_NAMES, GITIGNORE)]
-    make_file(system.join(directory, GITIGNORE), "".join(rules).encode())
+    rules = _ALONE if all(map(is_own_file, system.listdir(directory))) else _BESIDE
+    make_file(system.join(directory, GITIGNORE), rules.encode())

@@ -11,7 +11,6 @@ from ...config import config, own_config
 from ...core.findings import CHMOD, Problem
 from ...core.text import typed
 from ...store.files import mounts, paths, system
-from ...store.files.small_files import list_names
 from ...store.user_state import own_files
 from .git_index import tracked_names
 
@@ -71,9 +70,9 @@ def _check_reach(mailbox: Mailbox) -> Iterator[Problem]:
 
 
 def _own_tree(directory: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the mailbox's directories, each with the files of the mailbox in it."""
-    ours = [name for name in list_names(directory) if own_files.is_own_file(name)]
-    below = [name for name in ours if system.is_own_directory(system.join(directory, name))]
-    yield directory, [name for name in ours if name not in below]
-    for name in below:
-        yield from system.tree(system.join(directory, name))
+    """Yield the mailbox's directory with the files of the mailbox in it, and those below it."""
+    ours = [*own_files.sure_paths(directory), system.join(directory, paths.CONFIG)]
+    below = [path for path in ours if system.is_own_directory(path)]
+    yield directory, [path for path in ours if path not in below]
+    for path in below:
+        yield from system.tree(path)
