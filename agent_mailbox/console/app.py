@@ -55,7 +55,7 @@ from .desk import Desk
 from .entrance import Entrance, local_path, read_parts
 from .error_pages import describe_error
 from .gate import Gate
-from .guard import STATIC, AllowedHosts, Guard, TooMuch
+from .guard import STATIC, TOO_LARGE, AllowedHosts, Guard, TooMuch
 from .live import Event, LiveHub, OpenPage, Watcher
 from .notifier import Notifier
 from .page_updates import PageUpdater
@@ -354,7 +354,8 @@ class ConsoleApp:
             return JSONResponse({"kind": kind, "said": said, "message_id": fields.get("message_id")}, status)
         session.said.append((kind, said))
         session.written = fields if kind == "problem" else {}
-        return RedirectResponse(local_path(fields.get("next", "")), 303)
+        again = fields.get("again") if kind == "problem" else ""  # where the form is that keeps what was written
+        return RedirectResponse(local_path(again or fields.get("next", "")), 303)
 
     def _answer_failure(self, _: Request, error: Exception) -> Response:
         problem, status = describe_error(error, self.hint)
@@ -373,7 +374,7 @@ def _static_addresses() -> Mapping[str, str]:
 
 
 def _too_much(*_: object) -> Response:
-    return PlainTextResponse("the request is too large\n", 413)
+    return PlainTextResponse(f"{TOO_LARGE}\n", 413)
 
 
 def _answer_nobody(*_: object) -> Response:

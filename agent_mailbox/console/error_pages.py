@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 _HINTS = {
     "pass --body TEXT, --body - (standard input) or --body @FILE": "write its text",
+    "write it to a file and send its path": "shorten it, or attach it as a file",
     "pass --to with an agent, a role, namespace:value or all": "name an agent, a role, namespace:value or all",
 }
 """Hints of commands that mean something else in a form."""

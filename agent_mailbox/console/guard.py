@@ -147,7 +147,7 @@ class Guard:
         if not (self._is_own(request, host) if changes else _may_look(request)):
             return _refusal_response("the request came from another page", 403)
         if _content_length(headers.get("content-length", "0")) > _most_bytes(request):
-            return _refusal_response("the request is too large", 413)
+            return _refusal_response(TOO_LARGE, 413)
         session = self._gate.session_of(request.cookies.get(self._hosts.cookie))
         request.state.session = session
         path = request.url.path
@@ -186,6 +186,9 @@ def _may_look(request: Request) -> bool:
 
 def _refusal_response(why: str, status: int) -> Response:
     return PlainTextResponse(f"{why}\n", status)
+
+
+TOO_LARGE = "the form is too large, so nothing was done. Shorten its text, or send fewer or smaller files"
 
 
 class TooMuch(Exception):

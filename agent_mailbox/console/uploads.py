@@ -1,6 +1,6 @@
 """The fields and files of a form that a browser sends in parts (RFC 7578), and keeping the files in the mailbox.
 
-Belongs here: what is taken of such a body. One that is wrong has no fields, and its action says what is missing.
+Belongs here: what is taken of such a body. One that has too much, or is wrong, is refused.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ class UploadedFile(Record):
 
 
 async def split_form(request: Request) -> tuple[dict[str, str], list[UploadedFile]]:
-    """Return the fields of a form in parts, of a repeated field the last, and its files; nothing of a body that is
-    wrong."""
+    """Return the fields of a form in parts, of a repeated field the last, and its files. Raises ``Malformed``."""
     fields: dict[str, str] = {}
     files: list[UploadedFile] = []
     try:
@@ -45,8 +44,10 @@ async def split_form(request: Request) -> tuple[dict[str, str], list[UploadedFil
                     fields[name] = value
                 elif value.filename or value.size:
                     files.append(UploadedFile(_unescape(value.filename or ""), await value.read()))
-    except HTTPException:
-        return {}, []
+    except HTTPException as error:
+        why = error.detail.rstrip(".").lower()
+        hint = f"send at most {attachments.MOST} files with one message"
+        raise Malformed(f"the form was not understood, so nothing was done: {why}", hint) from error
     return fields, files
 
 

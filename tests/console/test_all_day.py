@@ -19,6 +19,7 @@ from agent_mailbox.console.console_server import _Inert
 from agent_mailbox.console.desk import Looking
 from agent_mailbox.console.error_pages import describe_error
 from agent_mailbox.console.gate import MAX_SESSIONS, Gate
+from agent_mailbox.console.guard import MAX_BODY
 from agent_mailbox.console.live import Event, LiveHub, OpenPage
 from agent_mailbox.console.survey import Survey
 from agent_mailbox.core import instant
@@ -31,6 +32,7 @@ from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.store.projection import index_keys
 from agent_mailbox.store.projection.index_keys import NEWS
 from tests.console.conftest import Running, Window
+from tests.console.forms import find_form, read_forms
 from tests.console.test_live import Stream, named, played, some
 from tests.helpers import MESSAGES, PATIENCE, Post, record, until
 
@@ -157,6 +159,9 @@ def test_an_unexpected_error_is_logged_with_its_traceback(caplog: pytest.LogCapt
 # -- what is sent and kept --------------------------------------------------------------------------------------------
 
 
+ASKS = ("control", "request", "permission", "--tool", "Bash", "--input")
+
+
 def field(page: str, name: str) -> str:
     """The value of a page's hidden field."""
     found = re.search(f'name="{name}" value="([^"]+)"', page)
@@ -179,7 +184,7 @@ def test_a_message_sent_twice_by_a_retry_is_one(running: Running) -> None:
 
 
 def test_without_script_a_refused_form_keeps_what_was_written(running: Running) -> None:
-    """Once, in the form that it was written into."""
+    """It is there once, in the form that it was written into."""
     running.post.register("ada", "--name", "Ada")
     place = "/direct?with=ada"
     written = "KEPT " * 20_000
@@ -189,6 +194,50 @@ def test_without_script_a_refused_form_keeps_what_was_written(running: Running) 
     assert written.strip() in page
     assert 'value="S1"' in page
     assert "KEPT" not in running.ask(place).text
+
+
+def test_without_script_a_refused_form_keeps_its_choices(running: Running) -> None:
+    """The choices about a message are there as they were made; so is to whom one goes again."""
+    running.post.register("ada", "--name", "Ada")
+    place, chosen = "/direct?with=ada", {"ack": "1", "priority": "high"}
+    running.ask("/send", {"to": "ada", "body": " ", "next": place, **chosen})
+    assert chosen.items() <= running.form(place, "/send").items()
+    running.ask("/send", {"to": "adda", "body": "x", "next": "/new", **chosen})
+    assert chosen.items() <= running.form("/new", "/send").items()
+    made = running.post.send("ada", "user", "once")
+    again = {"to": "adda", "body": "see above"}
+    place = f"/archive?open={made}"
+    running.ask("/resend", {"id": made, "next": place, **again})
+    assert again.items() <= running.form(place, "/resend").items()
+    place, wanted = "/agent?id=ada", {"name": "not a name"}
+    running.ask("/rename", {"agent": "ada", "next": place, **wanted})
+    assert wanted.items() <= running.form(place, "/rename").items()
+
+
+def test_without_script_a_refused_decision_keeps_what_was_written(running: Running) -> None:
+    """The request is open again, with the changed input in sight, whichever the page shows by itself."""
+    running.post.register("ada", "--name", "Ada", "--lead", "user")
+    made = [running.post.ok(*ASKS, f'{{"command": "make {n}"}}', "--session", "ada")["request"] for n in range(2)]
+    written = {"input": '{"command": "make -n"', "reason": "a trial"}
+    for one in made:
+        form = running.form(f"/?open={one['message_id']}", "/decide", {"request": one["id"]}, "approve", **written)
+        answer = running.ask("/decide", form)
+        page = running.ask(answer.headers["location"]).text
+        assert "nothing was decided" in page
+        found = find_form(read_forms(page), "/decide", request=one["id"]).fields
+        assert written.items() <= found.items()
+        assert '<details class="change" open>' in page
+
+
+def test_a_form_that_is_too_large_is_told_so(running: Running) -> None:
+    """Its sender is told what to do, and not that the console is away or the message is for nobody."""
+    running.post.register("ada", "--name", "Ada")
+    answer = running.ask("/send", {"to": "ada", "body": "x" * MAX_BODY})
+    assert (answer.status, "Shorten its text" in answer.text) == (413, True)
+    head = '--B\r\nContent-Disposition: form-data; name="files"; filename="f"\r\n\r\nx\r\n'
+    kind = {"Content-Type": "multipart/form-data; boundary=B"}
+    answer = running.ask("/send", (head * 70 + "--B--\r\n").encode(), headers=kind)
+    assert (answer.status, "too many files" in answer.text, "send at most" in answer.text) == (400, True, True)
 
 
 # -- what is counted and where ----------------------------------------------------------------------------------------

@@ -100,6 +100,33 @@ def test_an_opened_message_is_read_and_answered_at_a_phone(office: Office, brows
     assert window.problems == []
 
 
+def test_a_draft_is_whole_after_a_reload(office: Office, browser: Browser) -> None:
+    """A draft has every field of its form, and is kept without a text, too; one to another agent is another draft."""
+    who = office.hire()
+    window = Window(browser, office.console)
+    page = window.go(f"/new?to={who}")
+    page.locator("#body").fill("look")
+    page.locator("[name=ack]").check()
+    page.locator("[name=priority]").select_option("high")
+    page.reload()
+    page.locator(".link-state.live").wait_for()
+    assert page.locator("#body").input_value() == "look"
+    assert page.locator("[name=ack]").is_checked()
+    assert page.locator("[name=priority]").input_value() == "high"
+    page = window.go(f"/tasks?to={who}")
+    written = {"subject": "Plate 9", "context": "read the log", "after": "task-1"}
+    for name, text in written.items():
+        page.locator(f"form.new [name={name}]").fill(text)
+    page.locator("[name=plan]").check()
+    page.reload()
+    page.locator(".link-state.live").wait_for()
+    assert {name: page.locator(f"form.new [name={name}]").input_value() for name in written} == written
+    assert page.locator("[name=plan]").is_checked()
+    window.go(f"/tasks?to={office.hire()}")
+    assert page.locator("#subject").input_value() == ""
+    assert window.problems == []
+
+
 def test_a_request_is_decided_at_a_phone_with_its_bar_in_sight(office: Office, browser: Browser) -> None:
     """A long call needs no scrolling to its end: the buttons stand at the foot of the screen."""
     who = office.hire()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox.console import actions, details
 from agent_mailbox.console.desk import Desk
+from agent_mailbox.console.guard import MAX_BODY
 from agent_mailbox.console.survey import Survey
 from agent_mailbox.control_plane import effects
 from agent_mailbox.core.control.messages import PermissionRequest
@@ -197,6 +198,26 @@ def test_what_another_window_decided_is_not_decided_again(running: Running, brow
     other.page.locator("#said").get_by_text("is decided: approved").wait_for()
     assert decided(running.post) == {"perm-00": (True, "")}
     assert one.problems == []
+
+
+def test_a_decision_that_is_refused_keeps_what_was_written(running: Running, browser: Browser) -> None:
+    """The line is there again, and in it the reason and the changed input, in sight; the person is told why."""
+    ask(running.post, 2)
+    window = Window(browser, running).unhurried()
+    window.go("/")
+    card = window.choose("perm-00")
+    card.locator("summary", has_text="Change the input").click()
+    changed = json.dumps({"command": "x" * MAX_BODY})
+    card.locator("[name=input]").fill(changed)
+    card.locator("[name=reason]").fill("a trial")
+    card.get_by_role("button", name="Approve").click()
+    window.page.get_by_role("button", name="Send now").click()
+    window.page.locator("#said").get_by_text("Shorten its text").wait_for()
+    card = window.choose("perm-00")
+    assert card.locator("[name=reason]").input_value() == "a trial"
+    assert card.locator("[name=input]").input_value() == changed
+    assert card.locator("[name=input]").is_visible()
+    assert decided(running.post) == {}
 
 
 def test_one_request_costs_no_look_at_the_others(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:

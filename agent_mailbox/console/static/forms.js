@@ -103,7 +103,8 @@ const send = async (form, fields, leaves = false) => {
       signedOut();
       return;
     }
-    const told = await answer.json();
+    const isTold = answer.headers.get("content-type") === "application/json"; // else refused before it was looked at
+    const told = isTold ? await answer.json() : { kind: "problem", said: await answer.text() };
     say(told.kind, told.said);
     if (told.message_id && form.elements.message_id) form.elements.message_id.value = told.message_id;
     if (told.kind === "done") {
