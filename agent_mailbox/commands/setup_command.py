@@ -27,7 +27,7 @@ from ..identity import callers
 from ..known_clients import abilities
 from ..known_clients.every_client import INSTALLED
 from ..store.files import paths
-from ..store.user_state import creation
+from ..store.user_state import creation, own_files
 from ..upkeep import crontab, extras
 from . import console_command, unused_mailbox
 from . import up_command as up_command  # the commands of a first day
@@ -183,7 +183,9 @@ def _install(app: App, one: ClientSetup, word: str, changed: list[str]) -> Clien
 
 def _told(place: str, found: list[ClientSetup], *, is_new: bool) -> Iterator[str]:
     """Yield the lines that say what will be done."""
-    yield f"mailbox: {place}, {'new, and left out of git' if is_new else 'there already'}"
+    is_hidden = own_files.is_hidden_from_git(place)
+    about_git = "left out of git" if is_hidden else f"{own_files.SEEN_BY_GIT}: `{own_files.hiding_command(place)}`"
+    yield f"mailbox: {place}, {f'new, and {about_git}' if is_new else 'there already'}"
     for one in found:
         base, names = one.target.base, [os.path.basename(path) for path in one.changed]
         does = f"{frame.some(names, SHOWN)} in {base}" if names else one.covered or "set up already"

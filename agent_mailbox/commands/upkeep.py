@@ -25,7 +25,7 @@ from ..errors import Malformed, NoMailbox, NotFound, Refused
 from ..known_clients.every_client import USUAL
 from ..space import space_words
 from ..store.files import mounts, paths
-from ..store.user_state import creation
+from ..store.user_state import creation, own_files
 from . import exporting
 from .hook_command import answer_hook
 
@@ -73,6 +73,8 @@ def init(app: App, where: str | None, in_git: bool, here: bool, adopt: bool, yes
     doubt = mounts.doubt(made)
     if doubt is not None:
         app.give_warning(f"{made} {doubt}")
+    if not known and not own_files.is_hidden_from_git(made):
+        app.give_warning(f"{own_files.SEEN_BY_GIT}; `{own_files.hiding_command(made)}` adds the rules")
     app.print_answer(
         f"mailbox at {neutral(made)}{' exists already; nothing changed' if known else ''}\n"
         + ("" if known else space_words.describe_return(made, app.environ)),

@@ -261,3 +261,16 @@ def test_the_command_that_deletes_a_mailbox_deletes_nothing_of_its_project(found
     (told,) = (one["what"] for one in done.json["stays"] if one["path"] == str(found.cwd))
     subprocess.run(told.split("`")[1], shell=True, check=True)
     assert sorted(found.cwd.rglob("*")) == before
+
+
+def test_a_gitignore_of_the_project_s_that_lacks_the_rules_is_told(found: Program) -> None:
+    """It stays as it is, and the command that is named adds the rules: git then sees no mail."""
+    subprocess.run(["git", "init", "-q"], cwd=found.cwd, check=True)
+    (found.cwd / ".gitignore").write_text("*.pyc")
+    assert "left out of git" not in found.call("setup", ".", "--dry-run").stdout
+    (told,) = found.call("init", ".").warnings
+    assert (found.cwd / ".gitignore").read_text() == "*.pyc"
+    subprocess.run(told.split("`")[1], shell=True, check=True)
+    assert found.call("send", "--from", "a", "--to", "b", "--body", "x").rc == 0
+    seen = subprocess.run(["git", "status", "--porcelain"], cwd=found.cwd, check=True, capture_output=True).stdout
+    assert seen == b"?? .gitignore\n"

@@ -6,6 +6,7 @@ Belongs here: their names, which of them are surely its own, and what git is to 
 from __future__ import annotations
 
 from ...core import attachments
+from ...core.text import typed
 from ..files import system
 from ..files.paths import ARCHIVE, CACHE, CONFIG, GATEWAY, GITIGNORE, HEARTBEATS, MESSAGES, READS, ROSTER
 from ..files.small_files import list_names, make_file, read_if_possible
@@ -21,8 +22,11 @@ _DERIVED = (
     *("projection.", "quiet", "retired", "roster", "steward", "teams"),
 )
 """The beginnings of its names in ``.cache``, which other programs have, too."""
+_HIDING = (b"agent-mailbox", b"/agent-mailbox", b"agent-*", b"/agent-*")
 _ALONE = "*\n"
 _BESIDE = "".join(f"/{name}\n" for name in (*(f"{name}*" for name in _BEGINNINGS), *_NAMES, GITIGNORE))
+
+SEEN_BY_GIT = "git does not pass by it, since the .gitignore there is your own"
 
 
 def is_own_file(name: str) -> bool:
@@ -69,6 +73,20 @@ def _is_attachment(name: str) -> bool:
 
 def _has_our_rules(directory: str) -> bool:
     return read_if_possible(system.join(directory, GITIGNORE)) in (_ALONE.encode(), _BESIDE.encode())
+
+
+def is_hidden_from_git(directory: str) -> bool:
+    """Return whether git passes by the mailbox that is here, or would be: a ``.gitignore`` of the project's may lack
+    the rules."""
+    path = system.join(directory, GITIGNORE)
+    rules = (read_if_possible(path) or b"").split(b"\n")
+    return not system.exists(path) or any(rule.startswith(_HIDING) or rule.strip() == b"*" for rule in rules)
+
+
+def hiding_command(directory: str) -> str:
+    """Return the command that adds the rules to a project's ``.gitignore``."""
+    names = " ".join([*_BEGINNINGS, CACHE])
+    return f"printf '\\n/%s*' {names} >> {typed(system.join(directory, GITIGNORE))}"
 
 
 def hide_from_git(directory: str) -> None:
