@@ -14,14 +14,15 @@ from ..store.files.small_files import storage_failed
 from ..store.locks.lock import FileLock
 from ..store.user_state import own_files
 
-_REMADE = (paths.CACHE,)
-
 
 def is_unused(directory: str) -> bool:
-    """Return whether a mailbox holds nothing but what ``init`` makes: no mail, no session, no settings."""
-    names = [name for name in os.listdir(directory) if own_files.is_own_file(name) and name not in _REMADE]
-    below = (path for name in names for path in _files(os.path.join(directory, name)))
-    return not any(os.lstat(path).st_size for path in below)
+    """Return whether a mailbox holds nothing but what ``init`` makes: no mail, no session, no settings. Beside a
+    project's files ``config.toml`` may be the project's, and stays."""
+    ours = own_files.sure_paths(directory)
+    if not own_files.is_shared(directory) and paths.CONFIG in os.listdir(directory):
+        ours.append(os.path.join(directory, paths.CONFIG))
+    remade = (os.path.join(directory, paths.CACHE), os.path.join(directory, paths.GITIGNORE))
+    return not any(os.lstat(file).st_size for path in ours if not path.startswith(remade) for file in _files(path))
 
 
 def _files(path: str) -> list[str]:

@@ -233,6 +233,9 @@ def test_remove_leaves_what_else_is_in_the_mailbox_s_directory(found: Program) -
         (place / "agent-mailbox.service").touch()
         (place / "latest").symlink_to("nowhere")
         (place / ".cache/tool").mkdir(parents=True)
+        (place / "attachments").mkdir()
+        (place / "attachments/picture").write_text("x")
+        (place / "config.toml").write_text("[tool]\n")
         before = sorted(found.cwd.rglob("*"))
         assert found.call("init", place).rc == 0
         assert found.call("steward", "run", "--dir", place).rc == 0
