@@ -43,7 +43,7 @@ def test_one_command_makes_the_mailbox_and_sets_up_each_client_found(found: Prog
     assert [one["client"] for one in done.json["clients"]] == ["claude-code", "codex", "gemini"]
     for settings in CLIENTS.values():
         assert str(found.home / settings) in done.json["changed"]
-    assert (found.cwd / "data/.gitignore").read_text() == "*\n"
+    assert "*" not in (found.cwd / "data/.gitignore").read_text().split()
     before = files(found.home)
     again = found.call("setup", "--yes")
     assert "start `claude` in two terminals" in again.stdout
@@ -264,6 +264,21 @@ def test_the_command_that_deletes_a_mailbox_deletes_nothing_of_its_project(found
     (told,) = (one["what"] for one in done.json["stays"] if one["path"] == str(found.cwd))
     subprocess.run(told.split("`")[1], shell=True, check=True)
     assert sorted(found.cwd.rglob("*")) == before
+
+
+def test_git_sees_a_project_s_files_that_come_after_the_mailbox(found: Program) -> None:
+    """A mailbox in an empty ``data/``, or in a directory that becomes a repository: only its own files are hidden."""
+    for place in (found.cwd, found.cwd / "data"):
+        assert found.call("init", place, "--here").rc == 0
+        assert (
+            found.call("send", "--from", "a", "--to", "b", "--body", "x", "--dir", place, "--attach", __file__).rc == 0
+        )
+        assert found.call("doctor", "--dir", place).rc == 0
+        (place / "table.csv").touch()
+    subprocess.run(["git", "init", "-q"], cwd=found.cwd, check=True)
+    words = ["git", "status", "--porcelain", "--untracked-files=all"]
+    seen = subprocess.run(words, cwd=found.cwd, check=True, capture_output=True).stdout
+    assert seen == b"?? data/table.csv\n?? table.csv\n"
 
 
 def test_a_gitignore_of_the_project_s_that_lacks_the_rules_is_told(found: Program) -> None:

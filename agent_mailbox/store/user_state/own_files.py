@@ -23,8 +23,9 @@ _DERIVED = (
 )
 """The beginnings of its names in ``.cache``, which other programs have, too."""
 _HIDING = (b"agent-mailbox", b"/agent-mailbox", b"agent-*", b"/agent-*")
-_ALONE = "*\n"
-_BESIDE = "".join(f"/{name}\n" for name in (*(f"{name}*" for name in _BEGINNINGS), *_NAMES, GITIGNORE))
+_RULES = "".join(f"/{name}\n" for name in (*(f"{name}*" for name in _BEGINNINGS), *_NAMES, GITIGNORE)).encode()
+_BEFORE = b"*\n"
+"""The rules of mailboxes made before: they hid all else, too."""
 
 SEEN_BY_GIT = "git does not pass by it, since the .gitignore there is your own"
 
@@ -72,7 +73,7 @@ def _is_attachment(name: str) -> bool:
 
 
 def _has_our_rules(directory: str) -> bool:
-    return read_if_possible(system.join(directory, GITIGNORE)) in (_ALONE.encode(), _BESIDE.encode())
+    return read_if_possible(system.join(directory, GITIGNORE)) in (_RULES, _BEFORE)
 
 
 def is_hidden_from_git(directory: str) -> bool:
@@ -90,7 +91,6 @@ def hiding_command(directory: str) -> str:
 
 
 def hide_from_git(directory: str) -> None:
-    """Have git pass by a new mailbox: all of its directory, or only its own files beside those of a project. A
-    ``.gitignore`` that is there stays as it is."""
-    rules = _ALONE if all(map(is_own_file, system.listdir(directory))) else _BESIDE
-    make_file(system.join(directory, GITIGNORE), rules.encode())
+    """Have git pass by a new mailbox's own files: those of a project may come beside them. A ``.gitignore`` that is
+    there stays as it is."""
+    make_file(system.join(directory, GITIGNORE), _RULES)
