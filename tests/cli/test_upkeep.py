@@ -68,9 +68,9 @@ def test_init_says_where_in_text_and_json(program: Program) -> None:
 def test_the_files_of_a_project_in_the_mailbox_s_directory_are_left_alone(program: Program) -> None:
     """``init .`` in a project: the doctor finds no fault with its files, repairs none, and git sees them."""
     subprocess.run(["git", "init", "-q"], cwd=program.cwd, check=True)
-    scripts = [program.cwd / name / "run" for name in ("agent-mailbox", "attachments", ".cache")]
+    scripts = [program.cwd / name / "run" for name in ("agent-mailbox", "attachments", ".cache/tool/sub")]
     for script in scripts:
-        script.parent.mkdir()
+        script.parent.mkdir(parents=True)
         script.write_text("#!/bin/sh\n")
         script.chmod(0o755)
     program.call("init", ".")

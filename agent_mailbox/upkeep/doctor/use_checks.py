@@ -25,6 +25,7 @@ from ...store.locks.read_lock import ReadLock
 from ...store.log import keys
 from ...store.log.custody import Kept
 from ...store.projection import index_keys
+from ...store.user_state import own_files
 from . import obstacles
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def own_directories(mailbox: Mailbox) -> list[str]:
     """Return the mailbox's directories in which the steward removes files."""
     cache = mailbox.logs.derived
     below = (mailbox.logs.path(paths.HEARTBEATS), mailbox.logs.path(DIRECTORY), mailbox.archive.directory, cache)
-    return [*below, *(system.join(cache, name) for name in list_names(cache))]
+    return [*below, *(system.join(cache, name) for name in list_names(cache) if own_files.is_derived(name))]
 
 
 def _written_paths(mailbox: Mailbox) -> Iterator[tuple[str, Try, str]]:
@@ -91,7 +92,7 @@ def _written_paths(mailbox: Mailbox) -> Iterator[tuple[str, Try, str]]:
         attempt = obstacles.to_append if name else obstacles.to_create
         yield system.join(archive, name) if name else archive, attempt, "the steward cannot archive"
     yield here(DIRECTORY), obstacles.to_create, "no file can be attached"
-    yield from _written_below(logs.derived, DERIVED)
+    yield from _written_below(logs.derived, DERIVED, is_ours=own_files.is_derived)
     yield from _own_records(mailbox)
 
 
@@ -118,11 +119,17 @@ def _without_key(path: str) -> Obstacle | None:
     return None if found else obstacles.Obstacle(path, "missing", f"look for it in your backups; else {_ANOTHER}")
 
 
-def _written_below(directory: str, fails: str, *, but: Sequence[str] | None = None) -> Iterator[tuple[str, Try, str]]:
-    """Yield a directory and all in it. Directories there are right, or those alone that ``but`` names, and each
-    session's among the edits."""
+def _written_below(
+    directory: str, fails: str, *, but: Sequence[str] | None = None, is_ours: Callable[[str], bool] = bool
+) -> Iterator[tuple[str, Try, str]]:
+    """Yield a directory and all in it that is the mailbox's. Directories there are right, or those alone that ``but``
+    names, and each session's among the edits."""
     yield directory, obstacles.to_create, fails
-    for below, names in system.tree(directory):
+    for below, found in system.tree(directory):
+        top = below[len(directory) :].split("/")[1:2]
+        if not all(map(is_ours, top)):
+            continue
+        names = found if top else [name for name in found if is_ours(name)]
         if below != directory:
             above, name = system.dirname(below), system.basename(below)
             is_right = above == system.join(directory, EDITS) or (above == directory and (but is None or name in but))
