@@ -82,7 +82,8 @@ def uninstall_all(app: App, *, state: bool, dry_run: bool, diff: bool = True, ma
     stays += _what_stays(app, remains, deleted)
     deeds = ("would change", "would remove") if dry_run else ("changed", "removed")
     lines = [f"{deeds[path in gone]} {neutral(path)}" for path in changed]
-    lines += [f"{'would delete' if dry_run else 'deleted'} {neutral(path)}" for path in deleted]
+    deletes = "would delete" if dry_run else "deleted"
+    lines += [f"{deletes} {'the mailbox at ' if path == mailbox else ''}{neutral(path)}" for path in deleted]
     leaves = "would leave" if dry_run else "left"
     lines += [
         f"{leaves} {what}: {neutral(box)} and other machines share no mail then" for box, what in spaces_left.items()

@@ -292,3 +292,13 @@ def test_a_gitignore_of_the_project_s_that_lacks_the_rules_is_told(found: Progra
     assert found.call("send", "--from", "a", "--to", "b", "--body", "x").rc == 0
     seen = subprocess.run(["git", "status", "--porcelain"], cwd=found.cwd, check=True, capture_output=True).stdout
     assert seen == b"?? .gitignore\n"
+
+
+def test_remove_leaves_a_file_and_a_link_in_the_place_of_the_mailbox_s_directories(found: Program) -> None:
+    """The mailbox never made them. Its directory stays with them, and the answer says that the mailbox alone went."""
+    (data := found.cwd / "data").mkdir()
+    (data / ".cache").symlink_to("nowhere")
+    (data / "attachments").write_text("x")
+    assert found.call("init").rc == 0
+    assert f"deleted the mailbox at {data}\n" in found.call("setup", "--remove").stdout
+    assert sorted(data.iterdir()) == [data / ".cache", data / "attachments"]

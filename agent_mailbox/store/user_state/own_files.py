@@ -30,11 +30,6 @@ _BEFORE = b"*\n"
 SEEN_BY_GIT = "git does not pass by it, since the .gitignore there is your own"
 
 
-def is_own_file(name: str) -> bool:
-    """Return whether a name in a mailbox's directory is of the mailbox."""
-    return name in _NAMES or name.startswith(_BEGINNINGS)
-
-
 def is_derived(name: str) -> bool:
     """Return whether a name in ``.cache`` is of the mailbox."""
     return name.startswith(_DERIVED)
@@ -42,8 +37,10 @@ def is_derived(name: str) -> bool:
 
 def is_shared(directory: str) -> bool:
     """Return whether the mailbox's directory holds anything that is not of the mailbox."""
+    below = {system.basename(path) for path, _ in _below(directory)}
+    own = (CONFIG, GITIGNORE, *below)
     return (
-        any(not is_own_file(name) and name != GITIGNORE for name in list_names(directory))
+        any(name not in own and not name.startswith(_BEGINNINGS) for name in list_names(directory))
         or any(not is_ours(name) for below, is_ours in _below(directory) for name in list_names(below))
         or not (_has_our_rules(directory) or not system.exists(system.join(directory, GITIGNORE)))
     )
