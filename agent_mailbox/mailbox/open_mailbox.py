@@ -323,8 +323,9 @@ def locate_mailbox(given: str | None, environ: Mapping[str, str], start: str | N
     if found is None:
         if (gone := paths.remnant(begin, environ)) is not None:
             raise paths.lost(gone)
+        gone = paths.vanished(begin, environ)
         raise NoMailbox(
-            "no mailbox here or above",
+            f"no mailbox here or above{f'; the one that you made at {gone} is gone' if gone else ''}",
             "run `agent-mailbox setup` in the project, or name a mailbox with --dir or AGENT_MAILBOX_DIR",
         )
     return found, False

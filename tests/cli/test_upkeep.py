@@ -83,6 +83,21 @@ def test_the_files_of_a_project_in_the_mailbox_s_directory_are_left_alone(progra
     assert subprocess.run(words, cwd=program.cwd, check=True, capture_output=True).stdout == b"?? agent-mailbox/run\n"
 
 
+def test_a_mailbox_that_vanished_is_named_in_its_project(program: Program) -> None:
+    """After ``git clean -fdx`` commands tell that there was one; a project beside it had none."""
+    other = program.cwd / "other"
+    other.mkdir()
+    for place in (program.cwd / "data", program.cwd / ".git/agent-mailbox", program.cwd / "box"):
+        assert program.call("init", place).rc == 0
+        shutil.rmtree(place)
+        said = program.call("history", "--all", cwd=other)
+        assert said.rc == 1
+        assert (f"no mailbox here or above; the one that you made at {place} is gone" in said.stderr) == (
+            place.name != "box"
+        )
+        (program.user_state / "mailboxes").unlink()
+
+
 # -- steward ----------------------------------------------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from .small_files import read_file, storage_failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 MESSAGES = "agent-mailbox.jsonl"
 READS = "agent-mailbox-reads.jsonl"
@@ -226,12 +226,22 @@ def is_remnant(directory: str) -> bool:
 
 def remnant(start: str, environ: Mapping[str, str]) -> str | None:
     """Return the user's own mailbox for a directory, if its messages log was removed."""
+    return next(filter(is_remnant, _recorded_for(start, environ)), None)
+
+
+def vanished(start: str, environ: Mapping[str, str]) -> str | None:
+    """Return the user's own mailbox for a directory, if nothing of it is there: ``git clean -fdx`` may have been."""
+    own = (f"/{DATA}", f"/.git/{IN_GIT}")  # what is above another place need not be its project
+    found = (box for box in _recorded_for(start, environ) if box.endswith(own) or f"{start}/".startswith(f"{box}/"))
+    return next((box for box in found if not is_mailbox(box)), None)
+
+
+def _recorded_for(start: str, environ: Mapping[str, str]) -> Iterator[str]:
     for box in trusted(environ):
         project = system.dirname(box)
         project = system.dirname(project) if system.basename(project) == ".git" else project
-        if f"{start}/".startswith((f"{project}/", f"{box}/")) and is_remnant(box):
-            return box
-    return None
+        if f"{start}/".startswith((f"{project}/", f"{box}/")):
+            yield box
 
 
 def lost(directory: str) -> StorageFailed:
