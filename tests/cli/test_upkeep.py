@@ -73,12 +73,14 @@ def test_the_files_of_a_project_in_the_mailbox_s_directory_are_left_alone(progra
         script.parent.mkdir(parents=True)
         script.write_text("#!/bin/sh\n")
         script.chmod(0o755)
+    (settings := program.cwd / "config.toml").write_text("")
+    settings.chmod(0o644)
     program.call("init", ".")
     log = program.cwd / MESSAGES
     log.chmod(0o644)
     assert [one["file"] for one in program.call("doctor", "--json").json["problems"]] == [str(log)]
     assert program.call("doctor", "--repair").rc == 0
-    assert [stat.S_IMODE(path.stat().st_mode) for path in (log, *scripts)] == [0o600, 0o755, 0o755, 0o755]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (log, settings, *scripts)] == [0o600, 0o644, *[0o755] * 3]
     words = ["git", "status", "--porcelain", "--untracked-files=all"]
     assert subprocess.run(words, cwd=program.cwd, check=True, capture_output=True).stdout == b"?? agent-mailbox/run\n"
 

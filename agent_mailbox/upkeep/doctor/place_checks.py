@@ -71,7 +71,9 @@ def _check_reach(mailbox: Mailbox) -> Iterator[Problem]:
 
 def _own_tree(directory: str) -> Iterator[tuple[str, list[str]]]:
     """Yield the mailbox's directory with the files of the mailbox in it, and those below it."""
-    ours = [*own_files.sure_paths(directory), system.join(directory, paths.CONFIG)]
+    ours, settings = own_files.sure_paths(directory), system.join(directory, paths.CONFIG)
+    if paths.is_there(settings) and (system.lstat(settings).st_mode & 0o022 or not own_files.is_shared(directory)):
+        ours.append(settings)  # one that others only read may be the project's
     below = [path for path in ours if system.is_own_directory(path)]
     yield directory, [path for path in ours if path not in below]
     for path in below:
