@@ -27,7 +27,8 @@ document.addEventListener("submit", (event) => {
     return;
   }
   form.dataset.sending = "1";
-  if (!form.matches(".decide")) send(form, fields);
+  const action = event.submitter?.hasAttribute("formaction") ? event.submitter.formAction : form.action;
+  if (!form.matches(".decide")) send(action, form, fields);
   else holdDecision(form, request, fields);
 });
 
@@ -36,7 +37,7 @@ const holdDecision = (form, request, fields) => {
   const card = form.closest(".card");
   const item = card?.closest("#details") && chosenItem();
   const next = item && beside(item);
-  hold(request, card, told(form, fields), (leaves) => send(form, fields, leaves), () => {
+  hold(request, card, told(form, fields), (leaves) => send(form.action, form, fields, leaves), () => {
     delete form.dataset.sending;
     say("news", "Taken back: nothing was decided.");
     const line = document.getElementById(`r-${request}`);
@@ -86,7 +87,7 @@ const withFiles = (form, fields) => {
 };
 
 // ``leaves``: the page is being left, so a later one tells what became of it.
-const send = async (form, fields, leaves = false) => {
+const send = async (action, form, fields, leaves = false) => {
   if (leaves) fields.set("leaves", "1");
   const body = withFiles(form, fields);
   const draft = form.dataset.draft;
@@ -94,7 +95,7 @@ const send = async (form, fields, leaves = false) => {
   const item = around && chosenItem();
   const next = item && beside(item) !== item ? beside(item) : null;
   try {
-    const answer = await fetch(form.action, {
+    const answer = await fetch(action, {
       method: "POST", body, headers: { accept: "application/json" },
       keepalive: body === fields && String(fields).length < 60000,
     });
