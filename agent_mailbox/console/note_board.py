@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..core import proofs
 from ..core.records import USER, Record
 from ..core.roster import DEAD
+from ..core.text import visible_text
 from ..mailbox.noting import Noting
 from . import presenters
 
@@ -50,7 +51,7 @@ def view_notes(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, 
             BoardNote(
                 id=one.id,
                 title=presenters.one_line(one.message.subject or one.id),
-                body=one.message.content,
+                body=visible_text(one.message.content),
                 tags=", ".join(map(presenters.channel_label, one.message.recipients)),
                 author=presenters.party_name(one.message.sender, roster),
                 is_proven=one.message.proof is not None and proofs.proves(one.message.proof),

@@ -142,3 +142,12 @@ def test_notes_have_a_page(running: Running) -> None:
     (mine,) = (one["id"] for one in post.ok("note", "list")["notes"])
     assert "off the board" in running.does("/drop-note", note=mine)["said"]
     assert "No notes." in running.ask("/notes").text
+
+
+def test_a_note_reverses_no_line_of_its_page(running: Running) -> None:
+    """The text of a note has its unseen characters as escapes, as a message has."""
+    running.post.register("ada", "--name", "Ada", "--tags", "project:app")
+    running.does("/add-note", to="project:app", subject="Ports", body="use \u202e8080\x1b[31m\nand 8081")
+    page = running.ask("/notes").text
+    assert "use \\u202e8080\\x1b[31m\nand 8081" in page
+    assert "\u202e" not in page
