@@ -26,8 +26,9 @@ from agent_mailbox.store.files import mounts, small_files, system
 from agent_mailbox.store.files.edits import Edits
 from agent_mailbox.store.log.stamps import STARTED
 from agent_mailbox.store.projection import index_keys
-from agent_mailbox.store.user_state import bindings, processes
-from agent_mailbox.upkeep import doctor
+from agent_mailbox.store.user_state import bindings, own_files, processes
+from agent_mailbox.upkeep import doctor, leftovers
+from agent_mailbox.upkeep.doctor import clock_signs
 from tests.faults.killing import killed
 from tests.helpers import ARCHIVE, HEARTBEATS, MESSAGES, READS, ROOT, ROSTER, Post, record, refused, stamp
 from tests.store.test_processes import together
@@ -781,6 +782,13 @@ def stored(box: Path, name: str) -> Counter[bytes]:
     lines = [line for p in (box / name, *months) if p.exists() for line in p.read_bytes().split(b"\n")]
     decode = codec.read if name == READS else codec.message
     return Counter(line for line in lines if not isinstance(decode(line), codec.BadLine))
+
+
+def test_each_name_of_derived_files_is_known_as_the_mailbox_s(used: Post) -> None:
+    """A project may have a ``.cache`` of its own in the same place: by the names it is known what may go."""
+    there = {*os.listdir(used.file(".cache")), *leftovers.DERIVED, clock_signs.DOUBT, rotation.LAST_RUN}
+    assert {"quiet", "cursors", "edits", "projection.sqlite"} <= there
+    assert [name for name in there if not own_files.is_derived(name)] == []
 
 
 def test_a_repair_says_each_thing_that_it_changed(used: Post) -> None:
