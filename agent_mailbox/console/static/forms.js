@@ -109,6 +109,7 @@ const send = async (action, form, fields, leaves = false) => {
     say(told.kind, told.said);
     if (told.message_id && form.elements.message_id) form.elements.message_id.value = told.message_id;
     if (told.kind === "done") {
+      $$("select[data-keeps] option", form).forEach((one) => { one.defaultSelected = one.selected; });
       form.reset();
       if (draft) forget(draft);
       if (form.closest("#main .card")) {
