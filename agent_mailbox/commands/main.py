@@ -143,10 +143,8 @@ def main(arguments: Sequence[str]) -> int:
             if error.filename is None:
                 _flush_output()  # click's own output, such as a help text: what it could not write fails again
             raise
-        except (
-            SystemExit
-        ) as done:  # click exits so after completion, and with 1 if the reader is gone or the shell unknown
-            if done.code:
+        except SystemExit as done:  # click exits so after completion
+            if done.code:  # 1: the reader is gone, or the shell is unknown
                 _refuse_unknown_shell()
                 raise reader_left() from None
             return 0

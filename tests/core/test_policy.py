@@ -140,7 +140,7 @@ def test_no_spelling_hides_a_command(text: str) -> None:
 def test_the_hiding_texts_do_run_the_command(text: str, tmp_path: Path) -> None:
     """Each text that hides a command does run it in ``bash`` or ``sh``; otherwise it would prove nothing."""
     if text.startswith("script ") and not shutil.which("script"):
-        pytest.skip("no script")
+        pytest.skip("script is not installed: the command that it would run cannot run")
     program, ran = tmp_path / "bin" / "rm", tmp_path / "ran"
     program.parent.mkdir()
     program.write_text('#!/bin/sh\n: > "$RAN"\n')

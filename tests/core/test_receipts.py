@@ -105,8 +105,8 @@ def test_the_dead_give_back_what_they_were_offered_and_never_saw(to: str) -> Non
     assert owed(state([mail], [offered(via=to), seen()], dead)) == []
     answer = message("m2", to="ann-1", sender="bob-1", thread="m1")
     assert owed(state([mail, answer], [offered(via=to)], dead)) == []
-    heir = [*dead, register("bob-2", hours=1, continues="bob-1")]
-    assert owed(state([mail], [offered(via=to)], heir)) == ["m1"]
+    succeeded = [*dead, register("bob-2", hours=1, continues="bob-1")]
+    assert owed(state([mail], [offered(via=to)], succeeded)) == ["m1"]
 
 
 @pytest.mark.parametrize("to", ADDRESSES)
@@ -158,8 +158,8 @@ def test_staleness_says_why_dealing_with_it_may_be_pointless() -> None:
     assert obligations.staleness(mail, state([mail], [], PEOPLE), at(1)) == ""
     assert obligations.staleness(mail, state([mail], [], PEOPLE), at(2)) == "expired"
     assert obligations.staleness(mail, state([mail], [], gone), at(1)) == "sender gone"
-    heir = [*gone, register("ann-2", hours=1, continues="ann-1")]
-    assert obligations.staleness(mail, state([mail], [], heir), at(1)) == ""
+    succeeded = [*gone, register("ann-2", hours=1, continues="ann-1")]
+    assert obligations.staleness(mail, state([mail], [], succeeded), at(1)) == ""
     newer = message("m2", thread="m1")
     assert obligations.staleness(mail, state([mail, newer], [], PEOPLE), at(1)) == "superseded"
     others = message("m2", sender="cat-1", thread="m1")
