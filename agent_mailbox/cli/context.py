@@ -91,15 +91,16 @@ class Context:
         """Return the mailbox, opened once: with all its parts, or without."""
         if not isinstance(self._desk, kind):
             try:
-                directory, is_named = locate_mailbox(self.directory, self.environ)
+                directory, self.vouched = locate_mailbox(self.directory, self.environ)
                 self._desk = desk = kind(directory, prove=self.proof_for, environ=self.environ, hosts=self.hosts)
             except (NoMailbox, Refused) as error:
                 if self.is_session:  # an agent must not make a mailbox in a strange project
                     error.hint = (
-                        "nothing to do: this project has no agent mail of yours, and only a person makes a mailbox"
+                        f"tell the person: {error.hint}"
+                        if error.code == paths.GONE
+                        else "nothing to do: this project has no agent mail of yours, and only a person makes a mailbox"
                     )
                 raise
-            self.vouched = is_named or paths.recorded(desk.directory, self.environ)
             if not self.vouched:
                 if (link := paths.inner_link(desk.directory)) is not None:
                     raise Refused(

@@ -53,9 +53,11 @@ def meant_place(app: Context, where: str | None, in_git_of: bool) -> str:
 def covering_mailbox(place: str) -> str | None:
     """Return the mailbox that the sessions use which would find a new one at ``place``; None if they have none.
 
-    Another user's is none: its mail is not theirs to read.
+    Another user's is none: its mail is not theirs to read. Nor is one above a place where the person made one before.
     """
     real = os.path.realpath(place)
+    if paths.recorded(real, system.environment()):
+        return None
     above = os.path.dirname(real)
     if os.path.basename(real) == paths.IN_GIT and os.path.basename(above) == ".git":
         start = os.path.dirname(above)

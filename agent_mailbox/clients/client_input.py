@@ -192,15 +192,17 @@ def mailbox_of(call: ClientInput, directory: str | None, environ: Mapping[str, s
     if not named and call.event != "SessionStart" and (known := paths.pointed(call.session_id, environ)):
         return known  # a mailbox created later, nearer to it, changes nothing
     try:
-        found, is_named = locate_mailbox(directory, environ, call.cwd)
-    except NoMailbox:
+        found, is_vouched = locate_mailbox(directory, environ, call.cwd)
+    except NoMailbox as error:
         _check_moved(call, environ, "DIR, its new place")
+        if error.code == paths.GONE and call.event == "SessionStart":
+            raise
         return None
     except StorageFailed as error:
         if error.code == "log_gone" and call.event not in TELLING:
             return None
         raise
-    if not is_named and not paths.recorded(found, environ):
+    if not is_vouched:
         said = f"{neutral(found)} is not one your `agent-mailbox init` made; ignored"
         if call.event == "SessionStart" and not paths.trusted(environ):  # lost, perhaps, with what binds the session
             raise StorageFailed(f"{said}. If it is yours: agent-mailbox init {typed(found)}", "", code="unknown")

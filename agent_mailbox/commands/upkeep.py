@@ -41,13 +41,16 @@ ALLOWS = "Let the rules of logs that were cut or replaced allow again, too; else
 @click.argument("where", metavar="[DIR]", required=False)
 @click.option("--git", "in_git", is_flag=True, help="Make it in .git/agent-mailbox of the repository around DIR.")
 @click.option("--here", is_flag=True, help="Make it although another mailbox covers that place.")
+@click.option("--forget", is_flag=True, help="Forget one that is gone: commands there use the next one above.")
 @click.option(
     "--adopt", is_flag=True, help="Trust the mailbox's unsealed lines: leads, policies and decisions in them count."
 )
 @click.option("--yes", is_flag=True, help="With --adopt, typed at the prompt: let them count without a question.")
 @click.option("--allows", is_flag=True, help=ALLOWS)
 @pass_app
-def init(app: App, where: str | None, in_git: bool, here: bool, adopt: bool, yes: bool, allows: bool) -> None:
+def init(
+    app: App, where: str | None, in_git: bool, here: bool, forget: bool, adopt: bool, yes: bool, allows: bool
+) -> None:
     """Make a mailbox, by default in data/ of the project. Idempotent.
 
     DIR defaults to --dir, else to AGENT_MAILBOX_DIR. If sessions there use a mailbox already, it is named, and without
@@ -63,6 +66,10 @@ def init(app: App, where: str | None, in_git: bool, here: bool, adopt: bool, yes
     Example: agent-mailbox init --git
     """
     place = new_place.meant_place(app, where, in_git)
+    if forget:
+        creation.forget(place, app.environ)
+        app.print_done(f"forgot {neutral(place)}\n", {"ok": True, "forgot": place})
+        return
     known = paths.is_mailbox(place) and paths.recorded(place, app.environ)
     if not paths.is_mailbox(place):
         _refuse_making(app, place, adopt=adopt, here=here, again=_command_again(app, where, in_git))

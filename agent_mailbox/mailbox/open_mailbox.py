@@ -303,9 +303,10 @@ class OpenMailbox:
 
 
 def locate_mailbox(given: str | None, environ: Mapping[str, str], start: str | None = None) -> tuple[str, bool]:
-    """Return the mailbox to use, and whether ``--dir`` or ``AGENT_MAILBOX_DIR`` named it. Else it is the nearest from
-    ``start`` (default: the working directory) upwards. Raises ``NoMailbox``, and ``StorageFailed`` if its messages log
-    was removed.
+    """Return the mailbox to use, and whether it is vouched for: ``--dir`` or ``AGENT_MAILBOX_DIR`` named it, or the
+    user's ``init`` made it. It is the one named, else the nearest from ``start`` (default: the working directory)
+    upwards. Raises ``NoMailbox``, also if the user's own nearer one is gone: its mail would go to another's readers.
+    Raises ``StorageFailed`` if only its messages log was removed.
 
     A variable with a relative path names a mailbox of each directory: it is found there, as without the variable. In a
     client's background service the variable is another terminal's, and does not count.
@@ -313,22 +314,21 @@ def locate_mailbox(given: str | None, environ: Mapping[str, str], start: str | N
     variable = environ.get("AGENT_MAILBOX_DIR") if environ.keys().isdisjoint(SERVICES) else None
     if given or (variable and variable.startswith("/")):
         return given or variable or "", True
-    begin = system.real_directory(start) if start else working_directory()
+    begin, known = system.real_directory(start) if start else working_directory(), paths.trusted(environ)
     found = system.absolute(system.join(working_directory(), variable)) if variable else paths.find(begin)
-    if found is not None and (real := paths.strays(found, environ)) is not None:
+    if found is not None and (real := paths.strays(found, known)) is not None:
         raise NoMailbox(
             f"{found} is {real}, through a link that your `agent-mailbox init` did not record",
             f"if it is to be this project's, too, the person runs `agent-mailbox init {typed(found)}`",
         )
+    if (found is None or len(known) > 1) and (gone := paths.nearer_gone(begin, found, known)) is not None:
+        raise paths.lost(gone) if paths.is_remnant(gone) else paths.vanished(gone, found)
     if found is None:
-        if (gone := paths.remnant(begin, environ)) is not None:
-            raise paths.lost(gone)
-        gone = paths.vanished(begin, environ)
         raise NoMailbox(
-            f"no mailbox here or above{f'; the one that you made at {gone} is gone' if gone else ''}",
+            "no mailbox here or above",
             "run `agent-mailbox setup` in the project, or name a mailbox with --dir or AGENT_MAILBOX_DIR",
         )
-    return found, False
+    return found, system.real_directory(found) in known
 
 
 def working_directory() -> str:

@@ -94,10 +94,33 @@ def test_a_mailbox_that_vanished_is_named_in_its_project(program: Program) -> No
         shutil.rmtree(place)
         said = program.call("history", "--all", cwd=other)
         assert said.rc == 1
-        assert (f"no mailbox here or above; the one that you made at {place} is gone" in said.stderr) == (
-            place.name != "box"
-        )
+        assert (f"the mailbox that you made at {place} is gone\n" in said.stderr) == (place.name != "box")
         (program.user_state / "mailboxes").unlink()
+
+
+def test_the_mail_of_a_mailbox_that_is_gone_goes_to_no_other(program: Program) -> None:
+    """Commands and a session's start tell of it, until the person makes it again or forgets it."""
+    inner, box = program.cwd / "inner", program.cwd / "inner/data"
+    inner.mkdir()
+    assert [program.call("init", cwd=place).rc for place in (inner, program.cwd)] == [0, 0]
+    told = f"the mailbox that you made at {box} is gone; the next one above is {program.cwd / 'data'}"
+    words = ("send", "--from", "x", "--to", "everyone", "--body", "TO INNER")
+    start = json.dumps({"session_id": "s", "cwd": str(inner), "hook_event_name": "SessionStart", "source": "startup"})
+    assert program.call("init", "--forget", box).rc == 1
+    (box / MESSAGES).unlink()
+    (box / ROSTER).touch()
+    assert f"{box / MESSAGES} is gone, and all live mail with it" in program.call(*words, cwd=inner).stderr
+    shutil.rmtree(box)
+    assert told in program.call(*words, cwd=inner).stderr
+    assert told in program.call("hook", "session-start", cwd=inner, stdin=start).stderr
+    assert program.call("hook", "session-start", cwd=program.cwd, stdin=start).rc == 0
+    assert program.call("init", cwd=inner).stdout == f"mailbox at {box}\n"
+    assert program.call("history", "--all", cwd=inner).rc == 0
+    shutil.rmtree(box)
+    assert program.call("init", "--forget", cwd=inner).stdout == f"forgot {box}\n"
+    assert program.call("init", "--forget", cwd=inner).rc == 1
+    assert program.call("init", cwd=inner).rc == 1
+    assert program.call("history", "--all", cwd=inner).rc == 0
 
 
 # -- steward ----------------------------------------------------------------------------------------------------------

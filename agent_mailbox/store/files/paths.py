@@ -15,7 +15,7 @@ from .small_files import read_file, storage_failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
 MESSAGES = "agent-mailbox.jsonl"
 READS = "agent-mailbox-reads.jsonl"
@@ -34,6 +34,8 @@ GITIGNORE = ".gitignore"
 DATA = "data"
 IN_GIT = "agent-mailbox"
 """Below a repository's own directory: no checkout and no cleaning reaches it."""
+GONE = "mailbox_gone"
+"""The code of the error for a mailbox of which nothing is left."""
 SHIMS = "shims"
 """Among the user's own records: the installed shims, a path a line."""
 BOUND = "bound"
@@ -224,24 +226,16 @@ def is_remnant(directory: str) -> bool:
     )
 
 
-def remnant(start: str, environ: Mapping[str, str]) -> str | None:
-    """Return the user's own mailbox for a directory, if its messages log was removed."""
-    return next(filter(is_remnant, _recorded_for(start, environ)), None)
-
-
-def vanished(start: str, environ: Mapping[str, str]) -> str | None:
-    """Return the user's own mailbox for a directory, if nothing of it is there: ``git clean -fdx`` may have been."""
-    own = (f"/{DATA}", f"/.git/{IN_GIT}")  # what is above another place need not be its project
-    found = (box for box in _recorded_for(start, environ) if box.endswith(own) or f"{start}/".startswith(f"{box}/"))
-    return next((box for box in found if not is_mailbox(box)), None)
-
-
-def _recorded_for(start: str, environ: Mapping[str, str]) -> Iterator[str]:
-    for box in trusted(environ):
-        project = system.dirname(box)
-        project = system.dirname(project) if system.basename(project) == ".git" else project
-        if f"{start}/".startswith((f"{project}/", f"{box}/")):
-            yield box
+def nearer_gone(start: str, found: str | None, known: Iterable[str]) -> str | None:
+    """Return the user's own mailbox that commands in ``start`` used before ``found``, if its messages log is gone."""
+    gone = ""
+    for box in known:
+        above, is_its = system.dirname(box), box.endswith((f"/{DATA}", f"/.git/{IN_GIT}")) or is_remnant(box)
+        project = box if not is_its else system.dirname(above) if system.basename(above) == ".git" else above
+        covers = f"{start}/".startswith(f"{project}/") and not f"{found}/".startswith(f"{project}/")
+        if covers and len(box) > len(gone) and not is_mailbox(box):
+            gone = box
+    return gone or None
 
 
 def lost(directory: str) -> StorageFailed:
@@ -251,6 +245,17 @@ def lost(directory: str) -> StorageFailed:
         f"restore a backup elsewhere with `agent-mailbox restore FILE DIR`, or begin again: agent-mailbox init"
         f" {typed(directory)}",
         code="log_gone",
+    )
+
+
+def vanished(gone: str, found: str | None) -> NoMailbox:
+    """Return the error for a mailbox of the user's of which nothing is left: ``git clean -fdx`` may have been.
+    ``found``: the one that is the next."""
+    return NoMailbox(
+        f"the mailbox that you made at {gone} is gone{f'; the next one above is {found}' if found else ''}",
+        f"make it again: `agent-mailbox init {typed(gone)}`, or"
+        f" {'use the next one' if found else 'do without'}: `agent-mailbox init --forget {typed(gone)}`",
+        code=GONE,
     )
 
 
@@ -277,12 +282,12 @@ def recorded(directory: str, environ: Mapping[str, str]) -> bool:
     return system.real_directory(directory) in known
 
 
-def strays(found: str, environ: Mapping[str, str]) -> str | None:
+def strays(found: str, known: Iterable[str]) -> str | None:
     """Return where a found mailbox really is, if a link on its path leads there and ``init`` recorded no such path.
 
     A clone may hold a link to any mailbox of the user's."""
     real = system.real_directory(found)
-    return None if real == found or found in trusted(environ) else real
+    return None if real == found or found in known else real
 
 
 def inner_link(directory: str) -> str | None:

@@ -5,7 +5,7 @@ Belongs here: steps done once for a mailbox or a session.
 
 from __future__ import annotations
 
-from ...errors import Refused
+from ...errors import NotFound, Refused
 from ..files import paths, system
 from ..files.paths import (
     ARCHIVE,
@@ -16,7 +16,8 @@ from ..files.paths import (
     trusted,
     trusted_file,
 )
-from ..files.small_files import storage_failed
+from ..files.small_files import replace_file, storage_failed
+from ..locks.lock import FileLock
 from ..log import custody, custody_setup, keys
 from . import bindings
 
@@ -95,11 +96,22 @@ def _record(directory: str, environ: Mapping[str, str]) -> None:
     path = trusted_file(environ)
     try:
         system.make_directory(system.dirname(path), parents=0o755)
-        fd = system.open(path, system.O_WRONLY | system.O_APPEND | system.O_CREAT | system.O_CLOEXEC, 0o600)
-        try:
-            system.write_whole(fd, system.encoded(directory) + b"\n")
-            system.fsync(fd)
-        finally:
-            system.close(fd)
+        with FileLock(path) as file:
+            system.write_whole(file.fd, system.encoded(directory) + b"\n")
+            system.fsync(file.fd)
     except OSError as error:
         raise storage_failed("record the mailbox in", path, error) from None
+
+
+def forget(directory: str, environ: Mapping[str, str]) -> None:
+    """Take a mailbox that is gone out of the user's own ones: commands find the next one above. Its proofs stay.
+    Raises ``Refused`` while it is there, ``NotFound`` if ``init`` did not record it."""
+    if is_there(system.join(directory, MESSAGES)):
+        raise Refused(f"{directory} is there, with its mail", "only a mailbox that is gone is forgotten")
+    path, real = trusted_file(environ), system.real_path(directory)
+    with FileLock(path):
+        known = trusted(environ)
+        left = [line for line in known if real not in (line, system.real_path(line))]
+        if left == known:
+            raise NotFound(f"your `agent-mailbox init` recorded no mailbox at {directory}", "name the one that is gone")
+        replace_file(path, b"".join(system.encoded(line) + b"\n" for line in left))
