@@ -80,6 +80,8 @@ def init(
     doubt = mounts.doubt(made)
     if doubt is not None:
         app.give_warning(f"{made} {doubt}")
+    if not known and paths.is_there(settings := os.path.join(made, paths.CONFIG)):
+        app.give_warning(f"{settings} counts as the mailbox's settings from now on; `agent-mailbox doctor` checks them")
     if not known and not own_files.is_hidden_from_git(made):
         app.give_warning(f"{own_files.SEEN_BY_GIT}; `{own_files.hiding_command(made)}` adds the rules")
     app.print_answer(

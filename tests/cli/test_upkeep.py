@@ -75,7 +75,8 @@ def test_the_files_of_a_project_in_the_mailbox_s_directory_are_left_alone(progra
         script.chmod(0o755)
     (settings := program.cwd / "config.toml").write_text("")
     settings.chmod(0o644)
-    program.call("init", ".")
+    warning = f"warning: {settings} counts as the mailbox's settings from now on"
+    assert [program.call("init", ".").stderr.count(warning) for _ in "12"] == [1, 0]
     log = program.cwd / MESSAGES
     log.chmod(0o644)
     assert [one["file"] for one in program.call("doctor", "--json").json["problems"]] == [str(log)]
