@@ -124,6 +124,14 @@ def test_the_mail_of_a_mailbox_that_is_gone_goes_to_no_other(program: Program) -
     assert program.call("history", "--all", cwd=inner).rc == 0
 
 
+def test_a_project_s_file_named_attachments_stops_no_upkeep(program: Program) -> None:
+    """Only the doctor tells that no file can be attached."""
+    (program.cwd / "attachments").write_text("a list\n")
+    assert [program.call(*words).rc for words in (["init", "."], ["steward", "run"], ["backup", "b.tar"])] == [0, 0, 0]
+    assert "so no file can be attached" in program.call("doctor").stdout
+    assert (program.cwd / "attachments").read_text() == "a list\n"
+
+
 # -- steward ----------------------------------------------------------------------------------------------------------
 
 

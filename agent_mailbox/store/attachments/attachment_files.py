@@ -198,7 +198,7 @@ def names(directory: str) -> list[str]:
     """Return the stored names of all files, sorted."""
     try:
         return sorted(filter(attachments.is_stored, system.listdir(place(directory))))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
 
 
@@ -209,7 +209,7 @@ def sweep(logs: Logs, archive: Archive, now: int) -> int:
     lock.
     """
     home = place(logs.directory)
-    if not system.exists(home) or not _is_due(logs, now):
+    if not system.is_directory(home) or not _is_due(logs, now):
         return 0
     kept = set(_named(archive.lines()))
     removed = 0
