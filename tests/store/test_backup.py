@@ -173,14 +173,15 @@ def test_any_damage_is_found_before_anything_is_restored(full: Post) -> None:
     full.ok("restore", file, place)
 
 
-def hostile(*entries: tarfile.TarInfo, **about: object) -> bytes:
-    """A tar of our kind with these members and true checksums. ``about``: what it says of itself."""
+def hostile(*entries: tarfile.TarInfo, log: str = MESSAGES, **about: object) -> bytes:
+    """A tar of our kind with these members and true checksums. ``log`` is its first one; ``about``: what it says of
+    itself."""
     out, sums = io.BytesIO(), []
     said = {"format": "agent-mailbox backup", "version": 1, "made": "2026-01-01T00:00:00.000Z", "heartbeats": {}}
     with tarfile.open(fileobj=out, mode="w") as tar:
         members = [
             (tarfile.TarInfo("backup.json"), json.dumps({**said, **about}).encode()),
-            (tarfile.TarInfo(MESSAGES), b""),
+            (tarfile.TarInfo(log), b""),
         ]
         members += [(entry, b"x" if entry.isreg() else b"") for entry in entries]
         for entry, data in members:
@@ -363,6 +364,21 @@ def test_a_backup_that_says_nonsense_of_itself_is_damaged(post: Post) -> None:
         file.write_bytes(hostile(**about))
         refused(post.call("restore", file, place), 3, "is damaged")
         assert not place.exists()
+
+
+def test_what_is_no_backup_of_ours_is_told(full: Post) -> None:
+    """Another format, a version to come, no messages log, a file behind the checksums, a header of a terabyte."""
+    file, whole = full.scratch / "backup.tar", hostile().rstrip(b"\0")
+    for told, data in {
+        "not a backup of a mailbox": hostile(format="a photo album"),
+        "unknown version of the backup": hostile(version=2),
+        f"{MESSAGES} is missing": hostile(log=READS),
+        "'late' follows the checksums": whole + bytes(-len(whole) % 512) + header("late", 0),
+        "a header claims": header("backup.json", 1 << 40, b"L"),
+    }.items():
+        file.write_bytes(data + bytes(1024))
+        refused(full.call("backup", "--verify", file), 3, told)
+    refused(full.call("backup", "--verify", full.scratch), 5, f"cannot read {full.scratch}")
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE])
