@@ -140,6 +140,9 @@ def _bundle_and_publish(
         records = [*_bundled_records(state, now, mail, about, strays)]
         if sum(map(len, records)) <= WIDEST and len(records) <= MOST:
             return now, records
+        if len(now) == 1:  # too much is about this one: the others go without it
+            rest = [one for one in wanted if one not in now]
+            return _bundle_and_publish(copy, state, rest, {*stays, *now})
         strays, now = {}, now[: len(now) // 2]
     return [], []
 

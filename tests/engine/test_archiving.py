@@ -245,6 +245,33 @@ def test_a_request_goes_with_an_answer_of_another_month(two: Two, days: int) -> 
     assert len(mail) == 2
 
 
+@pytest.mark.parametrize(("room", "most", "mail"), [("bundles.WHOLE", 1, [1] * 5), ("WIDEST", 450, [2, 1, 2])])
+def test_what_is_too_much_for_one_decision_goes_in_several(
+    two: Two, monkeypatch: pytest.MonkeyPatch, room: str, most: int, mail: list[int]
+) -> None:
+    """A decision has as much as it may take, and the run goes on until all is archived, once."""
+    north, _ = two.boxes
+    read(two, *"abcde")
+    two.boxes[1].catch_up()
+    monkeypatch.setattr(f"agent_mailbox.upkeep.shared_steward.{room}", most)
+    before = two.orders[0].last_position()
+    assert steward(north).archived == 5
+    told = [bundles.unpack_bundle(r.line) for r in two.orders[0].read_after(before, 99) if r.log == ARCHIVE]
+    assert [len(one.lines) for one in told if one and not one.file.endswith("-reads.jsonl")] == mail
+    assert (live(north), archived(north)) == ([], [*"abcde"])
+
+
+def test_a_message_that_no_decision_can_take_stops_no_other(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too much is about it, so it stays live; what is before and behind it is archived."""
+    north, _ = two.boxes
+    long = "".join(map(str, range(400)))
+    read(two, "a", long, "b")
+    two.boxes[1].catch_up()
+    monkeypatch.setattr(shared_steward, "WIDEST", 600)
+    assert steward(north).archived == 2
+    assert (live(north), archived(north)) == ([long], ["a", "b"])
+
+
 def test_a_steward_tells_of_a_message_that_stays_once(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its own machine cannot move it, for whatever reason. The order gets one bundle a run, and it counts as live."""
     north, _ = two.boxes
