@@ -157,13 +157,13 @@ def notify(app: App, /, test: bool) -> int:
     if test:
         ways = notices.tell_notice(app.mailbox, Notice("agent-mailbox", "This is a test: notices reach you.", 0))
         if not ways:
-            raise NotFound("no way to tell you is set", f"set one under [notify] in {own_config.own_config_path()}")
+            raise NotFound(notices.NO_WAY, f"set one under [notify] in {own_config.own_config_path()}")
         looked = notices.Looked(ways)
     else:
         looked = notices.notify_if_due(app.mailbox)
     lines = [f"{way}: {neutral(error) or 'told'}" for way, error in looked.ways.items()]
     value = {"waiting": looked.waiting, "ways": dict(looked.ways)}
-    app.print_answer("\n".join(lines or ["nothing to tell now"]) + "\n", value)
+    app.print_answer("\n".join(lines or [looked.why or "nothing to tell now"]) + "\n", value)
     return int(any(looked.ways.values()))
 
 

@@ -29,16 +29,19 @@ if TYPE_CHECKING:
 _STATE, _LOCK = "notify.json", "notify.lock"
 _MINUTE = 60_000
 _WAYS = ("command", "ntfy", "webhook", "desktop")
+NO_WAY = "no way to tell you is set"
 AGAIN = 60
 """Minutes after which it is told again, unless the person says else."""
 
 
 class Looked(Record):
-    """The result of a look: the ways that were tried, each with its error, and when to look again (ms)."""
+    """The result of a look: the ways that were tried, each with its error, and when to look again (ms). ``waiting``:
+    how many things wait for the person; None if nothing was looked at, and ``why`` not."""
 
     ways: Mapping[str, str] = {}
     again: int | None = None
-    waiting: int = 0
+    waiting: int | None = None
+    why: str = ""
 
 
 def notify_if_due(mailbox: Mailbox, link: str = "") -> Looked:
@@ -48,7 +51,7 @@ def notify_if_due(mailbox: Mailbox, link: str = "") -> Looked:
     """
     settings = mailbox.own.notify
     if not any(map(settings.get, _WAYS)) or mailbox.logs.custody is None:
-        return Looked()
+        return Looked(why=NO_WAY)
     path = mailbox.logs.custody.path
     try:
         with FileLock(path(_LOCK), 0):
@@ -69,7 +72,7 @@ def notify_if_due(mailbox: Mailbox, link: str = "") -> Looked:
     except Busy as error:
         if error.code != "busy":
             raise
-        return Looked()  # another process looks now
+        return Looked(why="another process looks at this moment")
     return Looked(ways, made.again, len(found))
 
 

@@ -11,12 +11,14 @@ import threading
 import time
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from agent_mailbox.console.notifier import Notifier
 from agent_mailbox.mailbox.mailbox import Mailbox
+from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.upkeep import notice_ways, notify
 from tests.helpers import MESSAGES, PATIENCE, Post, record, refused, until
 
@@ -100,7 +102,31 @@ def test_who_and_what_kind_reach_ntfy_a_webhook_and_a_program_once(asked: Post, 
 def test_a_test_without_a_way_says_what_is_missing(asked: Post) -> None:
     """Else it looks as if the notice went out; a usual run has nothing to do."""
     refused(asked.call("notify", "--test"), 1, "no way to tell you is set", "under [notify] in ")
-    assert asked.ok("notify") == {"waiting": 0, "ways": {}}
+    assert asked.ok("notify") == {"waiting": None, "ways": {}}
+    assert asked.call("notify").stdout == "no way to tell you is set\n"
+
+
+def test_of_two_that_look_at_once_one_tells(asked: Post, inbox: Inbox) -> None:
+    """The other one says so, and claims to have counted nothing."""
+    asked.configure(f'[notify]\nntfy = "{inbox.url}/t"\n')
+    custody = Mailbox(str(asked.box)).logs.custody
+    assert custody is not None
+    with FileLock(custody.path(notify._LOCK), 0):
+        assert asked.call("notify").stdout == "another process looks at this moment\n"
+        assert asked.ok("notify") == {"waiting": None, "ways": {}}
+    assert asked.call("notify").stdout == "ntfy: told\n"
+    assert asked.call("notify").stdout == "nothing to tell now\n"
+
+
+@pytest.mark.parametrize("damage", [b"", b"[]", b'{"at":"1","ids":[]}', b'{"at":1,"ids":[1]}', b'{"at":1,"ids":{}}'])
+def test_what_was_told_is_told_again_if_its_note_is_damaged(asked: Post, inbox: Inbox, damage: bytes) -> None:
+    """Twice is better than never."""
+    asked.configure(f'[notify]\nntfy = "{inbox.url}/t"\n')
+    custody = Mailbox(str(asked.box)).logs.custody
+    assert custody is not None
+    for _ in "12":
+        assert asked.call("notify").stdout == "ntfy: told\n"
+        Path(custody.path(notify._STATE)).write_bytes(damage)
 
 
 def test_the_content_goes_only_where_the_person_says_so_and_as_no_markup(asked: Post, inbox: Inbox) -> None:
@@ -140,7 +166,7 @@ def test_a_notice_program_that_hangs_is_killed(asked: Post, monkeypatch: pytest.
 def test_a_mailbox_s_configuration_starts_no_notice(asked: Post, inbox: Inbox) -> None:
     """It comes with a checkout."""
     asked.file("config.toml").write_text(f'[notify]\nntfy = "{inbox.url}/t"\n')
-    assert asked.ok("notify") == {"waiting": 0, "ways": {}}
+    assert asked.ok("notify") == {"waiting": None, "ways": {}}
     assert inbox.got == []
 
 
