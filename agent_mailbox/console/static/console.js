@@ -1,7 +1,7 @@
 // Keeps a page live and adds keyboard commands. Every page and form works without it, too.
 //
 // The modules, each of which imports only those above it: zone, dom, notices, sound, requests, undo, drafts, list, receipts,
-// rail, refresh, seen, stream, copy, panel, inbox, forms, keys, attach, completion, switcher, found.
+// rail, patch, refresh, seen, stream, copy, panel, inbox, forms, keys, attach, completion, switcher, found.
 import "./attach.js";
 import "./completion.js";
 import { $, $$ } from "./dom.js";

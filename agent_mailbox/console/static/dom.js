@@ -28,6 +28,20 @@ export const partOf = (href) => {
   return `/details?${at.searchParams}`;
 };
 
+// When no pointer presses the page any more, or has for too long.
+const LONG = 1500; // ms
+let press = Promise.resolve();
+let lift = () => {};
+document.addEventListener("pointerdown", () => {
+  lift();
+  press = new Promise((does) => { lift = does; });
+  setTimeout(lift, LONG);
+}, true);
+for (const name of ["pointerup", "pointercancel"]) {
+  document.addEventListener(name, () => setTimeout(lift), true); // behind its click
+}
+export const lifted = () => press;
+
 // A browser may refuse its storage.
 export const attempt = (does) => {
   try {

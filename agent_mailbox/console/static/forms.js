@@ -104,11 +104,16 @@ const send = async (action, form, fields, leaves = false) => {
       signedOut();
       return;
     }
-    const isTold = answer.headers.get("content-type") === "application/json"; // else refused before it was looked at
+    const type = answer.headers.get("content-type") ?? "";
+    const isTold = type.split(";")[0].trim() === "application/json"; // else refused before it was looked at
     const told = isTold ? await answer.json() : { kind: "problem", said: await answer.text() };
     say(told.kind, told.said);
     if (told.message_id && form.elements.message_id) form.elements.message_id.value = told.message_id;
-    if (told.kind === "done") {
+    const isSo = told.kind !== "problem"; // done now, or so before
+    if (isSo) {
+      const entry = form.closest("[data-key][tabindex]");
+      if (form.contains(document.activeElement)) entry?.focus({ preventScroll: true }); // the press is over
+      if (entry && form.closest("details")) form.closest("details").open = false;
       $$("select[data-keeps] option", form).forEach((one) => { one.defaultSelected = one.selected; });
       form.reset();
       if (draft) forget(draft);
@@ -123,8 +128,8 @@ const send = async (action, form, fields, leaves = false) => {
         moveOn(next);
       } else if (form.isConnected && around && !form.matches(".decide")) open(location.href, false, true);
     }
-    const tells = told.kind === "done" && form.matches(".decide") && isLive() && $("[data-patch=stops]"); // the stream
-    if (!tells && (told.kind === "done" || form.matches(".decide"))) stale("main");
+    const tells = isSo && form.matches(".decide") && isLive() && $("[data-patch=stops]"); // the stream
+    if (!tells && (isSo || answer.status === 409 || form.matches(".decide"))) stale("main");
   } catch {
     say("problem", "The console does not answer. Your text is still here.");
   } finally {

@@ -46,8 +46,8 @@ export const moveOn = (next) => {
 };
 // On a wide screen something is always shown beside the list.
 const fill = () => {
-  if (!$("#inbox")) return;
   marked();
+  if (!$("#inbox")) return;
   const first = visible()[0];
   if (!first || !isWide() || $("#details :is(.card, .whole)") || isLoading()) return;
   noteMove();

@@ -1,47 +1,9 @@
-// Brings the page up to date: fetches it again, and replaces what changed around the person.
-import { $, $$, here, load, parsed } from "./dom.js";
+// Brings the page up to date: fetches it again, and has it patched.
+import { $, $$, here, lifted, load, parsed } from "./dom.js";
 import { renewRows } from "./list.js";
 import { say } from "./notices.js";
+import { LEFT, renew } from "./patch.js";
 import { EXPIRED, call, endCard, noteMove, tick } from "./requests.js";
-
-// -- patching -------------------------------------------------------------------------------------------------------
-
-const busy = (node) => $("details[open]", node) ? true :
-  node.contains(document.activeElement) && document.activeElement !== node
-    ? ["INPUT", "TEXTAREA", "SELECT", "BUTTON"].includes(document.activeElement.tagName) || dirty(node)
-    : dirty(node);
-const changed = (field) =>
-  field.type === "checkbox" ? field.checked !== field.defaultChecked : field.value !== field.defaultValue;
-const dirty = (node) => $$("input:not([type=hidden]), textarea", node).some(changed);
-
-// Replaces children by their keys; fields that the person is editing stay as they are.
-const patch = (old, fresh) => {
-  const known = new Map($$(":scope > [data-key]", old).map((node) => [node.dataset.key, node]));
-  const next = [...fresh.children].map((node) => {
-    const before = known.get(node.dataset.key);
-    if (!before || same(before, node)) return before || node;
-    const inner = $("[data-patch]", before);
-    const other = $("[data-patch]", node);
-    if (inner && other) {
-      patch(inner, other);
-      $("h2", before).replaceWith($("h2", node));
-      return before;
-    }
-    return before.matches(".card, .step, .holds, .item") && busy(before) ? before : node;
-  });
-  const focus = document.activeElement?.closest?.("[data-key]")?.dataset.key;
-  const kept = new Set(next);
-  [...old.childNodes].filter((node) => !kept.has(node)).forEach((node) => node.remove());
-  let at = old.firstChild;
-  for (const node of next) { // kept nodes are not moved: that would lose the focus and the cursor
-    if (node === at) at = at.nextSibling;
-    else old.insertBefore(node, at);
-  }
-  if (focus && document.activeElement === document.body) {
-    old.querySelector(`[data-key="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
-  }
-};
-const same = (one, other) => one.outerHTML === other.outerHTML;
 
 export const PATCHED = "patched"; // the event on the document after the page was brought up to date
 const tellPatched = () => document.dispatchEvent(new Event(PATCHED));
@@ -90,15 +52,6 @@ const partOfPage = (path) => {
   at.set("page", location.pathname);
   return `${path}?${at}`;
 };
-const renew = (old, fresh) => {
-  if (!old || !fresh || same(fresh, old)) return;
-  const folds = (part) => $$("details", part).map((d, i) => [d.dataset.fold ?? i, d]);
-  const opened = new Map(folds(old).map(([key, d]) => [key, d.open]));
-  const at = old.contains(document.activeElement) && document.activeElement.getAttribute("href");
-  old.replaceChildren(...fresh.childNodes);
-  folds(old).forEach(([key, d]) => { d.open = opened.get(key) ?? d.open; });
-  if (at) $(`a[href="${CSS.escape(at)}"]`, old)?.focus({ preventScroll: true });
-};
 // What is beside a channel changes with its mail, its members and their work.
 const renewColumns = async () => {
   const page = $("#topics") && await load(partOfPage("/columns"));
@@ -136,6 +89,7 @@ const refresh = async () => {
   try {
     const alone = !wanted.has("main") && !wanted.has("all");
     const page = await load(alone ? partOfPage("/rail") : here());
+    await lifted(); // nothing moves under a press
     const calls = $("#calls", page)?.parentNode.cloneNode(true);
     renew($("#rail"), $("#rail", page));
     if (!$("#place-menu[open]")) renew($("#place-menu"), $("#place-menu", page));
@@ -148,7 +102,7 @@ const refresh = async () => {
     if (fresh && old && (wanted.has("main") || wanted.has("all"))) {
       $$(".item", fresh).filter((one) => gone.has(one.dataset.key)).forEach((one) => one.remove());
       const before = $$(".card, .item", old).map((one) => one.dataset.key);
-      patch(old, fresh);
+      renew(old, fresh);
       old.dataset.again = fresh.dataset.again ?? "";
       again();
       const now = $$(".card, .item", old).map((one) => one.dataset.key);
@@ -165,7 +119,7 @@ const refresh = async () => {
   const left = [...due];
   if (left.length) stale(left.find((what) => what !== "rail") || "rail");
 };
-document.addEventListener(EXPIRED, () => stale("main"));
+for (const name of [EXPIRED, LEFT]) document.addEventListener(name, () => stale("main"));
 // What changes without mail says after how many seconds it is to be looked at again.
 let next = 0;
 const again = () => {

@@ -1,5 +1,5 @@
 // The live stream: news as they happen, and coming back after the console was away or signed out of.
-import { $, SIGNED_OUT } from "./dom.js";
+import { $, lifted, SIGNED_OUT } from "./dom.js";
 import { windows } from "./drafts.js";
 import { add } from "./list.js";
 import { say, unsay } from "./notices.js";
@@ -39,11 +39,11 @@ export const listen = () => {
     lastHeard = Date.now();
     does(event);
   });
-  on("row", (event) => {
-    const known = add(event.data);
+  on("row", ({ data }) => lifted().then(() => {
+    const known = add(data);
     if (known) noteReads([known]);
     look();
-  });
+  }));
   on("stale", (event) => stale(event.data));
   on("reads", (event) => noteReads(event.data.split(",").filter(Boolean)));
   on("rest", () => {
@@ -52,7 +52,7 @@ export const listen = () => {
     state(false, "paused while other windows are live");
   });
   on("mail", (event) => countNew(JSON.parse(event.data)));
-  on("entries", (event) => placeEntries(JSON.parse(event.data)));
+  on("entries", ({ data }) => lifted().then(() => placeEntries(JSON.parse(data))));
   on("said", (event) => say(...JSON.parse(event.data)));
   on("ping", () => {});
 };

@@ -1,0 +1,110 @@
+"""A page that is brought up to date while somebody uses it: what they press stays, and does what it said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from playwright.sync_api import expect
+
+from tests.console.conftest import Running, Window
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+RENEWED = "document.addEventListener('patched', () => { document.body.dataset.renewed = 1; }, { once: true })"
+
+
+def renewed(page: Page, running: Running, who: str) -> None:
+    """Have the page brought up to date: an agent comes that it shows."""
+    page.evaluate(f"delete document.body.dataset.renewed; {RENEWED}")
+    running.post.register(who, "--name", who.title())
+    page.locator("body[data-renewed]").wait_for()
+
+
+def test_an_update_leaves_what_is_as_it_was_and_what_is_in_use(running: Running, browser: Browser) -> None:
+    """Cards whose meaning did not change stay the same nodes. An open menu stays open and in its place, with what is
+    typed in it, even if its agent belongs into another column. Once it is closed it is brought up to date."""
+    post = running.post
+    for name in ("ada", "bo"):
+        post.register(name, "--name", name.title())
+    window = Window(browser, running)
+    page = window.go("/fleet")
+    page.evaluate("for (const one of document.querySelectorAll('.agent-card')) one.marked = one.dataset.key")
+    card = page.locator('.agent-card[data-key="ada"]')
+    card.locator("summary").click()
+    card.locator("input[name=to]").fill("bo")
+    place = card.locator(".menu-body").bounding_box()
+    given = '{"command": "git push"}'
+    post.ok("control", "request", "permission", "--tool", "Bash", "--input", given, "--session", "ada")
+    renewed(page, running, "aaron")
+    expect(page.locator('.agent-card[data-key="aaron"]')).to_have_count(1)
+    marks = "[...document.querySelectorAll('.agent-card')].map((one) => one.marked).filter(Boolean).sort()"
+    assert page.evaluate(marks) == ["ada", "bo"]
+    expect(page.locator(".column.you .agent-card")).to_have_count(0)
+    expect(card.locator("input[name=to]")).to_have_value("bo")
+    expect(card.locator("input[name=to]")).to_be_focused()
+    assert card.locator(".menu-body").bounding_box() == place
+    page.locator("h1").click()
+    expect(page.locator('.column.you .agent-card[data-key="ada"]')).to_contain_text("git push")
+    assert page.evaluate(marks) == ["ada", "bo"]
+    card.locator("summary").click()
+    expect(card.locator("input[name=to]")).to_have_value("bo")
+    assert window.problems == []
+
+
+def test_nothing_moves_between_the_begin_and_the_end_of_a_press(running: Running, browser: Browser) -> None:
+    """What came meanwhile is shown as the button is up, and the press reaches what was pressed."""
+    running.post.register("bo", "--name", "Bo")
+    page = Window(browser, running).go("/fleet")
+    page.locator(".agent-card .who").hover()
+    page.mouse.down()
+    with page.expect_response(lambda answer: answer.url.endswith("/fleet")):
+        running.post.register("ada", "--name", "Ada")
+    expect(page.locator(".agent-card")).to_have_count(1)
+    page.mouse.up()
+    page.wait_for_url("**/agent?id=bo")
+
+
+def test_a_note_is_gone_once_it_is_dropped(running: Running, browser: Browser) -> None:
+    """The press of its own button does not hold it on the page."""
+    running.post.register("ada", "--tags", "project:app")
+    for title in ("Ports", "Hosts"):
+        running.does("/add-note", to="project:app", subject=title)
+    page = Window(browser, running).go("/notes")
+    page.locator("article", has_text="Ports").get_by_role("button", name="Drop").click()
+    expect(page.locator("article")).to_have_count(1)
+
+
+def test_a_given_task_stands_where_it_is_now(running: Running, browser: Browser) -> None:
+    """Its form closes when it did what it was for, and its card moves to the new column."""
+    running.post.register("ada", "--role", "worker")
+    running.does("/assign", to="role:worker", subject="Plate 9")
+    page = Window(browser, running).go("/tasks")
+    page.get_by_text("Give, take back, cancel").click()
+    page.get_by_role("button", name="Give", exact=True).click()
+    expect(page.locator('[data-key="claimed"] .task')).to_contain_text("Plate 9")
+    expect(page.locator(".task details[open]")).to_have_count(0)
+
+
+def test_what_is_marked_as_read_at_once_is_what_the_page_lists(running: Running, browser: Browser) -> None:
+    """The form below the list follows the list, and so does its button."""
+    running.post.register("ada", "--name", "Ada")
+    running.post.send("ada", "user", "first")
+    page = Window(browser, running).go("/")
+    expect(page.get_by_role("button", name="Mark 1 as read")).to_be_visible()
+    running.post.send("ada", "user", "second")
+    page.get_by_role("button", name="Mark 2 as read").click()
+    expect(page.locator("#said")).to_contain_text("Marked 2 as read")
+    expect(page.locator("#inbox")).to_contain_text("Nothing waits for you")
+
+
+def test_an_answer_counts_with_any_parameter_of_its_type(running: Running, browser: Browser) -> None:
+    """A proxy may add the charset to the answer's type; the page still reads what became of the button."""
+    running.post.register("ada", "--name", "Ada")
+    page = Window(browser, running).go("/direct?with=ada")
+    told = '{"kind": "done", "said": "Sent to Ada.", "message_id": null}'
+    page.route("**/send", lambda route: route.fulfill(content_type="application/json; charset=utf-8", body=told))
+    page.locator("#body").fill("hello")
+    page.get_by_role("button", name="Send", exact=True).click()
+    expect(page.locator("#said")).to_contain_text("Done: Sent to Ada")
+    expect(page.locator("#body")).to_have_value("")
