@@ -29,6 +29,7 @@ from . import (
     task_board,
     topics,
 )
+from .presenters import Unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -87,7 +88,7 @@ def _attached_entries(given: str) -> Any:
 def mark_read(now: Looking, fields: Fields) -> str:
     """Mark the person's mail as read: the messages that the page showed (``ids``)."""
     count = now.record_read(set(fields.get("ids", "").split()))
-    return f"Marked {count} as read." if count else "All of it was read before."
+    return f"Marked {count} as read." if count else Unchanged("All of it was read before.")
 
 
 def mark_seen(now: Looking, fields: Fields) -> str:
@@ -106,14 +107,23 @@ def acknowledge_message(now: Looking, fields: Fields) -> str:
     """Acknowledge a message, and mark it as read if it is the person's."""
     message_id = fields.get("id", "")
     now.record_read({message_id})
-    return f"{frame.short(now.mailbox.ack(message_id, USER).id)} is acknowledged."
+    found = now.mailbox.find(message_id)
+    now.mailbox.ack(found.message.id, USER)
+    short = frame.short(found.message.id)
+    if found.reads.acked(found.message, now.roster.lineage(USER)):
+        return Unchanged(f"{short} was acknowledged before.")
+    return f"{short} is acknowledged."
 
 
 def release_message(now: Looking, fields: Fields) -> str:
     """Give back a message for its reader: it becomes unread again, and role mail free for another holder."""
     reader = fields.get("reader") or USER
-    message = now.mailbox.release(fields.get("id", ""), reader)
-    return f"{frame.short(message.id)} is unread again for {presenters.party_name(reader, now.roster)}."
+    before = now.mailbox.find(fields.get("id", ""))
+    message = now.mailbox.release(before.message.id, reader)
+    short, name = frame.short(message.id), presenters.party_name(reader, now.roster)
+    if not before.reads.standing(message.id, now.roster.lineage(reader)):
+        return Unchanged(f"{short} was unread for {name} before.")
+    return f"{short} is unread again for {name}."
 
 
 def decide_request(now: Looking, fields: Fields) -> str:
@@ -122,6 +132,7 @@ def decide_request(now: Looking, fields: Fields) -> str:
     if word not in ("approve", "always", "deny"):
         raise Malformed(f"unknown decision: {word!r}", "choose Approve or Deny")
     request = find_request(now.mailbox, decision)
+    was_open = request.is_open
     said: dict[str, Any] = {"notes": fields.get("reason", "").strip()}
     if word != "deny":
         said |= _granted_input(request.flow, getattr(request.payload, "input", None), fields)
@@ -131,8 +142,10 @@ def decide_request(now: Looking, fields: Fields) -> str:
     now.record_read({request.message_id})  # else it is never archived
     changed = " with your changed input" if said.get("updated_input") is not None else ""
     asker = presenters.party_name(request.asker, now.roster)
-    what = cards.tell_request(request, now.roster)
-    return f"{what}: {request.state.replace('_', ' ')}{changed}. {asker} was told."
+    what, became = cards.tell_request(request, now.roster), request.state.replace("_", " ")
+    if not was_open:
+        return Unchanged(f"{what}: {became} before.")
+    return f"{what}: {became}{changed}. {asker} was told."
 
 
 def _granted_input(flow: str, given: Any, fields: Fields) -> dict[str, Any]:

@@ -15,9 +15,11 @@ from ..control_plane import control_log, standing
 from ..core.compose import Draft
 from ..core.control import messages
 from ..core.records import USER
+from ..core.roster import ALIVE, DEAD, FROZEN
 from ..core.roster_changes import Registration
-from ..errors import Malformed, NotFound
+from ..errors import Malformed, NotFound, Refused
 from . import presenters
+from .presenters import Unchanged
 from .task_board import id_of_form
 
 if TYPE_CHECKING:
@@ -26,7 +28,12 @@ if TYPE_CHECKING:
     from ..core.roster import Agent
     from .desk import Looking
 
-ENDS = {"freeze": "is away: its direct mail waits", "thaw": "is back", "retire": "is retired"}
+ENDS = {
+    "freeze": (FROZEN, "is away: its direct mail waits"),
+    "thaw": (ALIVE, "is back"),
+    "retire": (DEAD, "is retired"),
+}
+"""Each change of an agent's state: the state that follows, and what is told of it."""
 RULES = ("allow", "deny", "hosts")
 
 
@@ -78,8 +85,10 @@ def change_state(now: Looking, fields: Mapping[str, str]) -> str:
         raise Malformed(f"unknown change: {event!r}", "use the buttons of the page")
     if event == "retire" and not fields.get("sure"):
         raise Malformed("retiring is not confirmed", "tick the box beside the button")
+    state, told = ENDS[event]
     now.mailbox.end(agent.session_id, event, USER)
-    return f"{presenters.party_name(agent.session_id, now.roster)} {ENDS[event]}."
+    name = presenters.party_name(agent.session_id, now.roster)
+    return Unchanged(f"{name} was {state} before.") if agent.state == state else f"{name} {told}."
 
 
 def wake_agent(now: Looking, fields: Mapping[str, str]) -> str:
@@ -105,10 +114,17 @@ def hand_over_tasks(now: Looking, fields: Mapping[str, str]) -> str:
     name, other = (presenters.party_name(one, now.roster) for one in (agent.session_id, taker.session_id))
     if not held:
         raise NotFound(f"{name} holds no task", "its page shows what it does")
+    done, failed = [], []
     for view in held:
-        Tasking(now.mailbox).claim_task(USER, view.task.id, taker.session_id)
-    titles = ", ".join(f"“{presenters.one_line(view.task.title)}”" for view in held)
-    return f"{other} has what {name} held: {titles}."
+        title = f"“{presenters.one_line(view.task.title)}”"
+        try:
+            Tasking(now.mailbox).claim_task(USER, view.task.id, taker.session_id)
+            done.append(title)
+        except Refused as error:
+            failed.append(presenters.end_sentence(f"{title} stays: {error.what}"))
+    if not done:
+        raise Refused(" ".join(failed), "the board shows what each task waits for")
+    return " ".join([f"{other} has what {name} held: {', '.join(done)}.", *failed])
 
 
 def rename_agent(now: Looking, fields: Mapping[str, str]) -> str:
@@ -119,5 +135,8 @@ def rename_agent(now: Looking, fields: Mapping[str, str]) -> str:
     named, decision = now.mailbox.register(
         Registration(session_id=agent.session_id, event="update", name=name), USER, even_away=True
     )
-    told = f"{agent.session_id} is called {presenters.party_name(named.session_id, now.roster)}."
-    return " ".join([told, *map(presenters.one_line, decision.warnings)])
+    called = presenters.party_name(named.session_id, now.roster)
+    if not decision.events:
+        return Unchanged(f"{agent.session_id} was called {called} before.")
+    warnings = (presenters.end_sentence(presenters.one_line(one)) for one in decision.warnings)
+    return " ".join([f"{agent.session_id} is called {called}.", *warnings])

@@ -329,25 +329,26 @@ class ConsoleApp:
     async def _answer_action(self, path: str, request: Request) -> Response:
         fields, files = await read_parts(request)
 
-        def run_action() -> str:
+        def run_action() -> tuple[str, str]:
             with self.desk.lock_for_acting() as now:
                 fields["attached"] = uploads.keep_files(now, files) if files else ""
-                return self.hint(actions.action_at(path)(now, fields))
+                told = actions.action_at(path)(now, fields)
+                return "news" if isinstance(told, presenters.Unchanged) else "done", self.hint(told)
 
-        kind, status = "done", 200
+        status = 200
         try:
-            said = await run_in_threadpool(run_action)
+            kind, said = await run_in_threadpool(run_action)
             if path in ("/seen", "/place"):
                 self.hub.publish_events([Event("seen")])
             if path == "/put-off":
                 self.hub.publish_events([Event("owed")])
         except Exception as error:
             problem, status = describe_error(error, self.hint)
-            kind, said = "problem", f"{problem['what']}. {problem['hint']}".strip()
+            kind, said = "problem", f"{presenters.end_sentence(problem['what'])} {problem['hint']}".strip()
         if status in SETTLED:
             fields["message_id"] = random_id()
         session: Session = request.state.session
-        if request.headers.get("accept") == "application/json":
+        if "application/json" in request.headers.get("accept", ""):
             if fields.get("leaves"):  # nobody reads this answer: the page that comes tells it
                 session.said.append((kind, said))
                 self.hub.publish_events([Event("said", ids=(kind, said), owner=session)])
@@ -359,7 +360,7 @@ class ConsoleApp:
 
     def _answer_failure(self, _: Request, error: Exception) -> Response:
         problem, status = describe_error(error, self.hint)
-        return PlainTextResponse(f"{problem['what']}. {problem['hint']}\n", status)
+        return PlainTextResponse(f"{presenters.end_sentence(problem['what'])} {problem['hint']}\n", status)
 
 
 def _static_version() -> str:

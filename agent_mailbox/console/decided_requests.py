@@ -74,7 +74,7 @@ def view_decided(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str
         page = past_page(now.mailbox, now.queries, before, PAGE, _filter_of(now.roster, params))
         decided, older = [_describe_decision(r, now.roster, now.mailbox.now()) for r in page.shown], page.older
     except MailboxError as error:
-        problem = f"{error.what}. {error.hint}"
+        problem = f"{presenters.end_sentence(error.what)} {error.hint}"
     kept = {name: params.get(name, "") for name in ("agent", "tool", "decision")}
     return {
         "title": "Past decisions",
@@ -167,9 +167,14 @@ def decide_several(now: Looking, fields: Mapping[str, str]) -> str:
     notes, done, failed = fields.get("reason", "").strip(), [], []
     for request_id in chosen:
         try:
-            done.append(_decide_one(now, request_id, word == "approve", notes))
+            was_open = find_request(now.mailbox, request_id).is_open
+            decided = _decide_one(now, request_id, word == "approve", notes)
+            if was_open:
+                done.append(decided)
+            else:
+                failed.append(f"{_name_request(now, request_id)} was decided so before.")
         except MailboxError as error:
-            failed.append(f"{_name_request(now, request_id)} is not decided: {error.what}.")
+            failed.append(presenters.end_sentence(f"{_name_request(now, request_id)} is not decided: {error.what}"))
     named = "; ".join(_name_request(now, request_id) for request_id in done)
     counted = f"{len(done)} {'approved' if word == 'approve' else 'denied'}: {named}." if done else ""
     if not done:

@@ -62,7 +62,7 @@ def resend_chosen(now: Looking, fields: Fields) -> str:
             _send_again(now, message_id, None, fields.get("body", ""), _id_of_resending(message_id, fields))
             done += 1
         except MailboxError as error:
-            failed.append(f"{presenters.one_line(message_id[:8])} was not sent: {error.what}.")
+            failed.append(presenters.end_sentence(f"{presenters.one_line(message_id[:8])} was not sent: {error.what}"))
     if not done:
         raise Malformed(" ".join(failed).removesuffix("."), "open a message to choose who gets it")
     return " ".join([f"{done} sent again.", *failed])

@@ -84,5 +84,7 @@ def add(now: Looking, fields: Mapping[str, str]) -> str:
 
 def drop(now: Looking, fields: Mapping[str, str]) -> str:
     """Take a note from the board."""
-    ended, _ = Noting(now.mailbox).drop_note(USER, fields.get("note", ""))
+    ended, was_off = Noting(now.mailbox).drop_note(USER, fields.get("note", ""))
+    if was_off:
+        return presenters.Unchanged(f"{ended.id} was off the board before.")
     return f"{ended.id} is off the board. It stays in the log."

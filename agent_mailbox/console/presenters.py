@@ -43,6 +43,10 @@ REMOTE = "remote"
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
+class Unchanged(str):
+    """The words of an action that had nothing to do: what it was to bring about was so before."""
+
+
 class Channel(Record):
     """An address as a channel, such as ``#inscription`` for ``project:inscription``: its count of members, its page."""
 
@@ -138,6 +142,11 @@ def one_line(text: str) -> str:
     return visible(" ".join(text.split()))
 
 
+def end_sentence(text: str) -> str:
+    """Return a text with the stop that ends a sentence, if it has none."""
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
 def party_name(session_id: str, roster: Roster, person: str = "you") -> str:
     """Return a party's name for a page. An agent whose name reads as the person's is shown with its id."""
     if session_id == USER:
@@ -229,7 +238,7 @@ def describe_sent(sent: Sent, desk: OpenMailbox, roster: Roster) -> str:
         frame.unreached(sent.message)
     ]
     said = (f"sent to {frame.target_of(sent.message, roster)}", *where, *sent.warnings)
-    return " ".join(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in said)
+    return " ".join(end_sentence(f"{sentence[:1].upper()}{sentence[1:]}") for sentence in said)
 
 
 def rail_keys(message: Message, roster: Roster) -> set[str]:

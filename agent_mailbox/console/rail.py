@@ -132,8 +132,11 @@ def set_place(now: Looking, fields: Mapping[str, str]) -> str:
         raise NotFound(f"no channel and no agent {key!r}", "reload the page")
     if kind not in (PINNED, MUTED):
         raise NotFound(f"unknown list {kind!r}", "use the buttons of a page")
+    was_on = key in getattr(now.unread.load_marks(), kind)
     now.unread.set_place(kind, key, is_on)
     name = presenters.channel_label(key) if agent is None else presenters.party_name(agent.session_id, now.roster)
+    if was_on == is_on:
+        return presenters.Unchanged(f"{name} was {'' if is_on else 'not '}{kind} before.")
     if kind == PINNED:
         return f"{name} is {'pinned to' if is_on else 'no longer pinned to'} the rail."
     return f"{name} is muted: its new mail is not counted." if is_on else f"{name} is muted no more."

@@ -21,6 +21,7 @@ from ..errors import Refused
 from ..known_clients.every_client import USUAL
 from ..store.files import system
 from . import presenters
+from .presenters import Unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -234,22 +235,40 @@ def assign_task(now: Looking, fields: Mapping[str, str]) -> str:
     return f"{presenters.party_name(task.answerer, now.roster)} has the task “{presenters.one_line(title)}”."
 
 
+def _task_as_seen(now: Looking, fields: Mapping[str, str]) -> TaskView:
+    """Return the form's task. Raise ``Refused`` if another one holds it than the page showed (``holder``)."""
+    view = TaskViews(now.mailbox).task(fields.get("task", ""), USER)
+    if view.task.is_over or fields.get("holder") == view.holder:
+        return view
+    holder = presenters.party_name(view.holder, now.roster) if view.holder else "nobody"
+    raise Refused(
+        f"the task “{presenters.one_line(view.task.title)}” has changed: {holder} holds it now",
+        "nothing was done; look at it again, then press the button",
+    )
+
+
 def give(now: Looking, fields: Mapping[str, str]) -> str:
-    """Give a task to an agent, whoever holds it now."""
-    view = Tasking(now.mailbox).claim_task(USER, fields.get("task", ""), fields.get("agent", ""))
-    return f"{presenters.party_name(view.holder, now.roster)} has the task “{presenters.one_line(view.task.title)}”."
+    """Give a task to an agent, while it has the holder that the person saw."""
+    seen = _task_as_seen(now, fields)
+    view = Tasking(now.mailbox).claim_task(USER, seen.task.id, fields.get("agent", ""))
+    name, title = presenters.party_name(view.holder, now.roster), presenters.one_line(view.task.title)
+    return Unchanged(f"{name} had the task “{title}” before.") if view.already else f"{name} has the task “{title}”."
 
 
 def take_back(now: Looking, fields: Mapping[str, str]) -> str:
-    """Take a task from its holder: it is open again."""
-    view = Tasking(now.mailbox).drop_task(
-        USER, fields.get("task", ""), fields.get("reason", "").strip() or "taken back"
-    )
-    return f"The task “{presenters.one_line(view.task.title)}” is open again."
+    """Take a task from the holder that the person saw: it is open again."""
+    seen = _task_as_seen(now, fields)
+    view = Tasking(now.mailbox).drop_task(USER, seen.task.id, fields.get("reason", "").strip() or "taken back")
+    title = presenters.one_line(view.task.title)
+    return Unchanged(f"The task “{title}” was open before.") if view.already else f"The task “{title}” is open again."
 
 
 def cancel(now: Looking, fields: Mapping[str, str]) -> str:
-    """Cancel a task."""
-    view, waiting = Tasking(now.mailbox).cancel_task(USER, fields.get("task", ""), fields.get("reason", "").strip())
+    """Cancel a task, while it has the holder that the person saw."""
+    seen = _task_as_seen(now, fields)
+    view, waiting = Tasking(now.mailbox).cancel_task(USER, seen.task.id, fields.get("reason", "").strip())
+    title = presenters.one_line(view.task.title)
+    if view.already:
+        return Unchanged(f"The task “{title}” was cancelled before.")
     left = f" {len(waiting)} more wait for it, and stay blocked." if waiting else ""
-    return f"The task “{presenters.one_line(view.task.title)}” is cancelled.{left}"
+    return f"The task “{title}” is cancelled.{left}"

@@ -78,6 +78,68 @@ def test_the_fleet_tells_who_waits_for_whom_and_gives_their_orders(running: Runn
     assert re.search(r"Ada decides, since \d+ \w+; Ada is frozen", running.ask("/fleet").text)
 
 
+def test_what_was_so_before_is_not_told_as_done(running: Running) -> None:
+    """The second press of a button that changes a state says that the state was there before, and no more."""
+    post = running.post
+    post.register("ada", "--name", "Ada", "--tags", "project:x")
+    made = post.send("ada", "user", "once", "--ack")
+    running.does("/add-note", to="project:x", subject="Ports")
+    (note,) = (one["id"] for one in post.ok("note", "list")["notes"])
+    given = '{"command": "make"}'
+    asked = post.ok("control", "request", "permission", "--tool", "Bash", "--input", given, "--session", "ada")[
+        "request"
+    ]
+    for path, fields in (
+        ("/ack", {"id": made}),
+        ("/release", {"id": made, "reader": "user"}),
+        ("/decide", {"request": asked["id"], "decision": "approve"}),
+        ("/drop-note", {"note": note}),
+        ("/place", {"place": "project:x", "kind": "muted", "on": "1"}),
+        ("/place", {"place": "project:x", "kind": "muted", "on": "0"}),
+        ("/rename", {"agent": "ada", "name": "Countess"}),
+        ("/state", {"agent": "ada", "event": "freeze"}),
+        ("/state", {"agent": "ada", "event": "thaw"}),
+        ("/state", {"agent": "ada", "event": "retire", "sure": "1"}),
+    ):
+        assert running.does(path, **fields)["kind"] == "done", path
+        told = running.does(path, **fields)
+        assert (told["status"], told["kind"], "before." in told["said"]) == (200, "news", True), told
+    together = {"decision": "approve", f"chosen:{asked['id']}": "1"}
+    assert "was decided so before" in running.does("/decide-chosen", **together)["said"]
+    running.ask("/drop-note", {"note": note, "next": "/notes"})
+    page = running.ask("/notes").text
+    assert ("was off the board before" in page, "Done:" in page, "Refused:" in page) == (True, False, False)
+
+
+def test_without_script_a_refused_hand_over_keeps_the_name(running: Running) -> None:
+    """The menu is open again, with whom one typed."""
+    for who in ("ada", "bo"):
+        running.post.register(who, "--name", who.title())
+    fields = running.form("/fleet", "/hand-over", {"agent": "ada"}, to="nobody of that name")
+    running.ask("/hand-over", fields)
+    page = running.ask("/fleet").text
+    assert 'value="nobody of that name"' in page
+    assert page.count('<details class="menu orders" data-key="ada-orders" open>') == 1
+    assert 'data-key="bo-orders" open' not in page
+
+
+def test_a_hand_over_tells_what_stays(running: Running) -> None:
+    """A task that waits for another one is not given on; those that are, and it, are named."""
+    post = running.post
+    for who in ("ada", "bo"):
+        post.register(who, "--name", who.title())
+    running.does("/assign", to="role:later", subject="First", message_id=str(uuid.uuid4()))
+    (first,) = (one["id"] for one in post.ok("task", "list")["tasks"])
+    running.does("/assign", to="ada", subject="Second", after=first, message_id=str(uuid.uuid4()))
+    running.does("/assign", to="ada", subject="Third", message_id=str(uuid.uuid4()))
+    told = running.does("/hand-over", agent="ada", to="bo")
+    assert told["kind"] == "done"
+    assert "Bo has what Ada held: “Third”." in told["said"]
+    assert "“Second” stays: " in told["said"]
+    again = running.does("/hand-over", agent="ada", to="bo")
+    assert (again["kind"], "“Second” stays: " in again["said"]) == ("problem", True)
+
+
 def test_what_may_not_be_is_told_and_changes_nothing(running: Running) -> None:
     """No bypassing mode, no agent by another's name, no unconfirmed end, no stranger's name."""
     running.post.register("ada", "--name", "Ada")

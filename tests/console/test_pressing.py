@@ -53,7 +53,7 @@ def test_an_update_leaves_what_is_as_it_was_and_what_is_in_use(running: Running,
 
 
 def test_nothing_moves_between_the_begin_and_the_end_of_a_press(running: Running, browser: Browser) -> None:
-    """What came meanwhile is shown as the button is up, and the press reaches what was pressed."""
+    """News are shown as the button is up, and the press reaches what was pressed."""
     running.post.register("bo", "--name", "Bo")
     page = Window(browser, running).go("/fleet")
     page.locator(".agent-card .who").hover()

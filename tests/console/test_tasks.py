@@ -91,13 +91,42 @@ def test_the_board_gives_takes_back_and_cancels(running: Running) -> None:
     page = running.ask("/tasks").text
     assert task in column(page, "open")
     assert f"blocked by <code>{task}</code> First" in column(page, "blocked")
-    assert running.does("/give", task=task, agent="ada")["said"] == "ada has the task “First”."
+    assert running.submit("/tasks", "/give", {"task": task}, agent="ada")["said"] == "ada has the task “First”."
     assert task in column(running.ask("/tasks").text, "claimed")
-    assert running.does("/give", task=task, agent="bo")["kind"] == "done"
-    assert "open again" in running.does("/take-back", task=task)["said"]
-    assert "1 more wait for it" in running.does("/cancel-task", task=task)["said"]
+    assert running.submit("/tasks", "/give", {"task": task}, agent="bo")["kind"] == "done"
+    assert "open again" in running.does("/take-back", task=task, holder="bo")["said"]
+    assert "1 more wait for it" in running.does("/cancel-task", task=task, holder="")["said"]
     assert task in column(running.ask("/tasks").text, "cancelled")
-    assert running.does("/give", task=task, agent="ada")["kind"] == "problem"
+    assert running.does("/give", task=task, agent="ada", holder="")["kind"] == "problem"
+
+
+def test_no_form_of_an_old_page_changes_a_task_that_has_another_holder_by_now(running: Running) -> None:
+    """The person decided about the holder that they saw. They are told who holds it now, and nothing is done."""
+    post = running.post
+    for who in ("ada", "bo", "cy"):
+        post.register(who, "--name", who.title(), "--role", "worker")
+    running.does("/assign", to="ada", subject="Plate 9", message_id=str(uuid.uuid4()))
+    (task,) = (one["id"] for one in post.ok("task", "list")["tasks"])
+    old = running.form("/tasks", "/give", {"task": task}, agent="cy")
+    post.ok("task", "claim", task, "--for", "bo", "--session", "user")
+    for path in ("/give", "/take-back", "/cancel-task"):
+        told = running.does(path, **old)
+        assert (told["status"], "Bo holds it now" in told["said"]) == (409, True), told
+        assert running.does(path, task=task, agent="cy")["kind"] == "problem"  # a page from before it told the holder
+    assert running.post.ok("task", "show", task)["task"]["holder"] == "bo"
+    assert running.submit("/tasks", "/give", {"task": task}, agent="cy")["said"] == "Cy has the task “Plate 9”."
+
+
+def test_a_refused_form_of_a_task_is_open_again_with_its_choice(running: Running) -> None:
+    """Without script, whom one chose for a task is still chosen after the refusal."""
+    post = running.post
+    for who in ("ada", "bo"):
+        post.register(who, "--name", who.title())
+    running.does("/assign", to="ada", subject="Plate 9", message_id=str(uuid.uuid4()))
+    (task,) = (one["id"] for one in post.ok("task", "list")["tasks"])
+    fields = running.form("/tasks", "/give", {"task": task}, agent="bo") | {"holder": "bo"}
+    running.ask("/give", fields)
+    assert running.form("/tasks", "/give", {"task": task})["agent"] == "bo"
 
 
 def test_the_board_shows_a_served_team_s_tasks(running: Running) -> None:
