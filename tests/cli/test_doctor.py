@@ -24,6 +24,7 @@ from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.files import mounts, small_files, system
 from agent_mailbox.store.files.edits import Edits
+from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.store.log.stamps import STARTED
 from agent_mailbox.store.projection import index_keys
 from agent_mailbox.store.user_state import bindings, own_files, processes
@@ -223,6 +224,15 @@ def test_a_rollbook_that_tells_another_roster_is_a_problem(used: Post) -> None:
     assert "holds another roster than the log" in used.call("doctor").stdout
     assert told(used, "--repair") == ([], [])
     assert used.ok("roster", "show", "bob")["agent"]["tags"] == ["role:builder"]
+
+
+def test_an_index_that_a_question_is_updating_is_left_alone(used: Post) -> None:
+    """The doctor waits for no search, and judges no file that one is writing."""
+    path = used.file(".cache", index_keys.FILE)
+    path.write_bytes(b"not whole yet")
+    with FileLock(str(used.file(".cache", index_keys.LOCK)), 0):
+        assert told(used) == ([], [])
+    assert [n[0] for n in told(used)[1]] == [f".cache/{index_keys.FILE}"]
 
 
 @pytest.mark.parametrize(
