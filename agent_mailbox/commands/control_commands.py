@@ -225,6 +225,7 @@ def pending(app: App, /, session: str | None, everyones: bool) -> None:
     found, roster = requests.pending(me, everyones=everyones), app.mailbox.logs.read_roster()
     value: dict[str, Any] = {"session": me or None, "requests": [control_output.request_json(r, roster) for r in found]}
     text = control_output.pending_text(found, app.mailbox, app.style_text, app.complete_command)
+    text = text if found or not everyones else "no open requests\n"
     if app.caller.is_person and me == USER and not everyones:
         left = requests.unanswerable()
         value["unanswerable"] = [control_output.request_json(r, roster) for r in left]

@@ -12,7 +12,7 @@ from ..core.records import USER
 from ..core.roster import DEAD
 from ..core.text import typed
 from ..errors import Malformed
-from ..mailbox.queries import MailQueries
+from ..mailbox.queries import LATELY, MailQueries
 from ..store.files import system
 from ..store.log.stamps import OFFERED
 
@@ -173,12 +173,14 @@ def dead_letters(
     """Print the newest ``limit`` dead letters (0: all) with their reasons: the session's, or ``everyones``."""
     who = None if everyones else who_or_all(app, mailbox, session)
     found, more = MailQueries(mailbox).dead_letters(who, since, limit or None)
+    earlier = since is None and any(m < instant.month(mailbox.now() - LATELY) for m in mailbox.archive.months()[:1])
+    unseen = "archived mail of more than 30 days ago is left out (--since 365d)\n" if earlier else ""
     if not found and not app.json:
-        app.write_answer("no dead letters\n")
+        app.write_answer(f"no dead letters\n{unseen}")
         return
     roster = mailbox.logs.read_roster()
     box = mailbox.directory
     letters = [{**mail_output.message_json(m, box=box), "reason": reason} for m, reason in found]
     value = {"messages": letters, "more": more}
     rest = f"{mail_output.count_noun(more, 'older dead letter')} (--limit 0 shows all)\n" if more else ""
-    app.print_answer(render.dead_letters_text(found, roster, app.style_text) + rest, value)
+    app.print_answer(render.dead_letters_text(found, roster, app.style_text) + rest + unseen, value)

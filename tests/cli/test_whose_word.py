@@ -160,6 +160,7 @@ def test_a_task_that_is_reported_done_again_says_so(post: Post) -> None:
 def test_a_request_that_its_lead_cannot_answer_is_told_to_the_person(post: Post) -> None:
     """The person sees a request that its lead cannot answer, with the command that decides it."""
     assert "nothing waits for you" in said(post, "control", "pending").stdout
+    assert "no open requests" in said(post, "control", "pending", "--all").stdout
     post.ok("control", "request", "permission", "--tool", "Bash", "--session", "sam", "--request-id", "perm-1")
     pending = said(post, "control", "pending").stdout
     assert "nothing waits" not in pending
