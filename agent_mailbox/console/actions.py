@@ -139,13 +139,13 @@ def decide_request(now: Looking, fields: Fields) -> str:
     if word == "always":
         said["updates"] = always_updates(request)
     request = now.requests.answer(USER, request, word != "deny", **said)
-    now.record_read({request.message_id})  # else it is never archived
+    unread = now.settle_read({request.message_id})
     changed = " with your changed input" if said.get("updated_input") is not None else ""
     asker = presenters.party_name(request.asker, now.roster)
     what, became = cards.tell_request(request, now.roster), request.state.replace("_", " ")
     if not was_open:
         return Unchanged(f"{what}: {became} before.")
-    return f"{what}: {became}{changed}. {asker} was told."
+    return f"{what}: {became}{changed}. {asker} was told.{unread}"
 
 
 def _granted_input(flow: str, given: Any, fields: Fields) -> dict[str, Any]:

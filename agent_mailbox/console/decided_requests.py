@@ -180,8 +180,7 @@ def decide_several(now: Looking, fields: Mapping[str, str]) -> str:
     if not done:
         raise Malformed(" ".join(failed).removesuffix("."), "reload the page: it shows what still waits")
     read = {find_request(now.mailbox, request_id).message_id for request_id in done}
-    now.record_read(read)
-    return " ".join([counted, *failed])
+    return " ".join([counted, *failed]) + now.settle_read(read)
 
 
 def _name_request(now: Looking, request_id: str) -> str:

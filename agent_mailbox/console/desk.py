@@ -98,6 +98,15 @@ class Looking:
         """Record those of the person's unread messages as read, and no other; return how many."""
         return self.mailbox.deliver(USER, lambda items: items, only=ids)
 
+    def settle_read(self, ids: Collection[str]) -> str:
+        """Record requests as read that are decided; else they are never archived. Return why that failed, as a sentence
+        that follows others: they are decided all the same."""
+        try:
+            self.record_read(ids)
+        except MailboxError as error:
+            return f" But it stays unread: {error.what}."
+        return ""
+
     def receipts_of(self, ids: Iterable[str]) -> dict[str, Receipt]:
         """Return the receipts of messages by id; unknown ids are left out."""
         messages, reads = self.queries.known(ids)

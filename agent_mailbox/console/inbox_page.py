@@ -15,6 +15,7 @@ from ..core.text import clipped
 from ..errors import Refused
 from . import cards, decided_requests, presenters
 from .call_words import CallWords
+from .presenters import Unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -108,8 +109,9 @@ def put_off(now: Looking, fields: Mapping[str, str]) -> str:
     Raise ``Refused`` if its deadline is near."""
     message_id, clock = fields.get("id", ""), now.mailbox.now()
     if not message_id:
+        had = now.unread.list_put_off()
         now.unread.end_put_off()
-        return "Everything that you put off is here again."
+        return "Everything that you put off is here again." if had else Unchanged("Nothing was put off.")
     request = next((one for one in now.open_requests() if one.message_id == message_id), None)
     deadline = None if request is None else expires_at(request)
     until = min(clock + HOUR, clock + HOUR if deadline is None else deadline - BEFORE)

@@ -41,18 +41,19 @@ class Unread:
         if known is not None:
             return known
         self._unkept = self._unkept or Marks(self._mailbox.now())
-        self._keep_marks(self._unkept)
+        try:
+            self._keep_marks(self._unkept)
+        except MailboxError:
+            pass  # they hold until this process ends
         return self._unkept
 
     def _keep_marks(self, marks: Marks) -> None:
-        self._unkept = marks
-        try:
-            marks_file.save(self._mailbox.logs, marks)
-        except MailboxError:
-            pass  # they hold until this process ends
+        marks_file.save(self._mailbox.logs, marks)
 
     def move_mark(self, address: str, topic: str | None, at: int) -> None:
-        """Note that the person has seen a channel, or its topic (folded), up to an instant (ms) that is over."""
+        """Note that the person has seen a channel, or its topic (folded), up to an instant (ms) that is over.
+
+        Raise ``StorageFailed``, as all that changes the marks."""
         self._keep_marks(self.load_marks().moved(address, topic, min(at, self._mailbox.now())))
 
     def set_place(self, kind: str, place: str, is_on: bool) -> None:
