@@ -137,13 +137,32 @@ def test_the_longest_names_stay_within_the_window(post: Post, browser: Browser, 
         given = json.dumps({"command": "x" * 3000, "list": [{"deep": "y" * 200}]})
         post.ok("control", "request", "permission", "--tool", "T" * 90, "--input", given, "--session", long)
         sent = post.objects(MESSAGES)[0]["id"]
+        post.ok(
+            "note", "add", "--title", "n" * 200, "--body", "b" * 900, "--session", "user", "--on", f"project:{long}"
+        )
         shown = f"/channel?to=project:{long}&open={sent}"
-        for path in ("/", "/agents", "/fleet", "/fleet?as=tree", shown, "/timeline"):
+        alone = ("/notes", f"/agent?id={long[:-1]}y")
+        for path in ("/", "/agents", "/fleet", "/fleet?as=tree", shown, "/timeline", *alone):
             window.go(path)
             for width in (390, 900, 1280):
                 page.set_viewport_size({"width": width, "height": 800})
                 wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
                 assert wide <= 0, (width, path)
+
+
+def test_a_text_runs_in_the_direction_of_its_writing(running: Running, browser: Browser) -> None:
+    """A paragraph in Hebrew begins at the right, one in English beside it at the left; so does what one types."""
+    running.post.register("ada", "--name", "Ada")
+    sent = running.post.send("ada", "user", "שלום, world.\n\nworld, שלום.", "--subject", "נושא")
+    page = Window(browser, running).go(f"/?open={sent}")
+    begins = """(nodes) => nodes.map((node) => {
+        const range = new Range();
+        range.setStart(node.firstChild, 0);
+        range.setEnd(node.firstChild, 1);
+        const text = range.getBoundingClientRect(), all = node.getBoundingClientRect();
+        return text.left - all.left > all.right - text.right ? "right" : "left";
+    })"""
+    assert page.locator("#details .body p").evaluate_all(begins) == ["right", "left"]
 
 
 def test_motion_is_left_out_for_who_asks_for_that(day: Day, browser: Browser) -> None:
