@@ -74,12 +74,14 @@ export const countNew = (keys) => {
 let due = new Set();
 let waiting = 0;
 let loading = false;
+let took = 0; // ms
 // The rail may be some seconds old, the page itself not; "soon" is the rail at once.
 export const stale = (what) => {
   due.add(what);
   if (loading || (waiting && what === "rail")) return;
   clearTimeout(waiting);
-  waiting = setTimeout(refresh, what === "rail" ? 2000 : 120);
+  const soon = Math.min(Math.max(120, 3 * took), 2000); // what takes long is asked for less often
+  waiting = setTimeout(refresh, what === "rail" ? 2000 : soon);
 };
 const refresh = async () => {
   const wanted = due;
@@ -88,7 +90,10 @@ const refresh = async () => {
   loading = true;
   try {
     const alone = !wanted.has("main") && !wanted.has("all");
+    const begun = Date.now();
     const page = await load(alone ? partOfPage("/rail") : here());
+    took = Date.now() - begun;
+    if (!$("#rail", page)) throw new Error("this is no page"); // what was there stays
     await lifted(); // nothing moves under a press
     const calls = $("#calls", page)?.parentNode.cloneNode(true);
     renew($("#rail"), $("#rail", page));
