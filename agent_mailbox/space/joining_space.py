@@ -37,6 +37,10 @@ STARTING, OPENING, PAUSE = 10.0, 1.0, 0.2
 and between two looks."""
 LOOKING = 2.0
 """Seconds for which a look at the engine waits for it."""
+_REMOVER = "a machine may remove nothing: give `--credential cluster/keeper`"
+_REMOVER_OF_ROWS = (
+    "a machine may remove nothing: give the owner's `--url postgresql://OWNER@HOST/DATABASE --credential FILE`"
+)
 
 
 class SpaceStanding(Record):
@@ -203,7 +207,10 @@ def purge_archived(logs: Logs, url: str | None, credential: str | None, *, dry_r
     found = purging.plan_purge(order, order.joined_machines())
     if not dry_run:
         other = space.replace(url=url or space.url, credential=credential or space.credential)
-        purging.purge_records(order, found, spaces.order_of(other))
+        try:
+            purging.purge_records(order, found, spaces.order_of(other))
+        except Refused as error:
+            raise Refused(error.what, _REMOVER_OF_ROWS if space.is_postgres else _REMOVER) from None
     return found
 
 

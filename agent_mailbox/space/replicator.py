@@ -68,7 +68,7 @@ def run_replicator(
     None: it answers."""
     order, mine = spaces.order_in(copy), spaces.owner_of(copy.logs)
     _note_unreached(copy.directory, None)
-    away, delay, ends, is_new, spoke = "", TURN, None, True, -elsewhere.EVERY
+    away, back, delay, ends, is_new, spoke = "", "", TURN, None, True, -elsewhere.EVERY
     known: frozenset[str] = frozenset()
     is_sure, restored, noted = False, 0, 0.0
     while not ended():
@@ -106,7 +106,7 @@ def run_replicator(
                 noted = monotonic()
             files.take_turn(time_ns() // 1_000_000)
             if away:
-                told("engine is back")
+                told(back)
                 _note_unreached(copy.directory, None)
             away, delay = "", TURN
             says_away(None)
@@ -115,18 +115,19 @@ def run_replicator(
             if error.what != away:
                 told(error.what)
                 _note_unreached(copy.directory, error)
-            away, is_sure = error.what, False
+            away, is_sure, back = error.what, False, "goes on"  # as behind a full disk of this machine
             if isinstance(error, (Refused, Unavailable)):
+                back = "engine is back"
                 says_away(error)
             pause(delay)
             delay = min(delay * 2, LONGEST)
 
 
 def _note_unreached(directory: str, error: MailboxError | None) -> None:
-    """Note why the engine takes nothing, where waiting does not mend that; take back what was noted before."""
+    """Note why nothing comes or goes, where waiting does not mend that; take back what was noted before."""
     said = f"{error.what}; {error.hint}" if error is not None else ""
     note_trouble(directory, GONE, said if isinstance(error, NoSpace) else "")
-    note_trouble(directory, AWAY, said if isinstance(error, (Refused, HeldUp)) else "")
+    note_trouble(directory, AWAY, said if isinstance(error, (Refused, HeldUp, StorageFailed)) else "")
 
 
 def _keep_up(copy: Replica, *, closer: bool = False) -> bool:

@@ -687,6 +687,10 @@ def test_one_steward_runs_for_all_and_the_engine_is_purged(pair: Pair) -> None:
     found = pair.ok("south", "steward", "run", "--max-live", "0")
     assert (found["archived"], found["problems"]) == (0, [])
     assert pair.ok("north", "engine", "purge", "--dry-run")["removed"] == 0
+    (wrong := pair.program.scratch / "wrong").touch(0o600)
+    wrong.write_text("no such token")
+    refused = pair.program.run("engine", "purge", "--credential", wrong, "--dir", pair.program.scratch / "north")
+    assert "hint: a machine may remove nothing: give `--credential cluster/keeper`\n" in refused.stderr
     assert pair.ok("north", "engine", "purge")["removed"] == 1  # the message; its read is the last of its log
     assert pair.ok("north", *send)["message"]["id"] == given
     pair.program.run("init", pair.program.scratch / "east")

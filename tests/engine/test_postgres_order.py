@@ -113,6 +113,31 @@ def test_a_program_without_the_database_library_says_what_is_missing(monkeypatch
     assert (told.value.code, told.value.hint) == ("no_extra", "`agent-mailbox engine join` tells how to add it")
 
 
+def test_a_role_that_is_made_again_works_for_who_was_connected_before(
+    postgres: PostgresServer, program: Program, tmp_path: Path
+) -> None:
+    """A machine that is taken away and named again, with a new password, goes on over the connection of before: its
+    replicator need not be started again."""
+    owner, home = credential(tmp_path / "owner"), program.scratch / "engine"
+    config = "engine", "config", "--postgresql", postgres.url, "--credential", owner, "--into", home, "--space", "again"
+    for machine in MACHINES:
+        assert program.call(*config, "--machine", machine).rc == 0
+    word = home / "machines" / "south"
+    order = open_order(postgres.url.replace(f"{OWNER}@", "mbx_again_south@"), "again", "south", str(word))
+    try:
+        assert order.append_lines(ROSTER, [b"before"]) == 1
+        assert program.call(*config, "--remove", "south").rc == 0
+        with pytest.raises(Refused, match="credential"):
+            order.append_lines(ROSTER, [b"taken away"])
+        assert program.call(*config, "--machine", "south").rc == 0
+        assert order.append_lines(ROSTER, [b"again"]) == 2
+        assert program.call(*config, "--remove", "south").rc == 0
+        assert program.call(*config, "--machine", "south").rc == 0
+        assert order.append_lines(ROSTER, [b"without a word between"]) == 3
+    finally:
+        order.close()
+
+
 def test_a_machine_speaks_for_itself_alone(postgres: PostgresServer, opened: PostgresOrder, tmp_path: Path) -> None:
     """A machine with its documented role cannot append, join or tell as another machine. It changes nothing that is
     there."""

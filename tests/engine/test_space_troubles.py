@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import resource
+import sys
 import time
 from contextlib import contextmanager
 from socket import gethostname
@@ -21,7 +23,7 @@ from agent_mailbox.space.joining_space import SpaceStanding
 from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order import elsewhere
 from agent_mailbox.space.order.order import MESSAGES
-from tests.helpers import until
+from tests.helpers import PATIENCE, until
 
 from .test_away import is_of
 from .test_commands import Pair
@@ -127,6 +129,21 @@ def test_a_copy_of_a_machine_is_told(pair: Pair) -> None:
     words = "--space", pair.space, "--machine", "east", "--credential", pair.credential, "--json", "--dir", place
     joined = pair.program.run("engine", "join", pair.url, *words).json
     assert (joined["machine"], "a twin" in joined["troubles"], joined["fingerprint"] == key) == ("east", False, False)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no limits of another process")
+def test_a_disk_of_this_machine_that_takes_nothing_is_told_as_that(pair: Pair) -> None:
+    """The engine answers all the while, so it does not come back, either."""
+    with pair.serving("south") as replicating:
+        resource.prlimit(replicating.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+        pair.send("north", "--from", "ann", "--to", "ben", "--body", "word " * 900)
+        until(lambda: is_told(pair, "south", "cannot append to"))
+        resource.prlimit(replicating.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        until(lambda: not spaces.standing_troubles(Mailbox(str(pair.program.scratch / "south")).logs))
+        replicating.terminate()
+        _, said = replicating.communicate(timeout=PATIENCE)
+    assert b" goes on\n" in said
+    assert b"engine is back" not in said
 
 
 def test_a_clock_that_is_behind_mail_is_told(pair: Pair) -> None:

@@ -61,11 +61,22 @@ class PostgresConnection:
 
     def query_rows(self, query: str, words: Sequence[object] = ()) -> list[Any]:
         """Return the rows that answer a query; empty for one that has none. Raises ``Unavailable`` or ``Refused``."""
-        return self._within_limit(lambda connection: _fetch_rows(connection, query, words))
+        return self._as_new_login(lambda connection: _fetch_rows(connection, query, words))
 
     def run_script(self, script: str) -> None:
         """Run statements, all or none; raises as ``query_rows`` does."""
-        self._within_limit(lambda connection: connection.cursor().execute(script))
+        self._as_new_login(lambda connection: connection.cursor().execute(script))
+
+    def _as_new_login(self, do: Callable[[Connection], T]) -> T:
+        """Do it; if a connection of before may not, as a login of now: its role may have gone, and been made again."""
+        is_new = self._connection is None
+        try:
+            return self._within_limit(do)
+        except Refused:
+            self.close()
+            if is_new:
+                raise
+        return self._within_limit(do)
 
     def _within_limit(self, do: Callable[[Connection], T]) -> T:
         connection = self._ensure_connected()
