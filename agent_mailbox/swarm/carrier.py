@@ -194,8 +194,8 @@ class Carrier:
                 if event["event"] == SENT:
                     if not (state.failures or state.held):
                         log_event(logging.WARNING, "peer_not_reached", peer=agent, status=answer.status)
-                    if event["tries"] == 0 or answer.status:
-                        done.append(event)  # record once that a peer is away, not with every try
+                    if answer.status or event["why"] != parcel.peers[agent][2]:
+                        done.append(event)  # record once why a peer is away, not with every try
                     if not self._goes_on(state, swarm_id, answer):
                         break
                     if swarm_id in state.held:

@@ -163,9 +163,10 @@ class Peers:
         except Unreachable as error:
             return PeerAnswer(0, message=str(error), final=error.final)
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ssl.SSLError, ValueError) as error:
-            said = f"{type(error).__name__}: {error}"
+            said = f"{type(error).__name__}: {str(error) or 'the connection broke'}"
             if UNVERIFIED in said:
-                said = f"its certificate does not verify: {said.rpartition('] ')[2]}"
+                verified = "verify, nor is it by the key that it had" if len(request.trusts) > 1 else "verify"
+                said = f"its certificate does not {verified}: {said.rpartition('] ')[2]}"
                 said = f"its certificate is not by the invitation's key: {said}" if request.pinned else said
             return PeerAnswer(0, message=said[:200])
 

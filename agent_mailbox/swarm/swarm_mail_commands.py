@@ -23,6 +23,7 @@ from ..core.showing import message_frame
 from ..core.text import clipped, neutral
 from ..errors import Busy, Malformed, NotFound
 from ..mailbox.mailbox_gateway import SERVING
+from .protocol.outgoing import SENT
 from .swarm_commands import swarm
 from .swarm_context import SwarmContext, swarm_json, with_door
 
@@ -138,13 +139,24 @@ def inbox(door: SwarmContext, ids: Sequence[str], status: str, which: str | None
 )
 @with_door
 def outbox(door: SwarmContext, limit: int) -> None:
-    """List mail to swarms, newest last. Each is queued, sent (no answer yet), delivered, or failed with the reason."""
+    """List mail to swarms, newest last. Each is queued, delivered, failed with the reason, or it waits.
+
+    Waiting mail was tried, and goes out again; the reason is that of the last try. With --json its status is `sent`: it
+    may have arrived without an answer.
+    """
     door.ledger.identified_knowledge()
     carried = door.open_outbox(limit)
     carried.queue_outgoing()
     _, found = carried.latest_rows(limit)
     rows = [
-        (frame.short(row["id"]), row["at"][:16], row["type"], agent, peer["status"], neutral(peer.get("why") or ""))
+        (
+            frame.short(row["id"]),
+            row["at"][:16],
+            row["type"],
+            agent,
+            "waits" if peer["status"] == SENT else peer["status"],
+            neutral(peer.get("why") or ""),
+        )
         for row in found
         for agent, peer in row["peers"].items()
     ]
@@ -159,8 +171,12 @@ def flush(door: SwarmContext) -> None:
     """Carry outgoing mail once, now; a serving gateway does so by itself."""
     carried = door.flush_outbox()
     left = len(door.open_outbox().refresh_fold().open)
-    text = "a gateway is carrying it\n" if not carried else f"{mail_output.count_noun(left, 'message')} left to carry\n"
-    door.app.print_done(text, {"carried": carried, "open": left})
+    text = f"{mail_output.count_noun(left, 'message')} left to carry"
+    if not carried:
+        text = (
+            f"a gateway is carrying it: {text}; it tries each peer again in {door.settings.retry_seconds:g} s at most"
+        )
+    door.app.print_done(f"{text}\n", {"carried": carried, "open": left})
 
 
 @swarm.command(cls=CommandWithOptions)

@@ -113,6 +113,24 @@ def test_two_machines_pair_in_two_commands_and_a_third_is_known_to_both(lan: Any
     until(lambda: b.knows().state == "kicked")
 
 
+def test_mail_that_a_peer_does_not_take_waits_and_its_last_reason_is_told(lan: Any) -> None:
+    """The peer is away, and comes back with another key: nothing was sent, and the person learns why by now."""
+    a, b = lan("alpha").serve(), lan("beta").serve()
+    a.register("ann")
+    b.pairs(a.call("swarm", "pair", "demo", "--session", "ann").stdout)
+    b.kill()
+    a.send("ann", "swarm:demo/beta", "to the old key")
+    until(lambda: "  waits  " in a.call("swarm", "outbox").stdout)
+    assert "sent" not in a.call("swarm", "outbox").stdout
+    assert "1 message left to carry; it tries each peer again in 1 s at most" in a.call("swarm", "flush").stdout
+    (b.swarm_home / "key.pem").unlink()
+    b.ok("swarm", "new-key")
+    b.serve()
+    why = "its certificate does not verify, nor is it by the key that it had"
+    until(lambda: why in a.call("swarm", "outbox").stdout)
+    assert why in a.call("swarm", "doctor").stdout
+
+
 def test_a_connection_without_its_tls_does_not_end_the_sweeping_of_others() -> None:
     """Its transport lets go of that at the second close."""
     transport = _SSLProtocolTransport(None, Mock())
