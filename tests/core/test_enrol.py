@@ -621,6 +621,8 @@ def test_strangers_and_the_user_do_not_end():
             roster_changes.ended("eve-1", kind, roster(register("bob-1")), "user", NOW)
         with pytest.raises(Refused):
             roster_changes.ended("user", kind, roster(), "user", NOW)
+        agents = roster(register("user-1"), *([event("freeze", "user-1", 1)] if kind == "thaw" else []))
+        assert roster_changes.ended("user-1", kind, agents, "user", NOW).events
 
 
 # -- checking in ------------------------------------------------------------------------------------------------------

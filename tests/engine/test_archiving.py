@@ -77,6 +77,22 @@ def machine(two: Two, place: Path, name: str) -> Mailbox:
     return box
 
 
+def test_a_machine_answers_to_its_own_name_alone(two: Two, tmp_path: Path) -> None:
+    """Another one whose name begins with its own is given up: it has nothing to say to that."""
+    north, _ = two.boxes
+    machine(two, tmp_path, "north-2")
+    two.orders[1].append_lines(PASSED, [follow_progress.gave_up("north-2")])
+    end = two.orders[0].last_position()
+    for _ in "12":
+        north.catch_up()
+    assert two.orders[0].last_position() == end
+    two.orders[1].append_lines(PASSED, [follow_progress.gave_up("north")])
+    end = two.orders[0].last_position()
+    for _ in "12":
+        north.catch_up()
+    assert two.orders[0].last_position() > end
+
+
 def purge(two: Two) -> int:
     """Purge the engine; how many records went."""
     found = purging.plan_purge(two.orders[0], ("north", "south"))

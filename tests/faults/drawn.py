@@ -62,6 +62,8 @@ def find_by_types(mutant: Drawn) -> str:
         shadow.flush()
         command = [sys.executable, "-m", "mypy", "--no-error-summary", "--shadow-file", mutant.path, shadow.name]
         found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if found.returncode > 1:  # it did not look: its cache cannot be written, or the like
+        raise RuntimeError(found.stderr or found.stdout)
     return f"mypy: {found.stdout.partition(chr(10))[0]}" if found.returncode else ""
 
 

@@ -47,6 +47,36 @@ def test_no_link_in_the_place_of_the_trial_is_followed(tmp_path: Path, monkeypat
     assert {*os.listdir(box)} == there
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file to another user")
+def test_an_error_of_the_system_is_told_with_its_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another user's file is named as theirs; whatever else closes one's own is told as the system says it."""
+    (mine := tmp_path / "mine").touch()
+    (theirs := tmp_path / "theirs").touch()
+    os.chown(theirs, 65534, -1)
+
+    def told(path: Path, code: int) -> tuple[str, str, bool]:
+        def fails(*_: object) -> int:
+            raise OSError(code, os.strerror(code))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(system, "open", fails)
+            found = obstacles.to_append(str(path))
+        assert found is not None
+        assert found.path == str(path)
+        return found.why, found.repair.partition(str(path))[0], found.passes
+
+    assert told(theirs, errno.EACCES) == ("another user's (uid 65534)", "run `sudo chown -R 0 ", False)
+    assert told(mine, errno.EACCES) == ("not to be opened (Permission denied)", "look at it with `ls -ld ", False)
+    assert told(theirs, errno.EIO)[0] == "not to be opened (Input/output error)"
+    assert told(mine, errno.EPERM)[0] == "not to be opened (Operation not permitted)"
+    assert told(mine, errno.EROFS)[:2] == (
+        "on a read-only file system",
+        f"run `sudo mount -o remount,rw {os.sep}`"[:32],
+    )
+    assert told(mine, errno.EDQUOT)[0] == "without room: your quota is used up"
+    assert told(mine, errno.ENOSPC)[::2] == ("without room: its file system is full, and no line can be added", True)
+
+
 @pytest.mark.usefixtures("named")
 def test_two_that_try_at_once_find_nothing_in_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A doctor tries the whole directory while a steward is about to remove the file that it tried with."""

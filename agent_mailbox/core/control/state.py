@@ -331,8 +331,7 @@ class ControlState:
         at = message.timestamp
         if not authority.commands(task.adder, worker, at, self.roster, proven=False):
             return "only the lead can make a plan required"
-        proven = task.proven and authority.commands(task.adder, worker, at, self.roster)
-        self._orders.append(Order(self._place, task.adder, at, worker, HOLD, self._place, message.id, proven))
+        self._orders.append(Order(self._place, task.adder, at, worker, HOLD, self._place, message.id))
         return ""
 
     def _listed(self, step: ControlStep, payload: Listed) -> Verdict:
