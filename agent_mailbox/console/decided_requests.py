@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..control.past_requests import instant_of, past_page
 from ..control.steps import find_request
 from ..control_plane.standing import find_standing
-from ..core.control import lasting, summary, transitions
+from ..core.control import message_text, summary, transitions
 from ..core.records import USER, Record
 from ..core.roster import DEAD
 from ..errors import MailboxError, Malformed
@@ -147,7 +147,7 @@ def _describe_decision(request: ControlRequest, roster: Roster, now: int) -> Dec
         by=presenters.party_name(request.by, roster, person="you") + request.doubt if request.by else "",
         reason=_notes_of(request),
         terms=presenters.one_line(getattr(answer, "scope", "") or getattr(answer, "mode", "")) if approved else "",
-        rules=tuple(map(presenters.one_line, lasting.added(getattr(answer, "updates", ())))),
+        rules=tuple(map(presenters.one_line, message_text.added_rules(getattr(answer, "updates", ()))[0])),
         waited="" if request.decided is None else presenters.elapsed_time(request.asked, request.decided),
         iso=presenters.iso_instant(at),
         moment=presenters.local_moment(at, now),

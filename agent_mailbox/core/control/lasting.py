@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import message_fields, message_text
+from . import message_text
 from .messages import Payload, PermissionRequest, Unknown
 
 MOST = 5
@@ -19,25 +19,13 @@ def offered(payload: Payload | Unknown) -> tuple[str, ...]:
     """Return the allow rules that a decider may add with an approval; empty if none is suggested or one is too wide."""
     if not isinstance(payload, PermissionRequest):
         return ()
-    try:
-        allow, _ = message_fields.added_rules(payload.suggestions)
-        found = tuple(dict.fromkeys(map(message_text.check_rule, allow)))
-    except ValueError:
-        return ()
+    found = tuple(dict.fromkeys(message_text.added_rules(payload.suggestions)[0]))
     return found if len(found) <= MOST and all(_is_narrow(rule, payload.tool) for rule in found) else ()
 
 
 def updates(rules: tuple[str, ...]) -> tuple[dict[str, Any], ...]:
     """Return the field of a response that adds these allow rules."""
     return ({"type": "addRules", "behavior": "allow", "rules": list(rules)},) if rules else ()
-
-
-def added(given: tuple[Any, ...]) -> tuple[str, ...]:
-    """Return the allow rules of a response, for showing; empty if they cannot be read."""
-    try:
-        return message_fields.added_rules(given)[0]
-    except ValueError:
-        return ()
 
 
 def _is_narrow(rule: str, tool: str) -> bool:

@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..records import USER
+from ..roster import DEAD
 from . import lease_paths
 from .standing_notices import MOST_UNPROVEN as MOST_UNPROVEN
 from .standing_notices import StandingNotice, StandingNotices
 
 if TYPE_CHECKING:
+    from ..roster import Agent
     from .control_step import ControlStep
     from .messages import LeasePaths
 
@@ -66,15 +68,13 @@ class Leases(StandingNotices[Lease]):
         """Return whether the holder's session did not end, or somebody has its place."""
         if notice.owner == USER or self._roster.get(notice.owner) is None:
             return True
-        heirs = (heir for heir in self._roster.heirs(notice.owner) if notice.owner in self._roster.estate(heir))
+        line = (agent for agent in self._roster.line(notice.owner) if agent.state != DEAD)
+        heirs = (agent for agent in line if notice.owner in self._roster.estate(agent.session_id))
         return any(self._has_stayed(heir, notice) for heir in heirs)
 
-    def _has_stayed(self, session_id: str, lease: Lease) -> bool:
+    def _has_stayed(self, agent: Agent, lease: Lease) -> bool:
         """Return whether the holder, or who has its place, did not die since it had the lease. One that comes back from
         the dead leases again: another may lease the same by then."""
-        agent = self._roster.get(session_id)
-        if agent is None:
-            return True
         heirs = zip(agent.continues, agent.heir, strict=True)
         places = ((old, at) for old, at in heirs if old in agent.inherits)
         passed = (at for old, at in places if lease.owner in self._roster.estate(old))

@@ -356,17 +356,3 @@ def rule(given: Any, tool: Any = None) -> str:
     if type(name) is not str or (content is not None and type(content) is not str):
         raise ValueError("a rule names no tool")
     return f"{name}({content})" if content else name
-
-
-def added_rules(updates: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the allow and deny rules that a response's ``permissionUpdates`` add; other updates are ignored."""
-    allow: list[str] = []
-    deny: list[str] = []
-    for update in updates:
-        said = level(update) if type(update) is dict else {}
-        if said.get("type") != "addRules" or type(said.get("rules")) is not list:
-            continue
-        into = {"allow": allow, "deny": deny}.get(str(said.get("behavior")))
-        if into is not None:
-            into += [rule(one) for one in said["rules"]]
-    return tuple(allow), tuple(deny)

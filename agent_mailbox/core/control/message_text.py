@@ -7,7 +7,7 @@ union. Any other text comes back as ``Unknown``; ``parse`` raises nothing.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import BadData
 from .. import codec, instant
@@ -16,6 +16,9 @@ from ..records import BadLine
 from . import message_fields
 from .message_fields import FIELDS, NAMES, SPECS, Field
 from .messages import MODES, STRICTNESS, VERSION, Payload, PlanRequest, Unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MAX_RULE = 1000
 """Characters of one rule: a path and some; more is a mistake."""
@@ -134,6 +137,21 @@ def check_rule(text: str) -> str:
     if not name or not _TOOL.issuperset(name) or not closed or len(text) > MAX_RULE or not text.isprintable():
         raise ValueError(f"{text[:60]!r} is no permission rule")
     return text
+
+
+def added_rules(updates: Iterable[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the allow and deny rules that ``permissionUpdates`` add; none if one of them is no rule. Other updates are
+    ignored."""
+    found: dict[object, list[str]] = {"allow": [], "deny": []}
+    try:
+        for update in updates:
+            said = message_fields.level(update) if type(update) is dict else {}
+            if said.get("type") == "addRules" and type(said.get("rules")) is list:
+                rules = found.get(str(said.get("behavior")), [])
+                rules += [check_rule(message_fields.rule(one)) for one in said["rules"]]
+    except ValueError:
+        return (), ()
+    return tuple(found["allow"]), tuple(found["deny"])
 
 
 def _flag(given: Any, where: str) -> bool:

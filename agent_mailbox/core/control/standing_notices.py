@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from ..frame import word
-from ..records import Record
+from ..records import USER, Record
 from . import authority
 
 if TYPE_CHECKING:
@@ -126,8 +126,8 @@ class StandingNotices(Generic[N]):
         return [one for one in self._all.values() if one.holds(now) and self.is_kept(one)]
 
     def is_kept(self, notice: N) -> bool:
-        """Return whether its owner's end did not end it."""
-        return bool(notice)
+        """Return whether its owner did not end, or somebody has its mail."""
+        return notice.owner == USER or self._roster.get(notice.owner) is None or bool(self._roster.heirs(notice.owner))
 
     def standing(self, now: int) -> list[str]:
         """Return the messages of the notices that hold."""

@@ -18,7 +18,7 @@ from ..address import ALL
 from ..frame import word
 from ..records import USER
 from ..roster import DEAD
-from . import authority, message_fields, message_text, transitions
+from . import authority, message_text, transitions
 from .control_requests import ControlRequest, decision_of
 from .control_step import ControlStep
 from .leases import Leases
@@ -289,7 +289,7 @@ class ControlState:
         elif isinstance(answer, PermissionResponse):
             if answer.mode:
                 self._order(step, to, MODE, answer.mode)
-            allow, deny = _added(answer) if answer.updates else ((), ())
+            allow, deny = message_text.added_rules(answer.updates) if answer.updates else ((), ())
             if allow or deny:
                 self._order(step, to, POLICY, PolicyUpdate(allow=allow, deny=deny, adds=True))
         elif isinstance(answer, SandboxResponse) and answer.approved and answer.scope == "session":
@@ -373,15 +373,6 @@ def _may_only_narrow(payload: Payload, flow: str | None) -> bool:
         return isinstance(payload, Answer) and payload.cause != TIMEOUT
     is_step = (isinstance(payload, TaskClaim) and not payload.holder) or isinstance(payload, TaskDropped | TaskProgress)
     return is_step or isinstance(payload, ModeSet | PolicyUpdate | TaskAssignment)
-
-
-def _added(answer: PermissionResponse) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the valid rules of a response."""
-    try:
-        allow, deny = message_fields.added_rules(answer.updates)
-        return tuple(map(message_text.check_rule, allow)), tuple(map(message_text.check_rule, deny))
-    except ValueError:
-        return (), ()
 
 
 def opens(content: str) -> bool:

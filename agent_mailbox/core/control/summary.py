@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .. import codec, frame, instant
 from ..text import clipped, neutral, typed
-from . import lasting, lease_paths, message_fields, watches
+from . import lease_paths, message_fields, message_text, watches
 from . import messages as m
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _answer(p: m.Answer) -> tuple[str, ...]:
     mode, changed, hosts = getattr(p, "mode", ""), getattr(p, "updated_input", None), getattr(p, "hosts", ())
     with_input = f"with the input {codec.dumps(changed)}" if changed is not None else ""
     updates = getattr(p, "updates", ())
-    rules = _listed("always allows", lasting.added(updates)) if updates else ""
+    rules = _listed("always allows", message_text.added_rules(updates)[0]) if updates else ""
     allowed = _listed("hosts", hosts) if hosts else ""
     scope = f"scope {p.scope}" if hosts and isinstance(p, m.SandboxResponse) else ""
     return said, p.notes, f"mode {mode}" if mode else "", rules, with_input, allowed, scope

@@ -216,8 +216,6 @@ class Tasks(dict[str, Task]):
         is_adder = step.is_by(task.asker) and (step.is_proven or not task.proven)
         if is_adder or step.commands(task.asker) or (task.answerer and step.commands(task.answerer)):
             return None
-        if step.is_proven and step.speaker == USER:
-            return None
         why = "only who added it, its lead or the person cancels it"
         return step.refused(task.answerer or task.asker, why if step.is_proven else UNPROVEN)
 
@@ -225,10 +223,9 @@ class Tasks(dict[str, Task]):
         """Return why its holder's step does not count; None if it does."""
         if not task.answerer:
             return step.refused(task.asker, "nobody holds it: claim it first")
-        if isinstance(payload, TaskDropped):
-            is_adder = step.is_proven and (step.speaker == USER or step.is_by(task.asker))
-            if is_adder or step.commands(task.answerer):
-                return None
+        is_adder = step.is_proven and step.is_by(task.asker)
+        if isinstance(payload, TaskDropped) and (is_adder or step.commands(task.answerer)):
+            return None
         is_kept = (task.state == transitions.CLAIMED and task.held_proven) or step.roster.has_client(task.answerer)
         is_end = isinstance(payload, TaskCompleted)
         if not step.is_proven and (is_end or (is_kept and not self._is_elsewhere(step, task.answerer))):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..frame import word
-from ..records import USER
 from ..roster import DEAD as AGENT_DEAD
 from .standing_notices import MOST_UNPROVEN as MOST_UNPROVEN
 from .standing_notices import StandingNotice, StandingNotices
@@ -86,7 +85,3 @@ class Watches(StandingNotices[AgentWatch]):
             return False
         spans = (until is None or until >= watch.begins for since, until in agent.frozen if since <= when)
         return agent.state == AGENT_DEAD or any(spans)
-
-    def is_kept(self, notice: AgentWatch) -> bool:
-        """Return whether somebody can hear of it."""
-        return notice.owner == USER or self._roster.get(notice.owner) is None or bool(self._roster.heirs(notice.owner))

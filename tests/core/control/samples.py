@@ -65,6 +65,11 @@ OBSERVED: list[tuple[str, dict[str, Any]]] = [
         },
     ),
     (
+        """{"type": "permission_request", "requestId": "r", "tool": {"name": "Bash",
+        "arguments": {"command": "ls"}}}""",
+        {"tool": "Bash", "input": {"command": "ls"}},
+    ),
+    (
         """{"type": "permission_response", "requestId": "req_123", "subtype": "success",
         "response": {"updatedInput": {"any": "json"}, "permissionUpdates": [{"any": "json"}]}}""",
         {"request_id": "req_123", "approved": True, "updated_input": {"any": "json"}, "updates": ({"any": "json"},)},

@@ -13,7 +13,7 @@ from agent_mailbox.core.control import lease_paths, message_text
 from agent_mailbox.core.control.leases import LONGEST, MOST_HELD, MOST_UNPROVEN
 from agent_mailbox.core.control.messages import LeasePaths, LeaseRelease, Payload
 from agent_mailbox.core.control.state import ControlState
-from agent_mailbox.core.control.verdicts import APPLIED, REFUSED
+from agent_mailbox.core.control.verdicts import APPLIED, REFUSED, REPEATED
 from agent_mailbox.core.proofs import TERMINAL, of_session
 from agent_mailbox.core.records import Message, RosterEvent
 from agent_mailbox.core.roster import Roster
@@ -209,11 +209,35 @@ def test_a_lease_that_holds_stays_in_the_log() -> None:
     assert ["m1", "m2"] in log.plane.groups()
 
 
+@pytest.mark.parametrize(
+    ("project", "paths"),
+    [
+        ("src", ("a.py",)), ("/a\nb", ("a.py",)),
+        (PROJECT, ()), (PROJECT, tuple(f"{n}.py" for n in range(lease_paths.MOST_PATHS + 1))),
+    ],
+)  # fmt: skip
+def test_a_lease_of_no_project_or_of_no_bounded_paths_is_refused(project: str, paths: tuple[str, ...]) -> None:
+    """Any program may write such a line, which would be shown to others."""
+    log = Log()
+    assert log.says("ada", LeasePaths(request_id="x", project=project, paths=paths, expires=10**9)) == REFUSED
+    assert log.held() == []
+
+
+def test_where_names_differ_by_case_alone_a_lease_covers_the_file_in_each() -> None:
+    """A file system may take ``A.py`` and ``a.py`` as one; who leased one of them works on it."""
+    log = Log()
+    log.leases("ada", "Src/*.py", "Src/B.txt")
+    lease = log.plane.leases.live(200)[0]
+    for path in ("src/A.PY", "src/b.TXT"):
+        assert [lease.covers(PROJECT, path, blind=blind) for blind in (True, False)] == [True, False]
+
+
 def test_a_lease_s_id_cannot_be_given_again() -> None:
     """Neither its holder nor another widens it by saying it again."""
     log = Log()
     log.leases("ada", "src/a.py")
     again = LeasePaths(request_id="lease-0", project=PROJECT, paths=("src/**",), expires=10**9)
+    assert log.says("ada", again.replace(paths=("src/a.py",))) == REPEATED
     assert log.says("ada", again) == REFUSED
     assert log.says("bob", again) == REFUSED
     assert log.plane.leases.live(200)[0].paths == ("src/a.py",)

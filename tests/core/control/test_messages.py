@@ -159,6 +159,16 @@ BAD = {
     "a behaviour nobody knows": (
         '{"type": "team_permission_update", "permissionUpdate": {"behavior": "ask", "rules": ["Bash"]}}'
     ),
+    "an update that is no object": '{"type": "team_permission_update", "permissionUpdate": "allow"}',
+    "an update without rules": '{"type": "team_permission_update", "permissionUpdate": {"behavior": "allow"}}',
+    "an update of no rules": (
+        '{"type": "team_permission_update", "permissionUpdate": {"behavior": "deny", "rules": []}}'
+    ),
+    "a shutdown's end in words": '{"type": "shutdown_response", "requestId": "r", "approved": "yes"}',
+    "texts that are none": '{"type": "task_completed", "requestId": "r", "result": {"artifacts": [1]}}',
+    "suggestions that are no list": (
+        '{"type": "permission_request", "requestId": "r", "toolName": "B", "permissionSuggestions": {"a": 1}}'
+    ),
     "a phase nobody knows": '{"type": "task_progress", "requestId": "r", "phase": "dreaming"}',
 }
 

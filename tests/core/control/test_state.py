@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_mailbox.core import proofs
-from agent_mailbox.core.control import authority, message_text, transitions
+from agent_mailbox.core.control import authority, message_text, summary, transitions
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.control.state import ControlState
 from agent_mailbox.core.keeping import retention
@@ -329,6 +329,17 @@ def test_a_policy_replaces_or_adds() -> None:
     assert (found.allow, found.deny, found.hosts) == (("Read", "Edit", "Bash(ls:*)"), ("Bash",), ("a.example",))
     plane.apply(says(LEAD, m.PolicyUpdate(), WORKER))
     assert plane.policy(WORKER).is_empty
+
+
+@pytest.mark.parametrize("other", ["*", "Bash(", {"toolName": 1}, 5])
+def test_an_approval_with_a_rule_that_is_none_adds_no_rule_and_shows_none(other: Any) -> None:
+    """It still approves; what it is shown to allow for good is what it does."""
+    rule = {"type": "addRules", "behavior": "allow", "rules": ["Bash(ls:*)"]}
+    given = m.PermissionResponse(request_id="r-1", approved=True, updates=(rule, {**rule, "rules": [other]}))
+    plane = ControlState(ROSTER, [asks(), says(LEAD, given, WORKER)])
+    assert (plane.requests["r-1"].state, plane.policy(WORKER).allow) == ("approved", ())
+    assert "always allows" not in summary.whole(given)
+    assert "always allows Bash(ls:*)" in summary.whole(given.replace(updates=(rule,)))
 
 
 def test_a_required_plan_is_awaited() -> None:

@@ -146,6 +146,27 @@ def test_a_cycle_is_refused() -> None:
     assert fold.tasks.waits_for(fold.tasks["t2"]) == ["t3"]
 
 
+def test_a_holder_reports_nothing_of_a_task_that_waits_and_may_drop_it() -> None:
+    """A task may be an agent's before the one that it waits for is done."""
+    fold = ControlState(
+        ROSTER,
+        [
+            said(0, "lee", m.TaskAssignment(request_id="t1", title="T"), "ben"),
+            said(1, "lee", m.TaskAssignment(request_id="t2", title="T", after=("t1",)), "ann"),
+        ],
+    )
+    for number, report in (
+        (2, m.TaskProgress(request_id="t2", phase="verifying")),
+        (3, m.TaskCompleted(request_id="t2")),
+    ):
+        verdict = fold.apply(said(number, "ann", report))
+        assert verdict is not None
+        assert (verdict.outcome, verdict.why) == ("refused", "it waits for t1")
+        assert fold.tasks["t2"].state == "assigned"
+    fold.apply(said(4, "ann", m.TaskDropped(request_id="t2")))
+    assert fold.tasks["t2"].state == "open"
+
+
 def test_a_task_that_is_added_again_is_repeated_and_another_with_its_id_is_refused() -> None:
     """The same words of the same sender change nothing. Other words, or another sender, would be lost silently."""
     first = m.TaskAssignment(request_id="t1", title="T")

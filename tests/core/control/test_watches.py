@@ -85,6 +85,14 @@ def test_a_false_report_ends_no_watch(who: str, event: str, *, proven: bool) -> 
     assert log.live() == ["w1"]
 
 
+def test_a_report_to_another_than_the_watcher_ends_no_watch() -> None:
+    """The watcher would never read it."""
+    log = Log()
+    log.watches("idle")
+    told = WatchReport(request_id="w1", agent="bob", event="idle")
+    assert [log.says("bob", told, "cat"), log.live()] == [REFUSED, ["w1"]]
+
+
 def test_whoever_notes_an_end_may_tell_of_it() -> None:
     """Unproven, too: the roster shows it. A watch for idleness hears of it, and it stays told when Bob is back."""
     log = Log()
