@@ -149,7 +149,8 @@ def _check_keys(entry: Mapping[str, Any], known: tuple[str, ...], where: str) ->
 def _text(entry: Mapping[str, Any], key: str, where: str, default: str | None = None) -> str:
     value = entry.get(key, default)
     if not isinstance(value, str) or len(value) > LONG or (default is None and not value):
-        raise BadData(f"{where} {key} must be a text", f'write {key} = "…"')
+        size = f"{'1 to' if default is None else 'at most'} {LONG} characters"
+        raise BadData(f"{where} {key} must be a text of {size}", f'write {key} = "…"')
     return value
 
 

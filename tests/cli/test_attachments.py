@@ -16,7 +16,7 @@ from agent_mailbox.cli import mail_output
 from agent_mailbox.cli.folding import fold_lines
 from agent_mailbox.clients.permission.own_commands_hook import CommandPlace
 from agent_mailbox.core import codec
-from agent_mailbox.core.attachments import DIRECTORY, MOST, files, is_stored, lines, not_kept, stored
+from agent_mailbox.core.attachments import DIRECTORY, MOST, awaited, files, is_stored, lines, not_kept, stored
 from agent_mailbox.core.instant import DAY
 from agent_mailbox.core.records import Message
 from agent_mailbox.errors import Refused
@@ -232,6 +232,17 @@ def test_a_forged_line_names_no_file_outside_the_attachments(entry: dict[str, An
     assert lines(message, "/box/") == [f"Attached: plan.png (image/png, 3 B): /box/attachments/{DIGEST}.png"]
     other = message.replace(attachments=[{**sound, **entry}, "x", None])
     assert (lines(other), files(other)) == ([], [])
+
+
+def test_a_file_that_is_on_its_way_is_said_to_be_so() -> None:
+    """The mail's own word for that counts for nothing; what is no list of files is shown as it is."""
+    entry = {"type": "file", "name": "a.png", "mime_type": "image/png", "size": 3, "sha256": DIGEST}
+    entry["path"] = f"{DIRECTORY}/{stored(DIGEST, 'a.png')}"
+    mail = Message("m", "x", ("y",), 0, "c", attachments=[entry, "x"])
+    for is_here in (True, False):
+        assert lines(awaited(mail, lambda _, here=is_here: here))[0].endswith("not here yet") is not is_here
+    for odd in (5, "x", {"a": entry}):
+        assert awaited(mail.replace(attachments=odd), lambda _: False) == mail.replace(attachments=odd)
 
 
 def test_names_and_urls_stay_within_their_line() -> None:

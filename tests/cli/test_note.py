@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.core.keeping.notes import Note
+from tests.core import build
 from tests.helpers import MESSAGES, record, refused
 
 if TYPE_CHECKING:
@@ -83,8 +85,31 @@ def test_a_note_is_replaced_by_anyone_and_dropped_by_its_own(team: Post) -> None
     assert team.ok("note", "drop", second["id"], "--session", "ben")["already"] is False
     assert team.ok("note", "drop", second["id"], "--session", "ben")["already"] is True
     assert second["id"] not in listed(team)
+    team.append(MESSAGES, team.objects(MESSAGES)[0])
+    assert first["id"] not in listed(team), "a copy of its line does not bring it back"
     own = added(team, "Mine")
     assert team.ok("note", "drop", own["id"], "--session", "lee")["note"]["state"] == "dropped"
+
+
+def test_a_note_that_nothing_proves_is_taken_away_by_anyone(team: Post) -> None:
+    """Any program may write it, so any may drop it."""
+    line = {"timestamp": "2026-11-27T00:00:00Z", "type": "note"}
+    note = record("ann", "project:app", **line)
+    team.append(MESSAGES, note)
+    assert listed(team) == [f"note-{note['id'][:8]}"]
+    team.append(MESSAGES, record("ben", "project:app", replaces=note["id"], dropped=True, **line))
+    assert listed(team) == []
+
+
+def test_a_note_covers_the_files_that_it_names_and_those_below_them() -> None:
+    """Any program may write the keys: what is no path names nothing."""
+    note = Note(build.message(type="note", extra={"project": "/p", "paths": ["src/", "a.py", 5]}))
+    for path, covered in (("src/b.py", True), ("src", True), ("a.py", True), ("srcs", False), ("a.pyc", False)):
+        assert note.covers("/p", path) is covered, path
+    assert not note.covers("/q", "a.py")
+    for odd in (None, 5, "a.py", {"a.py": 1}):
+        assert not Note(build.message(extra={"project": "/p", "paths": odd})).covers("/p", "a.py"), odd
+    assert [note.has_paths, Note(build.message()).has_paths] == [True, False]
 
 
 def test_the_steward_keeps_what_is_current(team: Post) -> None:

@@ -190,6 +190,9 @@ def test_members_are_started_in_windows_of_tmux_and_ended_there(team: Post) -> N
         ('lead = "Zoe"', "is no other member"),
         ('lead = "Bob"', "is no other member"),
         ('client = "vi"', "use one of claude, codex, opencode"),
+        ("client = 1", "must be a text of 1 to"),
+        (f'prompt = "{"x" * 20_001}"', "must be a text of at most"),
+        ("tags = [1]", "must be a list of texts"),
         ("worktree = 1", "must be true or false"),
         ("wakes_per_day = 0", "must be a whole number"),
         ("wakes_per_day = true", "must be a whole number"),
@@ -203,6 +206,15 @@ def test_a_file_that_says_more_than_it_may_starts_nobody(team: Post, case: tuple
     kept = [row for row in TEAM.partition("[member.Ann]")[0].splitlines() if row.split(" ")[0] != line.split(" ")[0]]
     (team.cwd / "team.toml").write_text("\n".join([*kept, line, "[member.Ann]", 'client = "claude"']))
     assert said in refused(team.call("up", "--yes"), 3).stderr
+    assert calls(team) == []
+
+
+@pytest.mark.parametrize("number", [0, 33])
+def test_a_file_of_no_member_or_of_too_many_starts_nobody(team: Post, number: int) -> None:
+    """Each would cost the person a client."""
+    rows = [f'[member.N{n}]\nclient = "claude"' for n in range(number)]
+    (team.cwd / "team.toml").write_text("\n".join(rows))
+    refused(team.call("up", "--yes"), 3, f"the team has {number} members", "write 1 to 32 tables")
     assert calls(team) == []
 
 

@@ -151,7 +151,8 @@ def test_codex_s_rollout_is_shown_as_activity(tmp_path: Path) -> None:
         {"type": "function_call_output", "call_id": "c", "output": "a.py"},
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "DONE"}]},
     ]
-    lines = [json.dumps({"timestamp": AT, "type": "response_item", "payload": item}) for item in items]
+    kinds = [*(("response_item", item) for item in [*items, None, "x"]), ("event_msg", items[-1])]
+    lines = [json.dumps({"timestamp": AT, "type": kind, "payload": item}) for kind, item in kinds]
     path.write_text("\n".join(lines) + "\n")
     found = [(s.kind, s.tool, s.given, s.text) for s in conversation_files.latest(str(path), ME) or ()]
     assert found == [

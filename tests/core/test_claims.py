@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_mailbox.core import message_reads
+from agent_mailbox.core import awaited, message_reads
 from agent_mailbox.core.inbox import unread
 from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.message_reads import Reads
@@ -401,6 +401,14 @@ def test_the_next_holder_s_claim_takes_the_place_of_a_lapsed_one():
     assert finds("cat-1", *forged, minutes=1) == []
     unproven_release = release("m1", "bob-1").replace(proof=None)
     assert finds("cat-1", claim("bob-1"), unproven_release) == []
+
+
+def test_mail_that_was_taken_through_an_address_does_not_wait_there_for_another():
+    """It was the only bearer of the tag that took it. Mail that came to another part waits all the same."""
+    people = [register("ann-1"), register("bob-1"), register("cat-1", "role:y")]
+    mail = Message("m1", "ann-1", ("bob-1", "project:p"), at(0), "text")
+    for via, lonely in (("project:p", []), (None, []), ("bob-1", ["project:p"])):
+        assert awaited.lonely_addresses(mail, Reads([read("m1", "bob-1", via)]), Roster(people)) == lonely, via
 
 
 def test_a_message_that_is_claimed_and_not_read_is_pending():

@@ -96,6 +96,18 @@ def test_our_writers_lines_are_the_usual_ones() -> None:
     assert ExactLines().fields(line[:-1] + b',"more":1}') is None
 
 
+def test_a_line_of_another_form_is_left_to_the_codec() -> None:
+    """Another key between subject and text, a leap second, half a character."""
+    line = codec.spell_message(PLAIN.replace(subject="s")).removesuffix(b"\n")
+    for old, new in (
+        (b'"content"', b'"more":"x","content"'), (b'"content":', b'"content":['), (b"00:00.", b"00:60."),
+        (b"text", b"\xff"),
+    ):  # fmt: skip
+        assert line.count(old) == 1
+        assert ExactLines().fields(line.replace(old, new)) is None, new
+    assert ExactLines().fields(line) is not None
+
+
 def test_the_days_that_a_reader_remembers_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any program may write lines of all days that there are."""
     monkeypatch.setattr(exact_lines, "_MOST_DAYS", 4)

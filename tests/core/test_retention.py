@@ -66,6 +66,15 @@ def test_a_copy_keeps_direct_mail_that_the_person_has_not_seen():
     assert retention.without_open({"direct", "for-all"}, mailbox, (USER,), at(1)) == {"for-all"}
 
 
+def test_a_copy_keeps_what_one_of_its_readers_owes_an_ack_and_no_other():
+    """Without the mail, that reader could not deal with it."""
+    mail = message(to="all", ack=True)
+    reads = [read("m1", "bob-1", "all"), read("m1", "cat-1", "all"), ack("m1", "cat-1")]
+    mailbox = state([mail], reads, PEOPLE)
+    kept = [who for who in ("bob-1", "cat-1") if not retention.without_open({"m1"}, mailbox, (who,), at(1))]
+    assert kept == ["bob-1"]
+
+
 # -- finished, by mode ------------------------------------------------------------------------------------------------
 
 

@@ -181,6 +181,7 @@ def test_the_empty_roster_can_be_written_too():
         b"3\n[]\nabc",
         b"3 0\n[]\nabc",
         b"0 2\n[]\n12345678",
+        b'0 0\n["role:x"]x\n',
         b'8 0\n["role:x"]\n12345678{"session_id":1\n',
         b'0 1\n["role:x"]\n12345678[]\n',
     ],

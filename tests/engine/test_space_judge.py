@@ -656,7 +656,13 @@ def test_a_seal_for_another_log_is_rejected(pair: Three) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [(b"Bash", b"Read"), (b"user@terminal", b"user@console"), (b'"2 host-10 1', b'"2 host-10 2')]
+    "change",
+    [
+        (b"Bash", b"Read"),
+        (b"user@terminal", b"user@console"),
+        (b'"2 host-10 1', b'"2 host-10 2'),
+        (b'"2 host-10 1', b'"2 host-10 x'),
+    ],
 )
 def test_a_line_that_was_changed_after_signing(pair: Three, change: tuple[bytes, bytes]) -> None:
     """Neither the text, nor the proof, nor the number can be another one."""

@@ -135,6 +135,9 @@ def test_what_happened_in_a_swarm_is_said_in_words() -> None:
     noted = event.replace(extra={"swarm": {"event": True}})
     assert message_frame.body(noted) == ['Subject: "bob joined demo"']
     assert frame.notes(noted) == ["swarm event"]
+    for action, reason in (("member_left", ["Reason: done"]), ("swarm_dissolved", [])):
+        told = noted.replace(content=f'{{"action":"{action}","reason":"done"}}')
+        assert message_frame.body(told)[1:] == reason, "a program's word for it is no reason to a reader"
     assert message_frame.body(noted.replace(sender="eve"))[-1].startswith("| {")
     assert frame.sender_of(noted, Roster()) == "swarm:demo/bob (remote)"
 

@@ -67,10 +67,10 @@ def is_drop(message: Message) -> bool:
 
 
 def fold(messages: Iterable[Message], roster: Roster) -> dict[str, Note]:
-    """Return every note by its message's id, in log order."""
+    """Return every note of these records by its message's id, in log order. A copy of a record counts for nothing."""
     notes: dict[str, Note] = {}
     for message in messages:
-        if message.type != NOTE or message.id in notes:
+        if message.id in notes:
             continue
         old = notes.get(replaced_by(message))
         if old is not None and old.is_current and may_end(message, old.message, roster):
