@@ -98,7 +98,6 @@ class OpenMailbox:
         self.has_unhooked = False
         """Whether hooks were taken out of any place, as far as a client was judged."""
         self._told: set[str] = set()
-        self._made: dict[Callable[[], Any], Any] = {}
         self._parts: dict[Callable[[OpenMailbox], Any], Any] = {}
         self.new_id = new_id or random_id
         self._replica: Replica | None = None
@@ -106,7 +105,7 @@ class OpenMailbox:
     def read_only(self) -> Self:
         """Return the same mailbox for a reader who leaves no trace: nothing derived is written down."""
         twin = type(self).__new__(type(self))
-        twin.__dict__ = {**self.__dict__, "logs": self.logs.read_only(), "_made": {}, "_parts": {}}
+        twin.__dict__ = {**self.__dict__, "logs": self.logs.read_only(), "_parts": {}}
         return twin
 
     def weigh_mail(self) -> None:
@@ -120,13 +119,6 @@ class OpenMailbox:
         if record is None or not record.key or record.broken() is not None:
             return message
         return message.replace(written_by=self.prove(message.sender))
-
-    def once(self, make: Callable[[], T]) -> T:
-        """Return what ``make`` makes, the same each time: a reader's memory lives as long as the mailbox is open."""
-        if make not in self._made:
-            self._made[make] = make()
-        found: T = self._made[make]
-        return found
 
     def part(self, kind: Callable[[OpenMailbox], T]) -> T:
         """Return what acts on this mailbox, such as ``Sending``: one of each kind, made when it is first asked for."""

@@ -179,10 +179,6 @@ class MailQueries:
         """Return those agents whose client's process is gone, and which did not end by themselves."""
         return self._mailbox.gone_of(agents)
 
-    def agents(self, state: str | None = None) -> list[tuple[Agent, int]]:
-        """Return the roster's agents, in one state or all, each with the ms it was last seen."""
-        return agents.every(self._mailbox, state)
-
     def agent(self, word: str) -> tuple[Agent, int | None]:
         """Return the agent a word means, and the ms it was last seen (None: the person, who has no heartbeat).
 

@@ -11,7 +11,7 @@ import pytest
 
 from agent_mailbox import Draft, Mailbox
 from agent_mailbox.upkeep import steward as stewards
-from tests.helpers import ARCHIVE, Post
+from tests.helpers import ARCHIVE, MESSAGES, Post
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -139,6 +139,24 @@ def test_a_month_cut_short_or_gone_is_found(kept: Post) -> None:
     assert [p["file"] for p in kept.doctor() if "is missing" in p["what"]] == [str(path)]
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"file": 5}, {"offset": "0"}, {"length": None}, {"sha256": 5},
+        {"file": "../messages.jsonl"}, {"file": "MANIFEST.jsonl"}, {"file": "2020-01.txt"}, {"length": 0},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_manifest_line_that_seals_no_month_is_no_entry(kept: Post, changed: dict[str, Any]) -> None:
+    """No file elsewhere is looked at for its sake, and it keeps the next run from nothing."""
+    entry = {"file": "2020-01.jsonl", "offset": 0, "length": 5, "sha256": "0" * 64}
+    kept.append(NAME, {**entry, **changed})
+    ((line, what),) = [(p["line"], p["what"]) for p in kept.doctor()]
+    assert (line, "not an entry" in what) == (len(kept.lines(NAME)), True)
+    run(kept)
+    assert [p["line"] for p in kept.doctor()] == [line]
+
+
 def test_a_manifest_line_that_is_lost_or_foreign_is_found(kept: Post) -> None:
     """The doctor reports a lost or foreign line of the manifest. The steward seals a file again if all of its lines are
     removed there."""
@@ -163,6 +181,21 @@ def test_half_a_manifest_line_of_a_killed_steward_is_gone_with_the_next_run(kept
     kept.append(NAME, b'{"file":"2020-')
     run(kept)
     assert kept.doctor() == []
+    assert_sealed(kept.box)
+
+
+@pytest.mark.parametrize("is_live", [True, False], ids=["of live mail", "of another program's"])
+def test_half_an_archived_line_is_cut_off_if_its_mail_is_live(kept: Post, is_live: bool) -> None:
+    """A steward was killed as it wrote it. What another program left there stays, and spoils no line behind it."""
+    mailbox = Mailbox(str(kept.box))
+    sent = mailbox.send(Draft(sender="ann", to=("bob",), content="more")).message
+    (line,) = (line for line in kept.lines(MESSAGES) if sent.id.encode() in line)
+    mailbox.deliver("bob", lambda items: items)
+    month = kept.file(ARCHIVE) / f"{time.strftime('%Y-%m', time.gmtime(sent.timestamp / 1000))}.jsonl"
+    before, torn = month.read_bytes() if month.exists() else b"", line[:60] if is_live else b'{"id":"other'
+    month.write_bytes(before + torn)
+    stewards.run_upkeep(mailbox, 0)
+    assert month.read_bytes() == before + (b"" if is_live else torn + b"\n") + line + b"\n"
     assert_sealed(kept.box)
 
 

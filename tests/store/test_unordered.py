@@ -122,6 +122,36 @@ def test_every_line_that_was_struck_out_is_written_again_once(tmp_path: Path, mo
     part.look()
     assert struck(13) == places[5:]
     assert struck() == []
+    places.append(_write(path, b"14"))
+    part.look()
+    path.rename(tmp_path / "old")
+    path.write_bytes((tmp_path / "old").read_bytes())
+    assert struck(14) == [], "who replaces a log makes the other one durable"
+
+
+def test_of_equal_lines_any_may_be_settled_and_each_once(tmp_path: Path) -> None:
+    """The others still wait, and are struck out in the log's order."""
+    path = tmp_path / "log"
+    path.touch()
+    places = [_write(path, b"a") for _ in range(3)]
+    part = Unordered(Log(str(path)))
+    part.look()
+    for _ in range(2):
+        part.settle(places[1])
+    assert [start for start, _ in part.waiting()] == [places[0], places[2]]
+    assert part.alone == number(digest(b"a"))
+    assert [part.strike(digest(b"a")) for _ in range(3)] == [True, True, False]
+    assert part.total() == 2 * part.alone
+
+
+def test_a_log_that_was_cut_is_another_one(tmp_path: Path) -> None:
+    """Its lines are at other places."""
+    path = tmp_path / "log"
+    path.write_bytes(b"1\n22\n333\n")
+    part = Unordered(Log(str(path)))
+    assert part.look()
+    path.write_bytes(b"1\n")
+    assert not part.look()
 
 
 def test_a_log_that_is_gone_is_another_one_for_whoever_saw_it(tmp_path: Path) -> None:

@@ -352,7 +352,9 @@ def test_any_changed_byte_ends_a_seal(scene: Scene) -> None:
     view = ProofView(custody.Kept(kept, MESSAGES))
     assert view.proof(line) == "user@terminal"
     for place in range(len(line)):
-        assert view.proof(line[:place] + bytes([line[place] ^ 1]) + line[place + 1 :]) is None, place
+        for bit in (1, 64):  # a digit becomes another one, or none
+            changed = line[:place] + bytes([line[place] ^ bit]) + line[place + 1 :]
+            assert view.proof(changed) is None, (place, bit)
 
 
 # -- crashes ----------------------------------------------------------------------------------------------------------
