@@ -72,9 +72,13 @@ def keep_owner(logs: Logs, owner: str) -> None:
 
 def space_of(logs: Logs) -> Space | None:
     """Return the space that the mailbox is in; None if it is in none."""
-    record = logs.custody
-    text = None if record is None else read_file(record.path(PLACE, FILE))
-    if text is None or record is None:
+    return None if logs.custody is None else space_in(logs.custody)
+
+
+def space_in(record: Custody) -> Space | None:
+    """Return the space of the mailbox of which the record is; None if it is in none."""
+    text = read_file(record.path(PLACE, FILE))
+    if text is None:
         return None
     found = codec.parse(text)
     try:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.text import count_noun, neutral
 from ..store.log import logs
+from . import moved_mailbox
 from . import space as spaces
 
 if TYPE_CHECKING:
@@ -35,6 +36,12 @@ def describe_standing(found: SpaceStanding, command: Callable[[str], str], keyed
     return "".join(f"{line}\n" for line in (*lines, *describe_trust(found, command, keyed)))
 
 
+def describe_made(directory: str, environ: Mapping[str, str]) -> str:
+    """Return what is said of a mailbox that `init` just recorded: it is in a space, or was moved out of one."""
+    moved = moved_mailbox.describe_move(logs.of_mailbox(directory, 0, environ), environ)
+    return f"{moved}\n" if moved else describe_return(directory, environ)
+
+
 def describe_return(directory: str, environ: Mapping[str, str]) -> str:
     """Return what is said of a mailbox that was just made or restored in a machine's place; empty for any other."""
     space = spaces.space_of(logs.of_mailbox(directory, 0, environ))
@@ -57,7 +64,7 @@ def describe_trust(found: SpaceStanding, command: Callable[[str], str], keyed: s
     trusted = {one["machine"]: one["fingerprint"] for one in found.trusted}
     for one in found.machines:
         if one["key"] not in (None, trusted.get(one["machine"])):
-            said = "has another mailbox now: say again for whom it speaks, if its own `engine status` has this key"
+            said = "has another mailbox now: say for whom it speaks, if its own `engine status` has this key"
             yield f"{one['machine']:<10} {said}: {_confirming(one['machine'], one['key'], command)}"
     yield from (f"refused    {text}" for text in describe_wrong_seals(found))
     yield from (f"waits      {text}" for text in describe_unheard(found, command))

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import re
+import shlex
 import shutil
 from contextlib import contextmanager
 from pathlib import Path
@@ -317,6 +318,30 @@ def test_a_mailbox_that_was_shared_is_made_again_and_restored_at_its_path(pair: 
     pair.ok("north", "engine", "leave")
     assert pair.join("north")["machine"] == "north"
     assert {*pair.lines("north")} == {*pair.lines("south")} == {*pair.ordered()}
+
+
+def test_a_mailbox_that_was_moved_is_told_what_puts_it_back(pair: Pair) -> None:
+    """The record of its place has the space, and stays behind. What `init` prints works; no mail is lost."""
+    for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
+        pair.join(machine)
+        pair.ok(machine, "roster", "register", "--session-id", who)
+    place, moved = pair.program.scratch / "south", pair.program.scratch / "a new place"
+    place.rename(moved)
+    pair.send("north", "--from", "ann", "--to", "ben", "--body", "on its way")
+    said = pair.program.run("init", moved).stdout
+    assert f"it was machine south of space {pair.space} at {place}, and is in no space here" in said
+    pair.send("a new place", "--from", "ben", "--to", "ann", "--body", "from the new place")
+    assert "is in no space here: move it back" in pair.program.run("doctor", "--dir", moved).stdout
+    moved.rename(place)
+    assert pair.ok("south", "engine", "status")["machine"] == "south"
+    place.rename(moved)
+    forget, join = re.findall("`agent-mailbox (.*?)`", said)
+    assert pair.program.run(*shlex.split(forget), "--dir", pair.program.scratch / "north").rc == 0
+    assert pair.program.run(*shlex.split(join)).rc == 0
+    assert "is in no space" not in pair.program.run("doctor", "--dir", moved).stdout
+    assert pair.seen("a new place", "ben") == ["on its way"]
+    pair.ok("north", "engine", "join")
+    assert pair.seen("north", "ann") == ["from the new place"]
 
 
 def test_a_backup_of_a_lost_machine_is_restored_only_alone(pair: Pair) -> None:
