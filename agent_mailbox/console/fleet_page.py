@@ -81,7 +81,7 @@ def view_fleet(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
         "columns": [(key, title, [one for one in found if one.column == key]) for key, title in TITLES.items()],
         "tree": arrange_tree(found) if params.get("as") == "tree" else None,
         "more": max(len(chosen) - MOST, 0),
-        "workers": [(agent.session_id, presenters.party_name(agent.session_id, roster)) for agent in living[:MOST]],
+        "words": presenters.agent_words(living),
     }
 
 

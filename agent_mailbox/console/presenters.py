@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from ..core.message_reads import Reads
     from ..core.records import Message, Read
-    from ..core.roster import Roster
+    from ..core.roster import Agent, Roster
     from ..mailbox.open_mailbox import OpenMailbox
     from ..mailbox.sending import Sent
     from .receipt_words import Receipt
@@ -155,6 +155,11 @@ def party_name(session_id: str, roster: Roster, person: str = "you") -> str:
     given = (agent and agent.name) or session_id
     taken = is_shown(unicodedata.normalize("NFKC", given))
     return f"{called} (agent {frame.short(session_id)})" if taken else called
+
+
+def agent_words(agents: Iterable[Agent]) -> list[tuple[str, str]]:
+    """Return the word by which one writes each agent in a form, with its id where that is another."""
+    return sorted((agent.name or agent.session_id, agent.session_id if agent.name else "") for agent in agents)
 
 
 TONES = 12

@@ -52,15 +52,21 @@ def view_talks(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, 
     only = params.get("only", "")
     found = sorted([*_list_topics(now), *_list_direct(now)], key=lambda one: -one.at)
     chosen = [one for one in found if one.new or not only]
-    return {"title": "Conversations", "talks": chosen[:MOST], "only": only, "new": sum(bool(one.new) for one in found)}
+    return {
+        "title": "Conversations",
+        "talks": chosen[:MOST],
+        "more": max(len(chosen) - MOST, 0),
+        "only": only,
+        "new": sum(bool(one.new) for one in found),
+    }
 
 
 def _list_topics(now: Looking) -> Iterator[RecentTalk]:
     clock, marks = now.mailbox.now(), now.unread.load_marks()
-    places = {c.address: c.label for c in presenters.list_channels(now.roster) if c.address not in marks.muted}
+    places = {c.address: c.label for c in presenters.list_channels(now.roster)}
     newest = now.queries.newer(dict.fromkeys([*places][: rail.MOST_PLACES], -1), clock, EACH)
     for address, digests in newest.items():
-        new = now.unread.new_ids(address, digests)
+        new = set() if address in marks.muted else now.unread.new_ids(address, digests)
         by_topic: dict[str, list[Digest]] = {}
         for digest in digests:
             by_topic.setdefault(conversations.folded(digest.topic), []).append(digest)
@@ -72,7 +78,7 @@ def _list_topics(now: Looking) -> Iterator[RecentTalk]:
 
 
 def _list_direct(now: Looking) -> Iterator[RecentTalk]:
-    roster = now.roster
+    roster, muted = now.roster, now.unread.load_marks().muted
     new = unread_mail.count_letters(now.unread_letters(), roster)
     page = now.queries.page(Selection(person=True, kind="mail"), None, MOST_DIRECT)
     by_agent: dict[str, list[Message]] = {}
@@ -80,11 +86,11 @@ def _list_direct(now: Looking) -> Iterator[RecentTalk]:
         for who in _others(message, roster.heirs):
             by_agent.setdefault(who, []).append(message)
     for who, said in by_agent.items():
-        if f"@{who}" in now.unread.load_marks().muted or roster.get(who) is None:
+        if roster.get(who) is None:
             continue
         name, title = presenters.party_name(who, roster), presenters.title_of(said[0])
         href = presenters.page_link("/direct", **{"with": who})
-        yield _talk(now, href, name, title, said, str(len(said)), new[who])
+        yield _talk(now, href, name, title, said, str(len(said)), 0 if f"@{who}" in muted else new[who])
 
 
 def _others(message: Message, heirs: Any) -> set[str]:

@@ -17,7 +17,7 @@ from ..core.control import authority, messages, transitions
 from ..core.control.task import BLOCKED
 from ..core.records import USER, Record
 from ..core.roster import DEAD
-from ..errors import Refused
+from ..errors import Malformed, Refused
 from ..known_clients.every_client import USUAL
 from ..store.files import system
 from . import presenters
@@ -191,6 +191,7 @@ def view_board(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, 
         "lead": lead,
         "tag": tag,
         "workers": named,
+        "words": presenters.agent_words(living),
         "addresses": sorted((presenters.channel_label(one), one) for one in roles),
         "to": params.get("to", ""),
     }
@@ -237,6 +238,8 @@ def assign_task(now: Looking, fields: Mapping[str, str]) -> str:
 
 def _task_as_seen(now: Looking, fields: Mapping[str, str]) -> TaskView:
     """Return the form's task. Raise ``Refused`` if another one holds it than the page showed (``holder``)."""
+    if "holder" not in fields:
+        raise Malformed("the page is of an earlier version", "reload it, and look at the task again")
     view = TaskViews(now.mailbox).task(fields.get("task", ""), USER)
     if view.task.is_over or fields.get("holder") == view.holder:
         return view
@@ -249,8 +252,11 @@ def _task_as_seen(now: Looking, fields: Mapping[str, str]) -> TaskView:
 
 def give(now: Looking, fields: Mapping[str, str]) -> str:
     """Give a task to an agent, while it has the holder that the person saw."""
+    word = fields.get("agent", "").strip()
+    if not word:
+        raise Malformed("nobody is named who gets the task", "name an agent beside the button")
     seen = _task_as_seen(now, fields)
-    view = Tasking(now.mailbox).claim_task(USER, seen.task.id, fields.get("agent", ""))
+    view = Tasking(now.mailbox).claim_task(USER, seen.task.id, word)
     name, title = presenters.party_name(view.holder, now.roster), presenters.one_line(view.task.title)
     return Unchanged(f"{name} had the task “{title}” before.") if view.already else f"{name} has the task “{title}”."
 

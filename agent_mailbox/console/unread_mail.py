@@ -70,7 +70,8 @@ def view_dead(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
 def _list_part(path: str, everything: Sequence[Any], params: Params) -> ListPart:
     skip = params.get("skip", "")
     first = int(skip) if skip.isascii() and skip.isdecimal() and len(skip) < 9 else 0
-    end = max(len(everything) - first, 0)
+    first = first if first < len(everything) else 0  # what was there is gone
+    end = len(everything) - first
     begin = max(end - PAGE, 0)
     older = presenters.page_link(path, skip=len(everything) - begin) if begin else ""
     return ListPart(tuple(everything[begin:end][::-1]), len(everything), first, older)

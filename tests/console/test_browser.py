@@ -150,6 +150,18 @@ def test_the_longest_names_stay_within_the_window(post: Post, browser: Browser, 
                 assert wide <= 0, (width, path)
 
 
+def test_what_is_read_has_room_where_a_window_is_low(quiet: Running, browser: Browser) -> None:
+    """A page made four times as large covers nothing of its text, and cuts no word of a button."""
+    for number in range(6):
+        quiet.post.send("ada", "project:inscription", f"word {number}\n" * 9)
+    page = Window(browser, quiet, viewport={"width": 320, "height": 256}).go("/channel?to=project:inscription")
+    stays = """[...document.querySelectorAll("main, header, main *")].filter((one) =>
+        getComputedStyle(one).position === "sticky" && one.getBoundingClientRect().height > 30
+    ).map((one) => one.className)"""
+    assert page.evaluate(stays) == []
+    assert page.locator(".to-rail").evaluate("(one) => one.scrollWidth - one.clientWidth") <= 0
+
+
 def test_a_text_runs_in_the_direction_of_its_writing(running: Running, browser: Browser) -> None:
     """A paragraph in Hebrew begins at the right, one in English beside it at the left; so does what one types."""
     running.post.register("ada", "--name", "Ada")

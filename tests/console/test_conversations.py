@@ -311,6 +311,32 @@ def test_what_the_page_sends_reads_no_archive(talk: Running, monkeypatch: pytest
         assert post.objects(MESSAGES)[-1]["id"] == fields["message_id"]
 
 
+def test_a_muted_conversation_is_listed_and_counts_nothing(running: Running) -> None:
+    """Muting takes the count, not the conversation: neither a channel's nor a direct one."""
+    post = running.post
+    post.register("ada", "--name", "Ada", "--tags", "project:x")
+    running.ask("/conversations")
+    post.send("ada", "project:x", "one", "--subject", "Plates")
+    post.send("ada", "user", "two", "--subject", "Hosts")
+    assert len(re.findall("talk-line fresh", running.ask("/conversations").text)) == 2
+    for place in ("project:x", "@ada"):
+        running.does("/place", place=place, kind="muted", on="1")
+    page = running.ask("/conversations").text
+    assert ("Plates" in page, "Hosts" in page, "talk-line fresh" in page) == (True, True, False)
+
+
+def test_the_list_of_conversations_tells_how_many_it_leaves_out(running: Running) -> None:
+    """The newest hundred are listed; of the others the page says where they are."""
+    post = running.post
+    for channel in range(3):
+        post.register(f"agent{channel}", "--tags", f"project:p{channel}")
+        for number in range(36):
+            running.does("/send", to=f"project:p{channel}", body="x", subject=f"Topic {channel}.{number}")
+    page = running.ask("/conversations").text
+    assert page.count('class="entry talk-line') == 100
+    assert "8 older ones are not shown here." in page
+
+
 def test_each_module_of_the_script_imports_only_those_above_it() -> None:
     """Each module of the script imports only modules above it in the entry's list. It says first what it is for."""
     static = ROOT / "agent_mailbox/console/static"

@@ -76,11 +76,13 @@ def test_a_note_is_gone_once_it_is_dropped(running: Running, browser: Browser) -
 
 
 def test_a_given_task_stands_where_it_is_now(running: Running, browser: Browser) -> None:
-    """Its form closes when it did what it was for, and its card moves to the new column."""
+    """Its form closes when it did what it was for, and its card moves to the new column. Enter in it does nothing."""
     running.post.register("ada", "--role", "worker")
     running.does("/assign", to="role:worker", subject="Plate 9")
     page = Window(browser, running).go("/tasks")
     page.get_by_text("Give, take back, cancel").click()
+    page.get_by_label("To whom").fill("ada")
+    page.keyboard.press("Enter")
     page.get_by_role("button", name="Give", exact=True).click()
     expect(page.locator('[data-key="claimed"] .task')).to_contain_text("Plate 9")
     expect(page.locator(".task details[open]")).to_have_count(0)

@@ -112,7 +112,8 @@ def test_no_form_of_an_old_page_changes_a_task_that_has_another_holder_by_now(ru
     for path in ("/give", "/take-back", "/cancel-task"):
         told = running.does(path, **old)
         assert (told["status"], "Bo holds it now" in told["said"]) == (409, True), told
-        assert running.does(path, task=task, agent="cy")["kind"] == "problem"  # a page from before it told the holder
+        assert "an earlier version" in running.does(path, task=task, agent="cy")["said"]
+    assert "nobody is named" in running.does("/give", task=task, holder="bo")["said"]
     assert running.post.ok("task", "show", task)["task"]["holder"] == "bo"
     assert running.submit("/tasks", "/give", {"task": task}, agent="cy")["said"] == "Cy has the task “Plate 9”."
 
@@ -180,3 +181,15 @@ def test_a_note_reverses_no_line_of_its_page(running: Running) -> None:
     page = running.ask("/notes").text
     assert "use \\u202e8080\\x1b[31m\nand 8081" in page
     assert "\u202e" not in page
+
+
+def test_the_board_grows_with_its_tasks_and_not_with_the_agents_of_each(running: Running) -> None:
+    """The agents whom one may give a task are on the page once."""
+    for who in ("ada", "bo"):
+        running.post.register(f"session-{who}", "--name", who.title())
+    for title in ("First", "Second", "Third"):
+        running.does("/assign", to="Ada", subject=title, message_id=str(uuid.uuid4()))
+    page = running.ask("/tasks").text
+    assert page.count('<option value="Bo">session-bo</option>') == 1
+    assert page.count('list="workers"') == 3
+    assert page.count('value="Bo"') == 1

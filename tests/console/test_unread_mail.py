@@ -63,7 +63,7 @@ def test_a_form_that_is_sent_twice_sends_each_letter_once(running: Running) -> N
 
 
 def test_a_long_list_of_mail_is_shown_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each letter on one page, the newest first; a page beyond the last is empty."""
+    """Each letter on one page, the newest first; a page beyond the last is the first: it says nothing of none."""
     monkeypatch.setattr(unread_mail, "PAGE", 2)
     shown, skip = [], ""
     while skip is not None:
@@ -72,7 +72,7 @@ def test_a_long_list_of_mail_is_shown_in_pages(monkeypatch: pytest.MonkeyPatch) 
         skip = part.older.partition("skip=")[2] or None
     assert shown == [(4, 3), (2, 1), (0,)]
     for odd in ("9", "-1", "x", "9" * 40):
-        assert unread_mail._list_part("/dead", range(5), {"skip": odd}).shown in ((), (4, 3))
+        assert unread_mail._list_part("/dead", range(5), {"skip": odd}).shown == (4, 3)
 
 
 def test_all_agents_figures_take_one_look_at_the_logs(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ const reached = () => {
   if (atEnd()) return rows.at(-1);
   const first = $("#news");
   if (!first || first.getBoundingClientRect().top > window.innerHeight) return null;
-  const edge = $(".talk > .compose")?.getBoundingClientRect().top ?? window.innerHeight;
+  const edge = Math.min($(".talk > .compose")?.getBoundingClientRect().top ?? window.innerHeight, window.innerHeight);
   return rows.findLast((row) => row.getBoundingClientRect().bottom <= edge);
 };
 const tell = async () => {
