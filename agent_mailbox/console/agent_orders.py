@@ -14,6 +14,7 @@ from ..control.tasking import Tasking
 from ..control_plane import control_log, standing
 from ..core.compose import Draft
 from ..core.control import messages
+from ..core.control.transitions import SHUTDOWN
 from ..core.records import USER
 from ..core.roster import ALIVE, DEAD, FROZEN
 from ..core.roster_changes import Registration
@@ -73,9 +74,12 @@ def shut_down(now: Looking, fields: Mapping[str, str]) -> str:
     payload = messages.ShutdownRequest(
         request_id=id_of_form("shutdown", fields), reason=fields.get("reason", "").strip()
     )
-    if payload.request_id not in control_log.of(now.mailbox).requests:
+    known, name = control_log.of(now.mailbox).requests, presenters.party_name(agent.session_id, now.roster)
+    if payload.request_id not in known:
+        if any(one.is_open and one.flow == SHUTDOWN and one.answerer == agent.session_id for one in known.values()):
+            return Unchanged(f"{name} was asked before, and has not answered yet.")
         now.requests.request(USER, payload, to=agent.session_id)
-    return f"{presenters.party_name(agent.session_id, now.roster)} is asked to end its work. It may refuse."
+    return f"{name} is asked to end its work. It may refuse."
 
 
 def change_state(now: Looking, fields: Mapping[str, str]) -> str:

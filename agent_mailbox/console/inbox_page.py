@@ -112,6 +112,7 @@ def put_off(now: Looking, fields: Mapping[str, str]) -> str:
         had = now.unread.list_put_off()
         now.unread.end_put_off()
         return "Everything that you put off is here again." if had else Unchanged("Nothing was put off.")
+    message_id = now.mailbox.find(message_id).message.id
     request = next((one for one in now.open_requests() if one.message_id == message_id), None)
     deadline = None if request is None else expires_at(request)
     until = min(clock + HOUR, clock + HOUR if deadline is None else deadline - BEFORE)

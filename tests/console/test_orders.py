@@ -97,13 +97,16 @@ def test_what_was_so_before_is_not_told_as_done(running: Running) -> None:
         ("/place", {"place": "project:x", "kind": "muted", "on": "1"}),
         ("/place", {"place": "project:x", "kind": "muted", "on": "0"}),
         ("/rename", {"agent": "ada", "name": "Countess"}),
+        ("/shutdown", {"agent": "ada"}),
         ("/state", {"agent": "ada", "event": "freeze"}),
         ("/state", {"agent": "ada", "event": "thaw"}),
         ("/state", {"agent": "ada", "event": "retire", "sure": "1"}),
     ):
         assert running.does(path, **fields)["kind"] == "done", path
         told = running.does(path, **fields)
-        assert (told["status"], told["kind"], "before." in told["said"]) == (200, "news", True), told
+        assert (told["status"], told["kind"], " before" in told["said"]) == (200, "news", True), told
+    assert "no message 'none'" in running.does("/put-off", id="none")["said"]
+    assert running.does("/put-off", id="")["kind"] == "news"
     together = {"decision": "approve", f"chosen:{asked['id']}": "1"}
     assert "was decided so before" in running.does("/decide-chosen", **together)["said"]
     running.ask("/drop-note", {"note": note, "next": "/notes"})

@@ -110,3 +110,39 @@ def test_an_answer_counts_with_any_parameter_of_its_type(running: Running, brows
     page.get_by_role("button", name="Send", exact=True).click()
     expect(page.locator("#said")).to_contain_text("Done: Sent to Ada")
     expect(page.locator("#body")).to_have_value("")
+
+
+def test_a_menu_is_used_by_keys_alone_and_keeps_the_place(running: Running, browser: Browser) -> None:
+    """Escape closes it, and so does a press in it. The focus is then where the menu opens."""
+    for name in ("ada", "bo"):
+        running.post.register(name, "--name", name.title())
+    page = Window(browser, running).go("/fleet")
+    opens = page.locator('.agent-card[data-key="ada"] summary')
+    for leave in ("Escape", "Enter"):
+        opens.focus()
+        page.keyboard.press("Enter")
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("button", name="Wake")).to_be_focused()
+        page.keyboard.press(leave)
+        expect(page.locator(".menu[open]")).to_have_count(0)
+        expect(opens).to_be_focused()
+    expect(page.locator("#said")).to_contain_text("Sent to Ada")
+    expect(opens).to_be_focused()
+
+
+def test_the_forms_of_an_agent_go_with_it_and_keep_what_one_began(running: Running, browser: Browser) -> None:
+    """An update leaves the tick and the text in them. Once the agent is retired elsewhere none of them is there."""
+    running.post.register("ada", "--name", "Ada")
+    page = Window(browser, running).go("/agent?id=ada")
+    page.get_by_text("Change or end this agent").click()
+    page.locator("input[name=sure]").check()
+    page.locator("#why").fill("enough")
+    page.locator("#mode").select_option("plan")
+    running.does("/rename", agent="ada", name="Countess")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Countess")
+    expect(page.locator("input[name=sure]")).to_be_checked()
+    expect(page.locator("#why")).to_have_value("enough")
+    expect(page.locator("#mode")).to_have_value("plan")
+    running.does("/state", agent="ada", event="retire", sure="1")
+    expect(page.get_by_role("button", name="Retire")).to_have_count(0)
+    expect(page.get_by_role("link", name="Write to")).to_have_count(0)

@@ -112,7 +112,7 @@ const send = async (action, form, fields, leaves = false) => {
     const isSo = told.kind !== "problem"; // done now, or so before
     if (isSo) {
       const entry = form.closest("[data-key][tabindex]");
-      if (form.contains(document.activeElement)) entry?.focus({ preventScroll: true }); // the press is over
+      if (form.contains(document.activeElement)) entry?.focus({ preventScroll: true }); // its press is over
       if (entry && form.closest("details")) form.closest("details").open = false;
       $$("select[data-keeps] option", form).forEach((one) => { one.defaultSelected = one.selected; });
       form.reset();

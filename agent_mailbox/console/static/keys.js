@@ -3,6 +3,7 @@ import { $, $$, attempt } from "./dom.js";
 import { chosenItem, putOff, step } from "./inbox.js";
 import { say, unsay } from "./notices.js";
 import { isLoading, open, ready, shut } from "./panel.js";
+import { closeMenus } from "./rail.js";
 import { denies, prepare } from "./requests.js";
 import { next } from "./seen.js";
 import { undo } from "./undo.js";
@@ -116,6 +117,7 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     event.target.form.requestSubmit($("button", event.target.form));
   } else if (event.key === "Escape" && !$("dialog[open]")) {
+    if (closeMenus()) return;
     if (field) (event.target.closest(".card, .message") || $("#main")).focus({ preventScroll: true });
     else if (event.target.matches(".card button")) event.target.closest(".card").focus({ preventScroll: true });
     else undo() || unsay() || shut();

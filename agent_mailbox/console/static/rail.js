@@ -14,8 +14,16 @@ document.addEventListener("click", (event) => {
 });
 
 // A menu closes by a press elsewhere, and once something in it was chosen.
+export const closeMenus = (which = () => true) => {
+  const open = $$("details.menu[open]").filter(which);
+  for (const menu of open) {
+    if (menu.contains(document.activeElement)) $("summary", menu).focus({ preventScroll: true }); // else the focus is lost
+    menu.open = false;
+  }
+  return open.length > 0;
+};
 document.addEventListener("click", ({ target }) => {
-  for (const menu of $$("details.menu[open]")) if (!menu.contains(target) || target.closest("a, button")) menu.open = false;
+  closeMenus((menu) => !menu.contains(target) || target.closest("a, button"));
 });
 
 // Filters apply at once.
