@@ -25,6 +25,7 @@ from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.files import mounts, small_files, system
 from agent_mailbox.store.files.edits import Edits
 from agent_mailbox.store.locks.lock import FileLock
+from agent_mailbox.store.log import logs
 from agent_mailbox.store.log.stamps import STARTED
 from agent_mailbox.store.projection import index_keys
 from agent_mailbox.store.user_state import bindings, own_files, processes
@@ -224,6 +225,35 @@ def test_a_rollbook_that_tells_another_roster_is_a_problem(used: Post) -> None:
     assert "holds another roster than the log" in used.call("doctor").stdout
     assert told(used, "--repair") == ([], [])
     assert used.ok("roster", "show", "bob")["agent"]["tags"] == ["role:builder"]
+
+
+def test_what_comes_while_the_roster_is_folded_is_in_no_rollbook_of_before(
+    used: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the next look would take it in twice, and the rollbook would be of no end of the log."""
+    real = logs.read_head
+
+    def comes(head: bytes) -> Any:
+        monkeypatch.setattr(logs, "read_head", real)
+        used.append(ROSTER, {"event": "register", "session_id": "zoe", "timestamp": stamp()})
+        return real(head)
+
+    used.append(ROSTER, {"event": "register", "session_id": "yan", "timestamp": stamp()})
+    monkeypatch.setattr(logs, "read_head", comes)
+    first, second = (Mailbox(str(used.box)).logs.read_roster() for _ in "12")
+    assert [one.get("zoe") is not None for one in (first, second)] == [False, True]
+    assert [p for p in told(used)[0] if p[0].endswith("rollbook")] == []
+
+
+@pytest.mark.parametrize("name", ["bound", "unbound", "sessions"])
+def test_a_file_in_the_place_of_the_user_s_own_directory_is_told(used: Post, name: str) -> None:
+    """The doctor says what fails by it, and the command that moves it away."""
+    place = used.user_state / name
+    if place.exists():
+        place.rename(used.user_state / "aside")
+    place.touch()
+    (problem,) = [p for p in told(used)[0] if p[0] == os.path.relpath(place, used.box)]
+    assert f"run `mv {place} {place}.away`" in problem[3]
 
 
 def test_an_index_that_a_question_is_updating_is_left_alone(used: Post) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox import Draft, Registration
+from agent_mailbox.core import codec
+from agent_mailbox.core.records import RosterEvent
 from agent_mailbox.space.copy import comparison, lost_records
 from agent_mailbox.space.copy import replica as replica_module
 from agent_mailbox.space.copy.replica import Replica
@@ -112,6 +114,19 @@ def test_a_decision_that_expects_a_lost_record_is_taken(two: Two) -> None:
     north.register(Registration(session_id="ann", name="kim"), "ann")
     settled(two)
     assert [r.state for r in south.logs.read_roster().agents.values()] == ["alive", "alive"]
+
+
+def test_what_waits_to_be_published_is_not_refused_for_ever_by_a_lost_record(two: Two) -> None:
+    """Ann's freeze waits as the record before it is gone from the order. The next look brings back what is lost, and
+    publishes it behind."""
+    with_history(two)
+    north, south = two.boxes
+    two.orders[0].space.remove([r.position for r in two.orders[0].space.records if r.log == ROSTER][-1:])
+    north.logs.roster.append([codec.spell_event(RosterEvent("freeze", "ann", north.now()))], (), [None])
+    north.catch_up()
+    south.catch_up()
+    assert south.logs.read_roster().state("ann") == "frozen"
+    assert [box.replica.restored for box in two.boxes if box.replica] == [1, 0]
 
 
 def test_a_record_that_another_process_took_in_is_not_lost(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
