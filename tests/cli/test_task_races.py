@@ -15,11 +15,13 @@ from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.proofs import of_session
 from agent_mailbox.errors import MailboxError, Refused
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox, wall_clock
+from agent_mailbox.store.files.edits import Edits
 from tests.control_desk import ControlDesk
 from tests.helpers import MESSAGES
 
 if TYPE_CHECKING:
     from agent_mailbox.control.task_views import TaskView
+    from agent_mailbox.core.control.leases import Lease
     from tests.helpers import Post
 
 CLAIMERS, RACES = 8, int(os.environ.get("AGENT_MAILBOX_TASK_RACES", "8"))
@@ -135,3 +137,22 @@ def test_of_two_leases_of_one_instant_the_first_in_the_log_counts(post: Post, mo
     with pytest.raises(Refused):
         ann.lease("ann", ["a.py"], str(project), 30)
     assert [one.owner for one in ben.leases()] == ["ben"]
+
+
+def test_a_lease_that_comes_after_the_look_stays_noted(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ben leases between the look that finds no lease and the note of it: hooks go on asking."""
+    (post.cwd / "p/.git").mkdir(parents=True)
+    box = OpenMailbox(str(post.box), prove=of_session)
+    post.register("ben")
+    ann, ben, look = Leasing(box), Leasing(box), Leasing.leases
+
+    def looks(self: Leasing) -> list[Lease]:
+        found = look(self)
+        if self is ann:
+            monkeypatch.setattr(Leasing, "leases", look)
+            ben.lease("ben", ["a.py"], str(post.cwd / "p"), 30)
+        return found
+
+    monkeypatch.setattr(Leasing, "leases", looks)
+    assert [one.owner for one in ann.settle_leases()] == ["ben"]
+    assert Edits(box.logs).is_leased()
