@@ -196,7 +196,7 @@ def mailbox_of(call: ClientInput, directory: str | None, environ: Mapping[str, s
     except NoMailbox as error:
         _check_moved(call, environ, "DIR, its new place")
         if error.code == paths.GONE and call.event == "SessionStart":
-            raise
+            raise StorageFailed(error.what, error.hint, code=error.code) from None  # which the person is told
         return None
     except StorageFailed as error:
         if error.code == "log_gone" and call.event not in TELLING:

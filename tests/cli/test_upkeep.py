@@ -113,7 +113,7 @@ def test_the_mail_of_a_mailbox_that_is_gone_goes_to_no_other(program: Program) -
     assert f"{box / MESSAGES} is gone, and all live mail with it" in program.call(*words, cwd=inner).stderr
     shutil.rmtree(box)
     assert told in program.call(*words, cwd=inner).stderr
-    assert told in program.call("hook", "session-start", cwd=inner, stdin=start).stderr
+    assert told in program.call("hook", "session-start", cwd=inner, stdin=start).json["systemMessage"]
     assert program.call("hook", "session-start", cwd=program.cwd, stdin=start).rc == 0
     assert program.call("init", cwd=inner).stdout == f"mailbox at {box}\n"
     assert program.call("history", "--all", cwd=inner).rc == 0
