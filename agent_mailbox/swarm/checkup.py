@@ -23,6 +23,7 @@ from .ledger import Ledger
 from .peer_client import Peers, verifying_context
 from .protocol import signing, wire
 from .protocol.membership import ACTIVE
+from .protocol.outgoing import PeerAnswer
 from .swarm_settings import GatewaySettings
 
 SOON = 14 * instant.DAY
@@ -45,8 +46,7 @@ async def check_network(ledger: Ledger, peers: Peers, settings: GatewaySettings)
     for (endpoint, agent), answer in zip(endpoints.items(), answers, strict=True):
         ours = endpoint == known.endpoint
         if answer.status != 200 or answer.body is None:
-            start = "" if not ours or is_held(ledger.home.path_of(SERVING)) else "; run `agent-mailbox swarm serve`"
-            found.append((endpoint, f"{agent} cannot be reached: {answer.message}{start}", not ours))
+            found.append((endpoint, _unfit_words(ledger, agent, answer, ours=ours), not ours))
         elif ours and answer.body.get("agent_id") != known.agent_id:
             found.append((endpoint, f"another agent answers there: {str(answer.body.get('agent_id'))[:64]!r}", False))
         elif not ours:
@@ -54,6 +54,16 @@ async def check_network(ledger: Ledger, peers: Peers, settings: GatewaySettings)
     found += _check_clocks(skews, endpoints)
     found += await asyncio.to_thread(_check_certificate, known.endpoint, mine, ledger.now(), settings)
     return found
+
+
+def _unfit_words(ledger: Ledger, agent: str, answer: PeerAnswer, *, ours: bool) -> str:
+    """Return what is wrong with a gateway that is not healthy; of ours, what to do."""
+    serves = is_held(ledger.home.path_of(SERVING))
+    if answer.status == 503 and answer.body is not None and answer.body.get("agent_id") == agent:
+        again = "; make room, or start `agent-mailbox swarm serve` again if the mailbox was moved" if ours else ""
+        return f"{agent} answers, and can keep no mail now{again}"
+    start = "; run `agent-mailbox swarm serve`" if ours and not serves else ""
+    return f"{agent} cannot be reached: {answer.message}{start}"
 
 
 def _clock_skew_of(endpoint: str, told: object, now: int) -> dict[str, int]:

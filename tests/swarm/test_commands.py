@@ -102,6 +102,24 @@ def test_swarm_commands_that_cannot_work_say_why(machine: Make) -> None:
     refused(b.call("swarm", "create", "x"), 1, "gateway key missing")
 
 
+def test_a_gateway_whose_mailbox_was_moved_is_told_what_to_do(machine: Make) -> None:
+    """It answers, and keeps nothing: peers' mail waits. It comes once the gateway is started again."""
+    a, b = machine("alpha").serve(), machine("beta").serve()
+    meet(a, b)
+    moved = a.box.rename(a.box.with_name("moved"))
+    a.box, a.env["AGENT_MAILBOX_DIR"] = moved, str(moved)
+    sent = b.send("beta-agent", "swarm:demo/alpha", "on its way")
+    until(lambda: b.outbox()[sent] == {"alpha": "sent"})
+    found = a.call("swarm", "doctor")
+    said = "alpha answers, and can keep no mail now; make room, or start `agent-mailbox swarm serve"
+    assert (found.rc, said in found.stdout) == (3, True), found
+    assert "note: alpha answers, and can keep no mail now" in b.call("swarm", "doctor").stdout
+    a.stop()
+    a.serve()
+    until(lambda: a.received() == ["on its way"])
+    assert a.call("swarm", "doctor").rc == 0
+
+
 def test_swarm_send_carries_mail_without_a_gateway(machine: Make) -> None:
     """`swarm send` carries mail itself where no gateway serves. The next command tries again what did not arrive."""
     a, b = machine("alpha").serve(), machine("beta").serve()
