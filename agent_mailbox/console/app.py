@@ -231,6 +231,7 @@ class ConsoleApp:
             context["broken"] = neutral(now.mailbox.logs.broken() or "")
             logs = now.mailbox.logs
             context["late"] = [*spaces.waiting_sends(logs), *spaces.standing_troubles(logs)] if logs.is_shared else []
+            context["clock"] = now.mailbox.now()
             context["covered"] = now.queries.covered() if self.desk.prepares else None
         session: Session = request.state.session
         if path == "/sessions":

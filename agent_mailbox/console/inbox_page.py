@@ -9,13 +9,14 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ..control_plane import control_log
-from ..core.instant import HOUR, MINUTE
+from ..core.instant import MINUTE
 from ..core.records import USER, Record
 from ..core.text import clipped
 from ..errors import Refused
 from . import cards, decided_requests, presenters
 from .call_words import CallWords
 from .presenters import Unchanged
+from .unread import LONGEST
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -115,7 +116,7 @@ def put_off(now: Looking, fields: Mapping[str, str]) -> str:
     message_id = now.mailbox.find(message_id).message.id
     request = next((one for one in now.open_requests() if one.message_id == message_id), None)
     deadline = None if request is None else expires_at(request)
-    until = min(clock + HOUR, clock + HOUR if deadline is None else deadline - BEFORE)
+    until = min(clock + LONGEST, clock + LONGEST if deadline is None else deadline - BEFORE)
     if until <= clock:
         raise Refused("its deadline is too near to put it off", "decide it now")
     now.unread.put_off(message_id, until)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core import conversations
+from ..core.instant import HOUR
 from ..core.marks import Marks
 from ..core.records import USER
 from ..errors import MailboxError
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 MOST_COUNTED = 100
 """Messages of a channel that are counted; more are shown as 99+."""
+
+
+LONGEST = HOUR
+"""Milliseconds for which something is put off at most, even if the clock goes back meanwhile."""
 
 
 class Unread:
@@ -63,7 +68,8 @@ class Unread:
     def list_put_off(self) -> dict[str, int]:
         """Return the ids of the messages that are put off now, each with the instant (ms) at which it comes back."""
         now = self._mailbox.now()
-        return {message_id: until for message_id, until in self.load_marks().later.items() if until > now}
+        later = self.load_marks().later.items()
+        return {message_id: until for message_id, until in later if now < until <= now + LONGEST}
 
     def put_off(self, message_id: str, until: int) -> None:
         """Put a message off until an instant (ms)."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import uvicorn
+from playwright.sync_api import expect
 
 from agent_mailbox.console import mail_lists, presenters, tallies, unread_mail, views
 from agent_mailbox.console.connections import TimelyConnection
@@ -461,6 +462,20 @@ def test_a_request_is_reviewed_as_it_is_and_expires_before_one_s_eyes(talk: Runn
     page.clock.run_for(610_000)
     card.get_by_text("(expired)").first.wait_for()
     assert card.get_by_role("button", name="Approve").is_disabled()
+
+
+def test_a_browser_whose_clock_is_wrong_counts_by_the_console_s(talk: Running, browser: Browser) -> None:
+    """A phone may be minutes ahead: a request with time left is not over there, and can be decided."""
+    post = talk.post
+    words = ("control", "request", "permission", "--tool", "Bash", "--input", '{"command": "make"}')
+    post.ok(*words, "--timeout", "240", "--session", "ada")
+    page = Window(browser, talk).page
+    page.clock.install(time=time.time() + 600)
+    page.goto(talk.url)
+    card = page.locator("#details .card")
+    expect(card.locator(".left")).to_contain_text("min")
+    expect(card.locator(".left")).not_to_contain_text("expired")
+    expect(card.get_by_role("button", name="Approve")).to_be_enabled()
 
 
 def test_a_page_that_outlives_its_console_comes_back(post: Post, browser: Browser) -> None:

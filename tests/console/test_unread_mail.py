@@ -7,9 +7,13 @@ import uuid
 from typing import TYPE_CHECKING
 
 from agent_mailbox.console import survey, unread_mail
+from agent_mailbox.console.unread import Unread
+from agent_mailbox.core.instant import HOUR
+from agent_mailbox.mailbox.channels import Channels
 from agent_mailbox.mailbox.mailbox import Mailbox
+from agent_mailbox.mailbox.open_mailbox import wall_clock
 from tests.console.conftest import Running, Window
-from tests.helpers import MESSAGES, until
+from tests.helpers import MESSAGES, Post, until
 
 if TYPE_CHECKING:
     import pytest
@@ -117,3 +121,14 @@ def test_unread_letters_are_counted_where_they_are_shown(running: Running) -> No
     assert count() == ["1", "0"]
     assert running.submit("/channel?to=all", "/seen")["kind"] == "done"
     assert count() == ["0", "0"]
+
+
+def test_what_is_put_off_is_back_though_the_clock_went_back(post: Post) -> None:
+    """Nothing is out of sight for longer than one said, whatever the clock says by then."""
+    at = wall_clock()
+    mailbox = Mailbox(str(post.box), clock=lambda: at)
+    unread = Unread(mailbox, Channels(mailbox))
+    unread.put_off("one", at + HOUR)
+    assert [*unread.list_put_off()] == ["one"]
+    at -= 2 * HOUR
+    assert unread.list_put_off() == {}

@@ -32,6 +32,10 @@ if (asks && window.Notification && window.isSecureContext && Notification.permis
   asks.addEventListener("click", async () => { asks.hidden = (await Notification.requestPermission()) !== "default"; });
 }
 
+// By the console's clock: a phone's own may be minutes off. Some seconds are the way of the page.
+const off = Number(document.body.dataset.now) - Date.now();
+export const present = () => Date.now() + (Math.abs(off) > 30000 ? off : 0);
+
 // -- time that passes ----------------------------------------------------------------------------------------------
 
 const spelt = (seconds) => {
@@ -45,7 +49,7 @@ const spelt = (seconds) => {
 export const EXPIRED = "expired"; // the event on the document when the list of requests is not up to date
 let expired = 0;
 export const tick = () => {
-  const now = Date.now();
+  const now = present();
   for (const time of $$("time[data-since]")) {
     const seconds = Math.max(Math.floor((now - Date.parse(time.dateTime)) / 1000), 0);
     time.textContent = seconds < 60 ? `${seconds} s` : spelt(seconds - seconds % 60);

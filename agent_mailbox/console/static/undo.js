@@ -1,7 +1,7 @@
 // Decisions wait a moment before they are sent: for so long nobody can have acted on them, and the person may undo.
 // Several may wait. The line of each, or its card, is out of sight meanwhile.
 import { $, $$ } from "./dom.js";
-import { noteMove } from "./requests.js";
+import { noteMove, present } from "./requests.js";
 
 const WAITS = 5000; // ms
 const LATEST = 2000; // ms before a request expires
@@ -65,7 +65,7 @@ export const hold = (request, card, what, send, undone) => {
 };
 const waits = (card) => {
   const expires = Number(card && $("[data-until]", card)?.dataset.until);
-  return expires ? Math.max(Math.min(WAITS, expires - Date.now() - LATEST), 0) : WAITS;
+  return expires ? Math.max(Math.min(WAITS, expires - present() - LATEST), 0) : WAITS;
 };
 const following = (card) => {
   if ($("#inbox")) return null;
