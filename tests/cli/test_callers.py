@@ -384,6 +384,8 @@ def test_a_record_is_small_and_the_user_s_alone_and_written_once(post: Post, wor
     assert found is not None
     assert found.sessions == tuple(f"s{n}" for n in range(SESSIONS + 4, 4, -1))
     assert hosts.of(process.replace(start="1")) is None
+    pid = worker.process.pid
+    assert [processes.lives(pid, start) for start in (process.start, process.start[:-1])] == [True, False]
 
 
 def test_the_records_of_clients_that_ended_are_swept(tmp_path: Path) -> None:

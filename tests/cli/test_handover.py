@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.control import handing_over, task_offers
-from agent_mailbox.control.giving_back import GivingBack
+from agent_mailbox.control.giving_back import BEGUN, GivingBack
 from agent_mailbox.core.control.tasks import Tasks
 from agent_mailbox.core.proofs import of_session
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
+from agent_mailbox.store.files.board import TASKS, Board
 from tests.helpers import MESSAGES, READS, record, stamp
 
 if TYPE_CHECKING:
@@ -281,6 +282,14 @@ def test_the_end_of_a_quota_gives_everything_back(team: Post) -> None:
     (again,) = team.ok("check", "--session", "lee")["messages"]
     assert "gave back" not in again["content"]
     claims(team, "ben", "task-a")
+
+
+def test_what_a_session_gave_back_is_known_from_a_whole_note_alone(team: Post) -> None:
+    """A note that is torn behind its first word is none: the session gives back all the same."""
+    box = OpenMailbox(str(team.box), prove=of_session)
+    Board(box.logs.stamp_files, TASKS).keep_told(BEGUN + "ann", ["torn"])
+    assert GivingBack(box).give_back("ann", "why") == ["task-a", "task-b"]
+    assert holders(team) == {"task-a": None, "task-b": None}
 
 
 def test_a_session_that_ends_with_its_quota_gives_everything_back(team: Post) -> None:

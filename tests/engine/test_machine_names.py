@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
@@ -78,6 +78,13 @@ def take_over(place: Path, space: Callable[[str], Space]) -> None:
     key = machine_keys.key_fingerprint(again.key.public)
     (other,) = joining_space.read_standing(south.box.logs).machines
     assert (other["given_up"], other["key"]) == (False, key)
+
+    def is_away(*_: object) -> NoReturn:
+        raise Unavailable("away", "")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(machine_names, "look_ahead", is_away)
+        assert [one["key"] for one in joining_space.read_standing(south.box.logs).machines] == [key]
     told = space_words.describe_standing(joining_space.read_standing(south.box.logs), str)
     assert f"engine join --key north={key} --speaks north=user,all" in told
     assert "by its key before another mailbox took its name over: they count for nothing" in told

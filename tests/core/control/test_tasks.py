@@ -275,3 +275,16 @@ def test_a_handover_that_names_a_task_which_is_not_there_takes_the_others_along(
         ],
     )
     assert [one.id for one in fold.tasks.handed_by(fold.tasks["t2"])] == ["t1"]
+
+
+def test_who_may_not_cancel_is_told_whose_the_task_is() -> None:
+    """Its holder's, else its adder's."""
+    plane = ControlState(ROSTER)
+    steps = [
+        said(0, "lee", m.TaskAssignment(request_id="t1", title="T"), "role:worker"),
+        said(1, "cat", m.TaskCancelled(request_id="t1")),
+        said(2, "ann", m.TaskClaim(request_id="t1")),
+        said(3, "cat", m.TaskCancelled(request_id="t1")),
+    ]
+    verdicts = [verdict for one in steps if (verdict := plane.apply(one))]
+    assert [(one.outcome, one.about) for one in verdicts[1::2]] == [("refused", "lee"), ("refused", "ann")]
