@@ -27,6 +27,7 @@ from .protocol.outgoing import PeerAnswer
 from .swarm_settings import GatewaySettings
 
 SOON = 14 * instant.DAY
+_COPY = "a gateway of this name answers there, and none serves here: another copy of this key gets the mail; keep one"
 
 
 async def check_network(ledger: Ledger, peers: Peers, settings: GatewaySettings) -> list[Finding]:
@@ -49,6 +50,8 @@ async def check_network(ledger: Ledger, peers: Peers, settings: GatewaySettings)
             found.append((endpoint, _unfit_words(ledger, agent, answer, ours=ours), not ours))
         elif ours and answer.body.get("agent_id") != known.agent_id:
             found.append((endpoint, f"another agent answers there: {str(answer.body.get('agent_id'))[:64]!r}", False))
+        elif ours and not is_held(ledger.home.path_of(SERVING)):
+            found.append((endpoint, f"{_COPY}: {known.agent_id}", False))
         elif not ours:
             skews |= _clock_skew_of(endpoint, answer.body.get("timestamp"), ledger.now())
     found += _check_clocks(skews, endpoints)

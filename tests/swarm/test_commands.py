@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -117,6 +118,17 @@ def test_a_gateway_whose_mailbox_was_moved_is_told_what_to_do(machine: Make) -> 
     a.stop()
     a.serve()
     until(lambda: a.received() == ["on its way"])
+    assert a.call("swarm", "doctor").rc == 0
+
+
+def test_a_second_copy_of_a_gateway_is_told(machine: Make) -> None:
+    """A home was copied to another host, and one of the two serves: the other one hears nothing more."""
+    a = machine("alpha").serve()
+    copy, box = a.scratch / "copy", a.scratch / "another"
+    shutil.copytree(a.swarm_home, copy, ignore=lambda _, names: [one for one in names if one.endswith("sock")])
+    assert a.call("init", box).rc == 0
+    found = a.call("swarm", "doctor", "--home", copy, "--dir", box)
+    assert (found.rc, "another copy of this key gets the mail; keep one: alpha" in found.stdout) == (3, True), found
     assert a.call("swarm", "doctor").rc == 0
 
 
