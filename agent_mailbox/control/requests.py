@@ -68,10 +68,8 @@ class Requests:
             if me == USER:
                 raise Refused("the person needs no permission", "an agent asks, by this command in its own session")
             to = authority.lead_of(me, roster)
-        elif to is None:
-            raise Malformed("the agent to ask is missing", "name it with --to")
         else:
-            to = roster.find(to).session_id
+            to = roster.find(to or "").session_id
             refuse_other(self.box, me, to, message_fields.NAMES[type(payload)])
         request_id = payload.request_id or f"{PREFIXES[type(payload)]}-{system.urandom(6).hex()}"
         sent = post_message(self.box, me, payload.replace(request_id=request_id), (to,))

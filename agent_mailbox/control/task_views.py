@@ -81,11 +81,11 @@ class TaskViews:
         try:
             found = find_request(self.box, word)
         except NotFound as error:
-            if "undecided" in error.what:
+            if error.what != describe_unknown("request", word):
                 raise
             raise NotFound(describe_unknown("task", word), LIST) from None
         if not isinstance(found, Task):
-            raise Refused(f"{found.id} is not a task", "`agent-mailbox control answer` decides a request")
+            raise Refused(f"{found.id} is not a task", "`agent-mailbox pending --all` shows the open requests")
         return found
 
     def task_history(self, view: TaskView) -> list[tuple[Message, Verdict]]:

@@ -339,9 +339,7 @@ class Tasking:
 
     def _refuse_step(self, view: TaskView, *, even_blocked: bool = False) -> None:
         task = view.task
-        if task.is_over:
-            raise Refused(f"{task.id} is {task.state}", "ask for a new task", code="decided")
-        if not even_blocked and view.waits_for:
+        if task.is_over or (view.waits_for and not even_blocked):
             raise _held(view, self)
         if not view.holder:
             claim = f"`agent-mailbox task claim {typed(task.id)}`"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from agent_mailbox import Mailbox, Refused, Registration
 from agent_mailbox.commands import widened_output
 from agent_mailbox.core.control.messages import PermissionRequest
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
@@ -99,6 +100,45 @@ def team(tmp_path: Path) -> Team:
 
 
 # -- asking and answering ---------------------------------------------------------------------------------------------
+
+
+def test_who_asks_under_the_id_of_another_request_is_told_so(team: Team) -> None:
+    """The first one is as it was."""
+    first = team.asks("make", WORKER, "--request-id", "perm-1")
+    words = ("control", "request", "permission", "--tool", "Bash", "--request-id", "perm-1", "--session")
+    for me in (WORKER, PEER):
+        refused(team.call(*words, me), 1, "perm-1: another request has this id", "leave the id out for a new one")
+    assert team.state_of(first) == "open"
+
+
+def test_an_answer_has_what_its_kind_of_request_takes(team: Team) -> None:
+    """The error names what does not go with it; nothing is decided."""
+    plan = team.control("request", "plan", "--goal", "G", me=WORKER)["request"]["id"]
+    given = (("--input", "{}", "updated input"), ("--scope", "session", "scope"), ("--host", "a.example", "hosts"))
+    for option, value, said in given:
+        result = team.call("control", "approve", plan, option, value, "--session", LEAD)
+        refused(result, 2, f"the answer to a plan request has no {said}", "leave it out")
+    assert team.state_of(plan) == "open"
+
+
+def test_who_decides_by_an_earlier_look_is_told_of_the_decision(team: Team) -> None:
+    """Another decided it meanwhile, and that counts. The same decision is no error."""
+    desk = ControlDesk(OpenMailbox(str(team.box)))
+    earlier = desk.find(team.asks())
+    team.control("deny", earlier.id, me=LEAD)
+    with pytest.raises(Refused, match=f"{earlier.id} is decided: denied, by Lee"):
+        desk.answer(LEAD, earlier, True)
+    assert desk.answer(LEAD, earlier, False).state == team.state_of(earlier.id) == "denied"
+
+
+def test_a_request_is_unanswerable_while_nothing_proves_its_decider(team: Team) -> None:
+    """A lead with a client answers by that; the person always can."""
+    team.asks("make", PEER)
+    request = team.asks()
+    desk = ControlDesk(OpenMailbox(str(team.box)))
+    assert [one.id for one in desk.unanswerable()] == [request]
+    Mailbox(str(team.box)).register(Registration(session_id=LEAD, client="4711"), LEAD)
+    assert desk.unanswerable() == []
 
 
 def test_the_same_decision_again_is_none_that_says_something_else(team: Team) -> None:

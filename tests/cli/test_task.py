@@ -257,6 +257,18 @@ def test_the_lead_of_its_holder_cancels_a_task_that_another_added(team: Post) ->
         assert does(team, who, "cancel", f"task-{number}")["state"] == "cancelled"
 
 
+def test_what_is_over_is_cancelled_no_more_and_a_task_is_for_somebody(team: Post) -> None:
+    """The error says what the task is, and what has its history."""
+    added(team, "task-a", "ann")
+    does(team, "ann", "done", "task-a", "--summary", "s")
+    before = team.lines(MESSAGES)
+    assert "decided: task-a is done; `agent-mailbox task show task-a`" in refused(team, "lee", "cancel", "task-a")
+    for words in (("task", "add", "--to", ""), ("control", "request", "task", " ")):
+        result = team.call(*words, "--title", "T", "--session", "lee")
+        assert (result.rc, "the task is for nobody" in result.stderr) == (2, True), result
+    assert team.lines(MESSAGES) == before
+
+
 def test_nothing_unproven_closes_a_task(team: Post) -> None:
     """A line that any program wrote ends none, and takes none from its holder. A program may add one."""
     added(team, "task-a")
@@ -271,6 +283,8 @@ def test_nothing_unproven_closes_a_task(team: Post) -> None:
     team.env["AGENT_MAILBOX_TEST_CALLER"] = "program"
     for who, *step in (("ann", "drop", "task-a", "--reason", "r"), ("lee", "cancel", "task-a")):
         assert "unverified: nothing proves who wrote it; " in refused(team, who, *step)
+    said = refused(team, "ann", "done", "task-a", "--summary", "s")
+    assert "unverified: task-a is not done: nothing proves that ann did it; " in said
     again = ("add", "--to", "role:worker", "--title", "Another", "--task-id", "task-a")
     assert "this task is there already; leave the id out" in refused(team, "ci", *again)
     assert added(team, "task-ci", by="ci")["proof"] is None
@@ -302,6 +316,22 @@ def test_a_word_that_means_no_task_or_several_is_told_so(team: Post) -> None:
     for kind, step in (("task", "show"), ("note", "drop"), ("lease", "release")):
         told = team.call(kind, step, "t", "--session", "ann").stderr
         assert f"no {kind} 't': a beginning needs 4 characters" in told
+
+
+def test_a_request_is_no_task_and_an_archived_one_says_what_became_of_it(team: Post) -> None:
+    """The word of a task may be any, that of another error, too."""
+    team.register("dan")
+    for who in ("ann", "dan"):
+        asked = ("control", "request", "permission", "--tool", "Bash", "--request-id", f"perm-{who}", "--session", who)
+        team.ok(*asked)
+    assert "perm-ann is not a task; `agent-mailbox pending --session ann --all`" in refused(
+        team, "ann", "show", "perm-ann"
+    )
+    team.ok("roster", "retire", "dan")
+    team.check("user")
+    team.ok("steward", "run", "--max-live", "0")
+    assert "perm-dan was archived undecided: dan is gone" in refused(team, "ann", "show", "perm-dan")
+    assert "no task 'undecided'; " in refused(team, "ann", "show", "undecided")
 
 
 def test_of_two_tasks_whose_ids_differ_in_case_alone_each_is_found(team: Post) -> None:
