@@ -150,9 +150,7 @@ class MailQueries:
         return _waiting(session_id, state, now), reads
 
     def owing(self, found: FoundMessage) -> list[Owing]:
-        """Return who still owes a message its ack."""
-        if not found.message.ack:
-            return []
+        """Return who still owes a message the ack that it asks for."""
         roster, box = self._mailbox.logs.read_roster(), self._mailbox
         messages = {m.id: m for m in self.thread(found.message.id)[0]}
         state = InboxState(messages=messages, reads=found.reads, roster=roster, ttls=box.config.ttls)

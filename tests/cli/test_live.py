@@ -213,6 +213,11 @@ def test_the_steward_s_new_log_is_followed(pair: Post) -> None:
         assert [m.id for m in followed.read_news()] == [late, after]
         assert [m.id for m in followed.read_news()] == []
         assert kept not in (late, after)
+    os.rename(whole, f"{whole}.away")
+    with FollowedMail(box.logs) as followed:
+        assert [*followed.read_news()] == []
+        os.rename(f"{whole}.away", whole)
+        assert [m.id for m in followed.read_news()] == [kept, late, after], "a log that comes is news"
 
 
 def test_tail_refuses_what_history_refuses(pair: Post) -> None:

@@ -137,6 +137,23 @@ def test_no_note_expires_whatever_wrote_it(team: Post) -> None:
     assert listed(team) == [f"note-{one[:8]}" for one in (*(line["id"] for line in lines), made)]
 
 
+def test_a_note_of_an_agent_without_a_project_needs_a_tag(team: Post) -> None:
+    """The error says how to name one."""
+    team.register("cat", "--tags", "domain:docs")
+    for who in ("cat", "stranger"):
+        said = team.call("note", "add", "--title", "T", "--session", who)
+        refused(said, 2, f"{who} has no project for the note", "name a tag with --on project:NAME")
+    assert listed(team) == []
+
+
+def test_a_program_that_nothing_proves_drops_no_note(team: Post) -> None:
+    """It is told, and the note stays on the board."""
+    note = added(team, "Use redis")
+    told = team.call("note", "drop", note["id"], "--session", "ann", env={"AGENT_MAILBOX_TEST_CALLER": "program"})
+    refused(told, 1, f"{note['id']} stays: nothing proves that ann drops it", "drop it in the session itself")
+    assert listed(team) == [note["id"]]
+
+
 def test_a_note_for_an_agent_or_for_all_is_refused(team: Post) -> None:
     """The board is of tags, and a note is in no inbox."""
     for to in ("ben", "all", "project:app,ben"):

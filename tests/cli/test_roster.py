@@ -10,7 +10,7 @@ import pytest
 from agent_mailbox import Mailbox
 from agent_mailbox.cli.context import Context
 from agent_mailbox.core.roster_changes import Registration
-from tests.helpers import ROSTER, refused, refused_both
+from tests.helpers import ROSTER, hinted_commands, refused, refused_both
 
 if TYPE_CHECKING:
     from agent_mailbox.core.roster import Roster
@@ -230,6 +230,24 @@ def test_registering_under_the_name_of_one_that_is_gone_continues_it(post: Post)
     assert [m["id"] for m in status["obligations"]] == [owed]
     assert read in [m["id"] for m in post.ok("history", "--session", "new-session")["messages"]]
     assert post.check("new-session") == [unread, late]
+
+
+def test_who_takes_a_lead_s_name_and_not_its_place_is_told_who_decides_now(post: Post) -> None:
+    """The person does, for each that is not dead, until it says otherwise by the command that is told."""
+    post.register("old", "--name", "Lee")
+    for worker in ("ann", "ben", "cat"):
+        post.register(worker, "--lead", "old")
+    post.ok("roster", "retire", "cat")
+    post.ok("roster", "retire", "old")
+    for name, led in (("new", "old led ann and 1 more"), ("newer", "new led ann")):
+        told = post.ok(
+            "roster", "register", "--session-id", name, "--name", "Lee", env={"AGENT_MAILBOX_TEST_CALLER": "program"}
+        )
+        (said,) = (warning for warning in told["warnings"] if "the person decides" in warning)
+        assert said.startswith(f"{led}, for whom the person decides now; `agent-mailbox "), said
+        (words,) = hinted_commands(said)
+        assert post.ok(*words, env={"AGENT_MAILBOX_SESSION": "user"})["agent"]["lead"] == name
+        post.ok("roster", "retire", name)
 
 
 def test_a_lead_that_nobody_registered_is_worth_a_warning(post: Post) -> None:

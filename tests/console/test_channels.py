@@ -65,6 +65,9 @@ def test_the_index_and_a_scan_give_the_same_channel(post: Post) -> None:
                 pages.append(found)
             assert pages[0] == pages[1]
             whole = {m.id for m in sent if conversations.belongs(m, address, roster, by_id.get)}
+            for queries in (Channels(mailbox), Scanning(mailbox)):
+                inside = {m.id for m in sent if queries.is_in(m, address, topic)}
+                assert inside == {i for page in pages[0] for i in page}
             if topic is None:
                 assert {i for page in pages[0] for i in page} == whole
                 assert any(address not in by_id[i].recipients for i in whole)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 from typing import TYPE_CHECKING
@@ -10,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.commands import confirming
-from agent_mailbox.core import proofs
+from agent_mailbox.core import codec, proofs
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.control import messages as m
-from agent_mailbox.core.records import USER
+from agent_mailbox.core.records import USER, Message
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import Refused, StorageFailed
 from agent_mailbox.mailbox.mailbox import Mailbox
@@ -341,6 +342,17 @@ def test_a_line_of_one_log_proves_nothing_in_another(scene: Scene) -> None:
         assert ProofView(custody.Kept(record_, ROSTER)).proof(sealed + white, 0) == "user@terminal"
     assert ProofView(custody.Kept(record_, MESSAGES)).proof(sealed, 0) is None
     assert ProofView(custody.Kept(record_, ROSTER)).proof(sealed, 1 << 20) is None
+
+
+def test_a_proven_message_counts_before_a_forged_one_of_its_id(scene: Scene) -> None:
+    """A reader of all of the mail is given what was proven, and the first of several."""
+    scene.post.append(MESSAGES, record(USER, WORKER, "forged", id="twin"))
+    for text in ("true", "later"):
+        mail = Message("twin", USER, (WORKER,), scene.mailbox.now(), text)
+        scene.mailbox.logs.messages.append([codec.spell_message(mail)], (), [proofs.TERMINAL])
+    assert scene.mailbox.state().messages["twin"].content == "true"
+    exported = [json.loads(line) for line in scene.post.call("export").stdout.splitlines()]
+    assert [one["content"] for one in exported if one["id"] == "twin"] == ["true"]
 
 
 def test_any_changed_byte_ends_a_seal(scene: Scene) -> None:
