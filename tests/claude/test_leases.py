@@ -15,6 +15,7 @@ import pytest
 from agent_mailbox.core import given_names
 from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.mailbox.sending import Sending
+from agent_mailbox.store.files import edits as edits_module
 from agent_mailbox.store.files import system
 from agent_mailbox.store.files.edits import EDITS, RECENT, Edit, Edits
 from agent_mailbox.store.user_state.project_paths import is_blind
@@ -442,6 +443,22 @@ def test_a_lease_is_noted_again_once_the_derived_files_are_gone(desk: Desk) -> N
     assert not edits.is_ready()
     assert "src/a.py is leased by bob" in desk.writes(desk.top / "src/a.py")
     assert (edits.is_ready(), edits.is_leased()) == (True, True)
+
+
+def test_the_notes_of_leases_follow_what_holds_and_what_was_told(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the directory a lease may hold, and no write is noted. What a session was told is kept up to a limit."""
+    edits = Edits(Mailbox(str(post.box)).logs)
+    edits.note("/x/a", ADA, 1)
+    assert (edits.is_ready(), edits.is_leased()) == (False, True)
+    for holds in (True, False):
+        edits.settle(holds=holds)
+        assert edits.is_leased() is holds
+    for what in ("one", "two"):
+        edits.tell(ADA, what)
+    assert [edits.was_told(ADA, what) for what in ("one", "two", "on")] == [True, True, False]
+    monkeypatch.setattr(edits_module, "_MOST", 8)
+    edits.tell(ADA, "three")
+    assert [edits.was_told(ADA, what) for what in ("one", "two", "three")] == [False, False, True]
 
 
 def test_a_note_of_a_write_goes_when_it_counts_no_more(post: Post) -> None:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import os
+import shutil
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from agent_mailbox.core import codec
 from agent_mailbox.core.attachments import DIRECTORY, MOST, awaited, files, is_stored, lines, not_kept, stored
 from agent_mailbox.core.instant import DAY
 from agent_mailbox.core.records import Message
-from agent_mailbox.errors import Refused
+from agent_mailbox.errors import Refused, StorageFailed
 from agent_mailbox.mailbox import leaving
 from agent_mailbox.permissions import own_questions
 from agent_mailbox.store.attachments import attachment_files
@@ -262,6 +263,21 @@ def test_names_and_urls_stay_within_their_line() -> None:
         f"{'0' * 64}.png",
         *["0" * 64] * 4,
     ]
+
+
+def test_what_stands_in_the_place_of_the_attachments_is_no_file_and_no_room(pair: Post) -> None:
+    """A peer's file is not kept where nothing can be counted; the mail is shown all the same."""
+    attach(pair, "plan.png")
+    (file,) = files(next(iter(Mailbox(str(pair.box)).state().messages.values())))
+    assert attachment_files.is_there(str(pair.box), file)
+    assert attachment_files.room(str(pair.box), 100) <= 100 - file.size
+    place = pair.file(DIRECTORY)
+    shutil.rmtree(place)
+    assert (attachment_files.room(str(pair.box), 100), attachment_files.is_there(str(pair.box), file)) == (100, False)
+    place.write_text("")
+    with pytest.raises(StorageFailed, match="look through"):
+        attachment_files.room(str(pair.box), 100)
+    assert not attachment_files.is_there(str(pair.box), file)
 
 
 def test_a_message_names_what_the_mailbox_has(pair: Post) -> None:

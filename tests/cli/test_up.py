@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +21,7 @@ from agent_mailbox.core.instant import DAY
 from agent_mailbox.mailbox.delivery import Delivery
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.mailbox.session_brake import SessionBrake
+from agent_mailbox.store.user_state import team_records
 from tests.helpers import each, refused, until
 from tests.surroundings import at_terminal, line
 
@@ -216,6 +218,16 @@ def test_a_file_of_no_member_or_of_too_many_starts_nobody(team: Post, number: in
     (team.cwd / "team.toml").write_text("\n".join(rows))
     refused(team.call("up", "--yes"), 3, f"the team has {number} members", "write 1 to 32 tables")
     assert calls(team) == []
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"members":5}', '{"members":{"Ann":{"x":1}}}', '{"other":1}'])
+def test_a_team_s_record_that_cannot_be_read_is_an_empty_one(team: Post, content: str) -> None:
+    """The person is asked again, and what runs is found elsewhere."""
+    file, environ = str(team.cwd / "team.toml"), team.environ()
+    team_records.save_record(file, team_records.TeamRecord(agreed="x"), environ)
+    assert team_records.load_record(file, environ).agreed == "x"
+    Path(team_records._path(file, environ)).write_text(content)
+    assert team_records.load_record(file, environ) == team_records.TeamRecord()
 
 
 def test_two_that_lead_each_other_are_refused(team: Post) -> None:

@@ -268,6 +268,20 @@ def test_lines_that_were_taken_in_are_not_read_again(box: Path, monkeypatch: pyt
     assert len(decoded) == 1
 
 
+def test_a_defect_of_ours_is_not_taken_for_a_damaged_projection(tmp_path: Path) -> None:
+    """An error that a fresh one meets, too, is told. No scan hides it."""
+    asked: list[bool] = []
+
+    def fail(opened: projection_file.OpenProjection) -> None:
+        asked.append(opened.is_fresh)
+        raise ValueError("our defect")
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="our defect"):
+            projection_file.ProjectionFile(str(tmp_path)).use(fail, 1)
+    assert asked[-1]
+
+
 @pytest.mark.parametrize("builds", [True, False])
 def test_a_projection_that_makes_no_sense_is_made_again_by_whoever_may(tmp_path: Path, builds: bool) -> None:
     """A damaged file may raise anything. Who does not build one leaves it to the next."""

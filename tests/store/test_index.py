@@ -872,6 +872,20 @@ def test_archived_mail_of_any_date_is_part_of_everything(box: Mailbox) -> None:
     assert "old" not in MailQueries(box).everything(NOON).messages
 
 
+def test_mail_of_a_month_that_is_gone_is_found_no_more(box: Mailbox) -> None:
+    """Another program removed the month behind the index: the thread is what a scan says."""
+    box.deliver("bob", lambda items: items)
+    first = box.send(Draft(sender="amy", to=("bob",), content="first")).message
+    box.deliver("bob", lambda items: items)
+    rotate(box)
+    answer = box.send(Draft(sender="bob", to=("amy",), content="answer", thread=first.id)).message
+    assert {m.id for m in MailQueries(box).thread(answer.id)[0]} == {first.id, answer.id}
+    assert box.archive is not None
+    os.unlink(box.archive.log(instant.month(first.timestamp)).path)
+    assert [m.id for m in MailQueries(box).thread(answer.id)[0]] == [answer.id]
+    compare(box)
+
+
 def test_an_id_nobody_has_is_not_found(box: Mailbox) -> None:
     """The library scans for an id that nobody has, since only a scan can be sure. It then fails as ``Mailbox.find``
     does."""

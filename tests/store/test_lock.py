@@ -14,8 +14,10 @@ import pytest
 
 from agent_mailbox import Busy, Draft, Mailbox
 from agent_mailbox.core.roster_changes import Registration
+from agent_mailbox.errors import StorageFailed
 from agent_mailbox.store.files import system
 from agent_mailbox.store.locks.directory_lock import DirectoryLock
+from agent_mailbox.store.locks.holder import holder_at
 from agent_mailbox.store.locks.lock import FileLock
 from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, Program
 
@@ -150,6 +152,14 @@ def test_the_same_file_by_another_way_is_the_same_lock(tmp_path: Path) -> None:
         assert is_locked(tmp_path / "link/log")
     with DirectoryLock(str(tmp_path / "box")):
         assert is_locked(tmp_path / "link", DirectoryLock)
+
+
+def test_a_lock_of_what_is_gone_is_an_error_and_has_no_holder(tmp_path: Path) -> None:
+    """The directory to be locked may have been removed by then."""
+    gone = str(tmp_path / "box")
+    with pytest.raises(StorageFailed, match=f"cannot open {gone}: No such file"):
+        DirectoryLock(gone).take()
+    assert holder_at(gone) == ""
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox import Draft, Mailbox
+from agent_mailbox.store.archive import rotation
 from agent_mailbox.upkeep import steward as stewards
 from tests.helpers import ARCHIVE, MESSAGES, Post
 
@@ -197,6 +198,19 @@ def test_half_an_archived_line_is_cut_off_if_its_mail_is_live(kept: Post, is_liv
     stewards.run_upkeep(mailbox, 0)
     assert month.read_bytes() == before + (b"" if is_live else torn + b"\n") + line + b"\n"
     assert_sealed(kept.box)
+
+
+def test_what_is_no_lock_file_is_nobody_at_work(kept: Post) -> None:
+    """A doctor looks at the archive all the same."""
+    archive = Mailbox(str(kept.box)).archive
+    assert archive is not None
+    with rotation.alone(archive, 0):
+        assert rotation.at_work(archive)
+    assert not rotation.at_work(archive)
+    lock = kept.file(ARCHIVE, rotation.LOCK)
+    lock.unlink()
+    lock.mkdir()
+    assert not rotation.at_work(archive)
 
 
 def test_a_torn_manifest_line_is_passed_over_and_mended(kept: Post) -> None:
