@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from agent_mailbox.control.leasing import Leasing
 from agent_mailbox.core import given_names
 from agent_mailbox.mailbox.mailbox import Mailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.mailbox.sending import Sending
 from agent_mailbox.store.files import edits as edits_module
 from agent_mailbox.store.files import system
@@ -442,6 +444,9 @@ def test_a_lease_is_noted_again_once_the_derived_files_are_gone(desk: Desk) -> N
     shutil.rmtree(desk.post.file(".cache"))
     assert not edits.is_ready()
     assert "src/a.py is leased by bob" in desk.writes(desk.top / "src/a.py")
+    assert (edits.is_ready(), edits.is_leased()) == (True, True)
+    shutil.rmtree(desk.post.file(".cache"))
+    assert [lease.owner for lease in Leasing(OpenMailbox(str(desk.post.box))).settle_leases()] == ["bob"]
     assert (edits.is_ready(), edits.is_leased()) == (True, True)
 
 

@@ -81,7 +81,16 @@ def test_two_sessions_in_one_tree_are_told_of_each_other(desk: Desk) -> None:
     assert "this tree" not in at_prompt(desk, ADA)
     (command,) = re.findall("`(git [^`]+)`", told)
     git(*shlex.split(command)[1:])
+    (other,) = re.findall("`(git [^`]+)`", at_start(desk, ME, desk.top, "resume"))
+    assert shlex.split(other)[-1] == f"{shlex.split(command)[-1]}-2", "the first one is there now"
     assert "this tree" not in at_start(desk, "cat", desk.other)
+
+
+def test_who_left_before_the_next_turn_is_not_told_of(desk: Desk) -> None:
+    """Its coming was noted, and disturbs nobody now."""
+    at_start(desk, ME, desk.top)
+    desk.post.ok("roster", "retire", ME)
+    assert "this tree" not in at_prompt(desk, ADA)
 
 
 def test_before_git_changes_a_tree_the_session_is_told_whom_it_disturbs(desk: Desk) -> None:

@@ -181,6 +181,9 @@ def test_a_session_s_note_that_it_calls_no_hook_leaves_those_of_others(tmp_path:
     for number in range(65):
         removed_hooks.note_session(str(tmp_path), f"s{number:02}")
     assert noted() == ["/project", "=s62", "=s63", "=s64"]
+    (tmp_path / "new").mkdir()
+    removed_hooks.note_session(str(tmp_path / "new"), "ann")  # the first note of all
+    assert removed_hooks.find_silent(str(tmp_path / "new"), ("ann", "bob"), lambda who: f"{tmp_path}/{who}") == {"ann"}
 
 
 def test_a_session_s_note_leaves_the_time_at_which_hooks_were_taken_out(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_mailbox.store.files import standard_input
 from tests.helpers import MESSAGES, PATIENCE, Child, Post, Result, until
 from tests.mcp import asking
 from tests.pieces import run_in_pieces
@@ -89,6 +90,20 @@ def test_an_output_that_is_non_blocking_gets_everything(post: Post) -> None:
             while part := reader.read(5_000):
                 found += part
         assert (child.wait(PATIENCE), len(found.splitlines())) == (0, 30)
+
+
+def test_an_input_that_is_closed_or_tells_nothing_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system does not tell of each device what waits there."""
+    with open(os.devnull, "rb") as nothing:
+        assert not standard_input.holds_bytes(nothing.fileno())
+    reading, writing = os.pipe()
+    os.write(writing, b"x")
+    assert standard_input.holds_bytes(reading)
+    os.close(reading)
+    os.close(writing)
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(ValueError, match="standard input is closed"):
+        standard_input.input_descriptor()
 
 
 def test_where_nothing_comes_a_command_waits_and_takes_no_time(post: Post) -> None:
