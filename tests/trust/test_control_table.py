@@ -6,6 +6,7 @@ import json
 import os
 import random
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -171,7 +172,8 @@ def test_a_table_holds_places_alone(scene: Scene, monkeypatch: pytest.MonkeyPatc
     assert not scene.post.file(".cache/control").exists()
 
 
-def test_a_table_of_a_wrong_count_accuses_nobody(scene: Scene) -> None:
+@pytest.mark.parametrize("wrong", ["digest", "generation", "count", "inode", "position"])
+def test_a_table_of_a_wrong_count_accuses_nobody(scene: Scene, wrong: str) -> None:
     """It is made again: the log is what it was."""
     scene.policy(deny=(RULE,))
     filled(scene)
@@ -179,14 +181,25 @@ def test_a_table_of_a_wrong_count_accuses_nobody(scene: Scene) -> None:
     at = path.stat()
     db = sqlite3.connect(path)
     (counted,) = db.execute("SELECT counted FROM sources").fetchone()
-    *numbers, digest = counted.split()
-    db.execute("UPDATE sources SET counted = ?", (b" ".join([*numbers, digest[::-1]]),))
+    generation, count, digest = counted.split()
+    said = {"digest": (generation, count, digest[::-1]), "generation": (b"9", count, digest)}
+    counts = b" ".join(said.get(wrong, (generation, b"99999" if wrong == "count" else count, digest)))
+    db.execute("UPDATE sources SET counted = ?", (counts,))
+    if wrong in ("inode", "position"):
+        db.execute(f"UPDATE sources SET {wrong} = {wrong} + 1000000")
     db.commit()
+    before = db.execute("SELECT inode, position, counted FROM sources").fetchone()
     db.close()
     os.utime(path, ns=(at.st_atime_ns, at.st_mtime_ns))
     scene.control.set_mode(USER, [LEAD], "default")
     assert scene.rules() == ((), (RULE,))
     assert scene.mailbox.logs.broken() is None
+    with closing(sqlite3.connect(path)) as db:
+        inode, position, counted = db.execute("SELECT inode, position, counted FROM sources").fetchone()
+    assert inode == scene.post.file(MESSAGES).stat().st_ino
+    assert position <= scene.post.file(MESSAGES).stat().st_size
+    assert counted.split()[0] == generation
+    assert (inode, position, counted) != before
 
 
 def test_what_an_answer_brings_is_found_by_its_asker(scene: Scene) -> None:
