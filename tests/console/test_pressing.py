@@ -146,3 +146,13 @@ def test_the_forms_of_an_agent_go_with_it_and_keep_what_one_began(running: Runni
     running.does("/state", agent="ada", event="retire", sure="1")
     expect(page.get_by_role("button", name="Retire")).to_have_count(0)
     expect(page.get_by_role("link", name="Write to")).to_have_count(0)
+
+
+def test_the_focus_follows_a_place_of_the_rail_to_where_it_has_new_mail(running: Running, browser: Browser) -> None:
+    """The link is in another list then; the next key still goes to it."""
+    running.post.register("ada", "--tags", "project:x")
+    page = Window(browser, running).go("/archive")
+    link = page.locator("#rail a[data-channel='project:x']")
+    link.focus()
+    running.post.send("ada", "project:x", "news")
+    expect(page.locator("#rail [data-key=fresh] a[data-channel='project:x']")).to_be_focused()

@@ -93,7 +93,9 @@ const place = (old, next) => {
 };
 export const renew = (old, fresh) => {
   if (!old || !fresh) return;
-  const focus = document.activeElement?.closest?.("[data-key]")?.dataset.key;
+  const at = old.contains(document.activeElement) ? document.activeElement : null;
+  const link = at?.getAttribute("href");
+  const key = at?.closest("[data-key]")?.dataset.key;
   movable = new Map($$(".holds", old).map((node) => [about(node), node]));
   staying = new Map([...movable].filter(([, node]) => busy(node)));
   const first = [...staying.values()][0];
@@ -101,9 +103,9 @@ export const renew = (old, fresh) => {
   patch(old, fresh);
   if (first) window.scrollBy(0, first.getBoundingClientRect().top - top);
   staying = movable = new Map();
-  if (focus && document.activeElement === document.body) {
-    old.querySelector(`[data-key="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
-  }
+  if (!at || document.activeElement !== document.body) return; // what had the focus is in another place now
+  const there = (link && $(`a[href="${CSS.escape(link)}"]`, old)) ?? (key && $(`[data-key="${CSS.escape(key)}"]`, old));
+  there?.focus({ preventScroll: true });
 };
 export const LEFT = "left"; // the event on the document when the person left what was held, and it is out of date
 for (const name of ["focusout", "toggle"]) document.addEventListener(name, () => {
