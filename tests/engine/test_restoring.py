@@ -116,6 +116,19 @@ def test_a_decision_that_expects_a_lost_record_is_taken(two: Two) -> None:
     assert [r.state for r in south.logs.read_roster().agents.values()] == ["alive", "alive"]
 
 
+def test_an_engine_whose_last_record_was_removed_lost_nothing(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its end is where it was: no machine reads everything again."""
+    with_history(two)
+    space = two.orders[0].space
+    space.remove([space.records[-1].position])
+    monkeypatch.setattr(Replica, "restore_lost", lambda _: pytest.fail("all records are read again"))
+    for box, order in zip(two.boxes, two.orders, strict=True):
+        assert box.replica is not None
+        fresh = Replica(box.logs, MemoryOrder(space, order.machine), box.replica.directory)
+        with fresh.machine_lock():
+            fresh.catch_up()
+
+
 def test_what_waits_to_be_published_is_not_refused_for_ever_by_a_lost_record(two: Two) -> None:
     """Ann's freeze waits as the record before it is gone from the order. The next look brings back what is lost, and
     publishes it behind."""
