@@ -168,11 +168,15 @@ class Context:
 
             misspelt_session.refuse_misspelt(me, roster)  # the same look: it may have joined since
         if desk.logs.is_shared:
-            from ..space import space as spaces  # a mailbox of one machine is spared it
-
-            if why := spaces.why_late(desk.logs):
-                self.give_warning(why)
+            self.warn_of_machines(desk, reads=True)
         return me
+
+    def warn_of_machines(self, desk: OpenMailbox, *, reads: bool = False) -> None:
+        """Warn of what keeps mail of other machines from here (``reads``), or has mail of here expire on its way."""
+        from ..space import space as spaces  # a mailbox of one machine is spared it
+
+        for why in filter(None, [spaces.why_late(desk.logs)] if reads else spaces.clock_doubt(desk.logs)):
+            self.give_warning(why)
 
     def deciding_session(self, given: str | None, desk: OpenMailbox, what: str) -> str:
         """Return the session that decides or asks for something; raises ``Refused`` at the person's terminal for

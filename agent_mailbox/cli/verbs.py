@@ -61,6 +61,8 @@ def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent, *, is_carried: boo
         app.give_warning(warning)
     roster = sent.roster
     found = arrivals.find_arrival(desk, sent.message, sent.delivery, roster, queued=bool(sent.queued))
+    if found.elsewhere:
+        app.warn_of_machines(desk)
     if sent.leaves:
         from ..mailbox import mailbox_gateway  # most mail stays here
 

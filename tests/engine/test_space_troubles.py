@@ -154,6 +154,9 @@ def test_a_clock_that_is_behind_mail_is_told(pair: Pair) -> None:
         order.append_lines(MESSAGES, [line.rstrip(b"\n")], ids=["x"])
     pair.ok("south", "engine", "join")
     assert is_told(pair, "south", "clock is 60 minutes behind mail that is here")
+    words = ("send", "--from", "ben", "--body", "x", "--dir", pair.program.scratch / "south", "--to")
+    warning = "warning: this machine's clock is 60 minutes behind mail that is here"
+    assert [warning in pair.program.run(*words, who).stderr for who in ("ann", "ben")] == [True, False]
 
 
 def test_what_was_restored_is_told_for_a_week(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,7 +82,7 @@ def note_displaced(directory: str, machine: str | None) -> None:
 def standing_troubles(directory: str, messages: Log) -> Iterator[str]:
     """Yield the troubles that hold, but for those that keep mail here: ``space.why_late`` tells of these."""
     yield from filter(None, (noted_trouble(directory, kind) for kind in (RESTORED, NAME, TWIN)))
-    yield from _slow_clock(messages)
+    yield from slow_clock(messages)
 
 
 def waiting_sends(directory: str) -> Iterator[str]:
@@ -96,7 +96,7 @@ def waiting_sends(directory: str) -> Iterator[str]:
         yield f"{count_noun(len(waiting), 'send')} {verb} here for the engine since {since}{why}"
 
 
-def _slow_clock(messages: Log) -> Iterator[str]:
+def slow_clock(messages: Log) -> Iterator[str]:
     """Yield whether this machine's clock is behind mail that is here."""
     fd = messages.open()
     if fd is None:
