@@ -289,7 +289,7 @@ def test_a_connection_that_is_dead_and_open_is_noticed_and_renewed(office: Offic
             "new MutationObserver(() => states.push(shown.innerText))"
             ".observe(shown, {subtree: true, childList: true, characterData: true})"
         )
-        page.clock.run_for(50_000)
+        page.clock.run_for(30_000)  # a busy machine may have taken some seconds since the last ping
         missed = page.locator(".message", has_text="MISSED")
         assert missed.count() == 0
         for _ in range(20):  # a browser may try its other dead connections first
