@@ -266,7 +266,7 @@ def _remove(app: App, place: str, *, dry_run: bool, diff: bool) -> int:
         if crontab.remove_crontab(place):
             app.give_warning("the line that ran the steward hourly is gone from your crontab")
         goes = goes and unused_mailbox.remove_unused(place)
-        if goes:
+        if goes and paths.recorded(place, app.environ):
             creation.forget(place, app.environ)
     state = goes and not others and app.caller.kind != callers.PROGRAM
     return uninstall_all(app, state=state, dry_run=dry_run, diff=diff, mailbox=place if goes else "")

@@ -122,6 +122,9 @@ def test_the_mail_of_a_mailbox_that_is_gone_goes_to_no_other(program: Program) -
     assert program.call("init", "--forget", cwd=inner).rc == 1
     assert program.call("init", cwd=inner).rc == 1
     assert program.call("history", "--all", cwd=inner).rc == 0
+    (program.user_state / "mailboxes").unlink()
+    assert program.call("setup", "--remove").rc == 0, "one that nobody recorded is removed, too"
+    assert not (program.cwd / "data").exists()
 
 
 def test_a_project_s_file_named_attachments_stops_no_upkeep(program: Program) -> None:
