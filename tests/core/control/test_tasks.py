@@ -265,6 +265,19 @@ def test_a_machine_that_is_not_listed_takes_a_task_over_from_one_that_was_away_a
     assert ControlState(Roster([*PEOPLE, north]), steps).tasks["t1"].answerer == "ann"
 
 
+def test_a_line_that_proves_nothing_is_no_word_of_another_machine() -> None:
+    """Any program may write a claim in the name of that machine's session: it takes no task that another one held."""
+    north = RosterEvent("register", "eve", 0, tags=("role:worker",), proof=of_machine("north", UNPROVEN))
+    roster = Roster([*PEOPLE, north, RosterEvent("freeze", "ann", 2 * MINUTE)])
+    for proof, outcome in ((None, "late"), (WAITS, "applied")):
+        steps = [
+            said(0, "lee", m.TaskAssignment(request_id="t1", title="T"), "role:worker"),
+            said(1, "ann", m.TaskClaim(request_id="t1")),
+            said(3, "eve", m.TaskClaim(request_id="t1", over="m1")).replace(proof=proof),
+        ]
+        assert ControlState(roster, steps).verdicts["m3"].outcome == outcome
+
+
 def test_a_handover_that_names_a_task_which_is_not_there_takes_the_others_along() -> None:
     """Any program may write such a line, and whoever looks at it is told the rest."""
     fold = ControlState(
