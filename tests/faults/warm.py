@@ -32,7 +32,7 @@ ENDLESS_SECONDS = 15
 """Of the processor, after which one test has no end."""
 PROCESSES = 2 * len(os.sched_getaffinity(0))
 """Many tests wait, and others go on."""
-PATIENCE = 900
+PATIENCE = 300
 """Seconds without a word from a forked process, after which it waits for ever."""
 MEMORY = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else None
 OF_IMPORT = ("__package__", "__file__", "__spec__", "__path__")
