@@ -21,7 +21,7 @@ from ..known_clients.every_client import STARTED
 from ..store.files import system
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from ..errors import MailboxError
 
@@ -167,7 +167,7 @@ def _given_values(
     return given
 
 
-def _unknown_key(spot: tuple[str, str], known: Iterable[tuple[str, str]]) -> Fault:
+def _unknown_key(spot: tuple[str, str], known: Collection[tuple[str, str]]) -> Fault:
     """Return the fault of a key that nobody knows, with the key that may be meant."""
     section, key = spot
     name = f"{section}.{key}" if section else key

@@ -131,7 +131,7 @@ def check_role(text: str, held: Container[str] = ()) -> str:
     return f"role:{value}"
 
 
-def check_namespace(text: str, namespaces: Iterable[str]) -> tuple[str, str]:
+def check_namespace(text: str, namespaces: Collection[str]) -> tuple[str, str]:
     """Return the namespace and the value of a tag; raise ``Malformed`` with the known namespaces if it is of none."""
     namespace, colon, value = text.partition(":")
     known = ", ".join(f"{name}:" for name in namespaces)
@@ -142,7 +142,7 @@ def check_namespace(text: str, namespaces: Iterable[str]) -> tuple[str, str]:
     return namespace, value
 
 
-def check_tag(text: str, namespaces: Iterable[str], held: Container[str] = ()) -> str:
+def check_tag(text: str, namespaces: Collection[str], held: Container[str] = ()) -> str:
     """Return ``text`` if it is a ``namespace:value`` of a known namespace; else raise ``Malformed`` as
     ``check_namespace`` does. ``held`` as for ``check_role``."""
     namespace, value = check_namespace(text, namespaces)

@@ -16,7 +16,7 @@ from .text import did_you_mean, typed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 NAMED = 3
 """Other holders of a role that a warning names: agents read it, and pay for each word."""
@@ -52,7 +52,7 @@ class Decision(Record):
     warnings: tuple[str, ...] = ()
 
 
-def enrolled(request: Registration, roster: Roster, actor: str, now: int, namespaces: Iterable[str]) -> Decision:
+def enrolled(request: Registration, roster: Roster, actor: str, now: int, namespaces: Collection[str]) -> Decision:
     """Register or update a session; ``actor`` is the caller (a session id or ``user``).
 
     Raise ``Malformed`` for ids, names and tags that can never be, ``Refused`` for those that cannot be now.

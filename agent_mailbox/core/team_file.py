@@ -14,7 +14,7 @@ from .records import USER, Record
 from .text import near
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Mapping
 
 MOST = 32
 """Members of a team."""
@@ -56,7 +56,7 @@ class Team(Record):
     tasks: tuple[FirstTask, ...] = ()
 
 
-def parse_team(table: Mapping[str, Any], clients: Iterable[str], namespaces: Iterable[str]) -> Team:
+def parse_team(table: Mapping[str, Any], clients: Collection[str], namespaces: Collection[str]) -> Team:
     """Return the team of a file's table; raise ``BadData`` for what is wrong in it. ``clients``: those that can be
     started."""
     _check_keys(table, ("member", "rules", "task"), "the file")

@@ -20,7 +20,7 @@ from agent_mailbox.core.records import USER, Read
 from agent_mailbox.errors import Refused, Unavailable
 from agent_mailbox.mailbox.open_mailbox import wall_clock
 from agent_mailbox.space import purging
-from agent_mailbox.space.copy import comparison, following, replica, send_queue
+from agent_mailbox.space.copy import comparison, following, publishing, replica, send_queue
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.order import bundles, follow_progress
 from agent_mailbox.space.order.order import ARCHIVE, MESSAGES, PASSED, WIDEST
@@ -612,6 +612,25 @@ def test_mail_that_waited_until_another_took_its_id_is_set_aside(
     queue = north.replica.queue
     assert (live(north), queue.count_unsent(), queue.read_entries()) == (["first", "next"], 1, [])
     assert b'"late"' in Path(north.replica.directory, send_queue.UNSENT).read_bytes()
+
+
+def test_a_machine_that_leaves_keeps_no_waiting_mail_that_is_in_its_archive(two: Two) -> None:
+    """A kill may leave it in the queue. Other mail of the same id is set aside."""
+    north, south = two.boxes
+    assert north.replica is not None
+    queue, two.orders[0].reachable = north.replica.queue, False
+    assert north.send(Draft(sender="ann", to=("ben",), content="once")).queued
+    (entry,) = queue.read_entries()
+    two.orders[0].reachable = True
+    north.catch_up()
+    south.catch_up()
+    assert shown(south, "ben") == ["once"]
+    south.catch_up()
+    assert steward(north).archived == 1
+    queue.put_entry(entry.lines, entry.proofs)
+    assert (publishing.keep_queued(north.replica), queue.read_entries(), queue.count_unsent()) == ([], [], 0)
+    queue.put_entry([line.replace(b"once", b"other") for line in entry.lines], entry.proofs)
+    assert (publishing.keep_queued(north.replica), queue.read_entries(), queue.count_unsent()) == ([], [], 1)
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -18,7 +18,7 @@ from . import copy_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from ...core.records import Proof
     from ...store.log.unordered import Unordered
@@ -114,7 +114,7 @@ def send_queued(copy: PublishingCopy) -> None:
         lines = [sign_line(copy.judge, MESSAGES, *one) for one in entry.about()]
         ids = [id_of(line) for line in entry.lines]
         about = dict(entry.about())
-        known = _archived_lines_with(copy, ids)  # which the order may have no more
+        known = _archived_lines_with(copy, {*ids})  # which the order may have no more
         copy_state.note_proofs(copy.directory, about)
         try:
             if not known:
@@ -133,7 +133,7 @@ def keep_queued(copy: PublishingCopy) -> list[bytes]:
     A kill loses nothing, and doubles nothing: what is in the files already is only taken from the queue."""
     kept = list[bytes]()
     for entry in copy.queue.read_entries():
-        if known := _archived_lines_with(copy, map(id_of, entry.lines)):
+        if known := _archived_lines_with(copy, {*map(id_of, entry.lines)}):
             if not any(is_same(one, line) for one in known for line in entry.lines):
                 copy.queue.set_aside(entry)
         else:
@@ -143,11 +143,11 @@ def keep_queued(copy: PublishingCopy) -> list[bytes]:
     return kept
 
 
-def _archived_lines_with(copy: PublishingCopy, ids: Iterable[str]) -> list[bytes]:
+def _archived_lines_with(copy: PublishingCopy, ids: set[str]) -> list[bytes]:
     """Return the lines of this machine's files, archived ones too, whose message has one of the ids."""
     wanted = {message_id.encode() for message_id in ids}
     live = (line for _, line in copy.logs.messages.lines() if may_be_message(line, wanted))
-    found = (*live, *_find_archived(copy, {*ids}))
+    found = (*live, *_find_archived(copy, ids))
     return [unsealed(line) for line in found if id_of(line).encode() in wanted]
 
 
