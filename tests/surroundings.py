@@ -31,11 +31,11 @@ for line in sys.stdin:
     environ = {{**os.environ, **{{k: str(os.getpid()) if v == "PID" else v for k, v in asked["env"].items()}}}}
     if "json" in asked:
         mine, theirs = socket.socketpair()
+        mine.sendall(asked["json"].encode())  # before: a busy machine may let a hook give up waiting for it
+        mine.close()
         process = subprocess.Popen(asked["words"], env=environ, stdin=theirs, stdout=-1, stderr=-1,
                                    start_new_session=True)
         theirs.close()
-        mine.sendall(asked["json"].encode())
-        mine.close()
     else:
         process = subprocess.Popen(asked["words"], env=environ, stdin=-3, stdout=-1, stderr=-1, start_new_session=True)
     out, err = process.communicate()

@@ -77,6 +77,9 @@ def test_a_word_that_nobody_had_has_a_taker_of_its_own_whatever_else_the_taker_h
     mailbox = state([mail], [read("m1", "bob-1", "role:x")], people)
     assert [(i.via, i.claims) for i in inbox.unread("dan-1", mailbox, at(1))] == [("role:new", True)]
     assert unread("cat-1", mailbox) == []
+    people = [*PEOPLE, register("dan-1", "role:y", name="new")]
+    mailbox = state([mail], [read("m1", "bob-1", "role:x")], people)
+    assert [(i.via, i.claims) for i in inbox.unread("dan-1", mailbox, at(1))] == [("role:new", True)]
 
 
 def test_each_message_is_shown_once_however_many_addresses_bring_it():

@@ -14,7 +14,7 @@ from agent_mailbox.errors import MailboxError, StorageFailed
 from agent_mailbox.mailbox.channels import Channels
 from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.attachments import attachment_files
-from agent_mailbox.store.files import small_files, system
+from agent_mailbox.store.files import mounts, small_files, system
 from agent_mailbox.store.files.board import Board
 from agent_mailbox.store.files.paths import MESSAGES
 from agent_mailbox.upkeep.doctor import obstacles
@@ -69,10 +69,8 @@ def test_an_error_of_the_system_is_told_with_its_cause(tmp_path: Path, monkeypat
     assert told(mine, errno.EACCES) == ("not to be opened (Permission denied)", "look at it with `ls -ld ", False)
     assert told(theirs, errno.EIO)[0] == "not to be opened (Input/output error)"
     assert told(mine, errno.EPERM)[0] == "not to be opened (Operation not permitted)"
-    assert told(mine, errno.EROFS)[:2] == (
-        "on a read-only file system",
-        f"run `sudo mount -o remount,rw {os.sep}`"[:32],
-    )
+    point = mounts.point(str(mine))
+    assert told(mine, errno.EROFS)[:2] == ("on a read-only file system", f"run `sudo mount -o remount,rw {point}`")
     assert told(mine, errno.EDQUOT)[0] == "without room: your quota is used up"
     assert told(mine, errno.ENOSPC)[::2] == ("without room: its file system is full, and no line can be added", True)
 
