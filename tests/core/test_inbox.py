@@ -77,9 +77,10 @@ def test_a_word_that_nobody_had_has_a_taker_of_its_own_whatever_else_the_taker_h
     mailbox = state([mail], [read("m1", "bob-1", "role:x")], people)
     assert [(i.via, i.claims) for i in inbox.unread("dan-1", mailbox, at(1))] == [("role:new", True)]
     assert unread("cat-1", mailbox) == []
-    people = [*PEOPLE, register("dan-1", "role:y", name="new")]
-    mailbox = state([mail], [read("m1", "bob-1", "role:x")], people)
-    assert [(i.via, i.claims) for i in inbox.unread("dan-1", mailbox, at(1))] == [("role:new", True)]
+    mail = message("m1", to=("role:new", "role:odd"), extra={"bare": ["new", "odd"]})
+    people = [*PEOPLE, register("eve-1", "role:new"), register("odd", name="new")]
+    mailbox = state([mail], [read("m1", "eve-1", "role:new")], people)
+    assert [(i.via, i.claims) for i in inbox.unread("odd", mailbox, at(1))] == [("role:odd", True)]
 
 
 def test_each_message_is_shown_once_however_many_addresses_bring_it():
