@@ -49,12 +49,22 @@ class Machine:
         self.name = name
         self.disk = Disk(ordered=profile.ordered, grain=profile.grain)
         self.hosts = Processes(start)
-        self.offset = self.start = start
+        self.foremost = self.offset = start
         self.started = 0
         self.away_until = self.doubted_until = 0
         self.is_unheard = self.joined = False
         self.failures = self.heard = 0
         self.kernel = MachineKernel(world, self)
+
+    @property
+    def offset(self) -> int:
+        """Return what its clock is ahead of the world's."""
+        return self._offset
+
+    @offset.setter
+    def offset(self, value: int) -> None:
+        """Set its clock; ``foremost`` is the most that it was ahead."""
+        self._offset, self.foremost = value, max(self.foremost, value)
 
 
 class MachineKernel(Kernel):

@@ -86,7 +86,7 @@ def sees_silent(stage: Stage, machine: Machine, desk: Mailbox) -> None:
     roster, busy = desk.logs.read_roster(), {one.name.rpartition(" ")[2] for one in stage.world.living()}
     signs = desk.logs.last_seen()  # the power may have taken one: then nobody tells the session from another machine's
     for session in stage.judge.sessions:
-        behind = max(machine.start - machine.offset, 0)  # its clock was set back: less time went by on it
+        behind = machine.foremost - machine.offset  # its clock was set back: less time went by on it
         is_silent = session.acted is not None and stage.world.now - session.acted > DAY + behind
         is_ours = session.machine is machine and (session.id in signs or not machine.failures)
         if is_ours and is_silent and session.id not in busy and roster.state(session.id) == ALIVE:

@@ -202,7 +202,7 @@ class HeldLog(FileLock):
                 there = system.fstat(self.fd)
                 inode, size = there.st_ino, there.st_size
                 left = self._left_by_us(inode, size)
-                if size == 0 or (left is None and self.stamp_files is not None):
+                if size == 0 or (left is None and (durably or self.stamp_files is not None)):
                     # The process that made this file, or renamed it here, may have died before it synced the name.
                     system.sync_directory(system.dirname(self.path))
                 # The same byte ends a whole record that lost its newline, and isolates a torn one.
