@@ -58,12 +58,7 @@ def covering_mailbox(place: str) -> str | None:
     real = os.path.realpath(place)
     if paths.recorded(real, system.environment()):
         return None
-    above = os.path.dirname(real)
-    if os.path.basename(real) == paths.IN_GIT and os.path.basename(above) == ".git":
-        start = os.path.dirname(above)
-    else:
-        start = above if os.path.basename(real) == paths.DATA else real
-    found = paths.find(start)
+    found = paths.find(paths.project_of(real))
     if found is None or found == real or paths.strays(found, system.environment()) is not None:
         return None
     return found if system.stat(found).st_uid == system.geteuid() else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..core.text import typed
 from ..store.files import paths, system
-from ..store.files.small_files import open_file, read_file, tail_checksum
+from ..store.files.small_files import open_file, read_file
 from ..store.log import custody
 from . import space as spaces
 
@@ -48,7 +48,7 @@ def _is_of(record: Custody, logs: Logs) -> bool:
         except FileNotFoundError:
             continue
         try:
-            if system.fstat(fd).st_size >= entry.size and tail_checksum(fd, entry.size) == entry.checksum:
+            if entry.replace(inode=system.fstat(fd).st_ino).continues(fd):  # a copy is another file
                 return True
         finally:
             system.close(fd)

@@ -226,12 +226,21 @@ def is_remnant(directory: str) -> bool:
     )
 
 
+def project_of(directory: str) -> str:
+    """Return the highest directory from which commands find a mailbox at that path."""
+    above = system.dirname(directory)
+    if directory.endswith(f"/.git/{IN_GIT}"):
+        return system.dirname(above)
+    return above if system.basename(directory) == DATA else directory
+
+
 def nearer_gone(start: str, found: str | None, known: Iterable[str]) -> str | None:
     """Return the user's own mailbox that commands in ``start`` used before ``found``, if its messages log is gone."""
     gone = ""
     for box in known:
-        above, is_its = system.dirname(box), box.endswith((f"/{DATA}", f"/.git/{IN_GIT}")) or is_remnant(box)
-        project = box if not is_its else system.dirname(above) if system.basename(above) == ".git" else above
+        project = project_of(box)
+        if project == box and is_remnant(box):  # nobody tells any more which directory had it
+            project = system.dirname(box)
         covers = f"{start}/".startswith(f"{project}/") and not f"{found}/".startswith(f"{project}/")
         if covers and len(box) > len(gone) and not is_mailbox(box):
             gone = box
