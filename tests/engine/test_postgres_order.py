@@ -16,16 +16,21 @@ from urllib.parse import urlsplit
 import pytest
 from psycopg2.extensions import parse_dsn
 
+from agent_mailbox import Draft, Mailbox, Registration
+from agent_mailbox.core.records import USER
 from agent_mailbox.errors import Malformed, Refused, Unavailable
+from agent_mailbox.space import joining_space
 from agent_mailbox.space.order import hurry
 from agent_mailbox.space.order.order import MESSAGES, ROSTER, HeldUp, NoSpace, reads_of
 from agent_mailbox.space.order.space_files import MOST_PARTS, PART
 from agent_mailbox.space.postgres import database_checks, postgres_connection, space_tables
+from agent_mailbox.space.postgres.database_roles import write_roles
 from agent_mailbox.space.postgres.postgres_files import PostgresFiles
 from agent_mailbox.space.postgres.postgres_order import PostgresOrder, open_order
 from agent_mailbox.space.postgres.server_probe import words_in
 from agent_mailbox.space.servers import server_certificates
 from agent_mailbox.space.space import Space
+from agent_mailbox.upkeep import steward as stewards
 from tests.helpers import PATIENCE, Program, until
 
 from .conformance import Pair, SpaceConformance, lines_of
@@ -391,6 +396,32 @@ def test_the_name_of_a_machine_that_was_given_up_is_taken_over(
     """It is so with PostgreSQL as it is with NATS (``test_machine_names``)."""
     word = str(tmp_path / "owner")
     take_over(tmp_path, lambda machine: Space(postgres.url, opened.space, machine, word))
+
+
+def test_what_all_archived_is_removed_by_the_owner_alone(postgres: PostgresServer, tmp_path: Path) -> None:
+    """A machine's role may remove nothing, nor may it with the owner's password; the owner's URL and password may."""
+    space, owner = f"own-{next(_spaces)}", credential(tmp_path / "owner")
+    ((_, url, word),) = write_roles(str(tmp_path / "roles"), postgres.url, space, ["north"], [], owner, None)
+    north = Joined(tmp_path, Space(url, space, "north", word))
+    north.box.register(Registration(session_id="ann"), "ann")
+    for body in "abc":
+        north.box.send(Draft(sender=USER, to=("ann",), content=body))
+    assert north.box.deliver("ann", lambda items: items) == 3
+    assert stewards.run_upkeep(north.box, 0).archived == 3
+    logs, hint = Mailbox(north.path).logs, "a machine may remove nothing: give the owner's `--url postgresql://"
+    for given in ((None, None), (url, word)):
+        with pytest.raises(Refused) as told:
+            joining_space.purge_archived(logs, *given)
+        assert told.value.hint.startswith(hint)
+    with pytest.raises(Refused, match="credential"):
+        joining_space.purge_archived(logs, None, owner)
+    before = len(north.order.read_after(0, 99))
+    plan = joining_space.purge_archived(logs, postgres.url, owner, dry_run=True)
+    assert len(north.order.read_after(0, 99)) == before
+    assert joining_space.purge_archived(logs, postgres.url, owner).positions == plan.positions
+    assert not {*plan.positions} & {one.position for one in north.order.read_after(0, 99)}
+    assert plan.positions
+    north.close()
 
 
 def test_a_database_that_cannot_take_a_record_says_why(

@@ -18,7 +18,7 @@ from agent_mailbox.mailbox.open_mailbox import wall_clock
 from agent_mailbox.space.copy import comparison, replica
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.copy.taken_records import CROWD
-from agent_mailbox.space.order.order import MESSAGES
+from agent_mailbox.space.order.order import MESSAGES, Ordered
 from agent_mailbox.store.log.log import HeldLog, Log
 from agent_mailbox.store.log.unordered import unsealed
 from agent_mailbox.store.user_state import creation
@@ -257,6 +257,20 @@ def test_a_steward_freezes_the_silent_of_its_own_machine_alone(two: Two) -> None
     later = two_days_later(two.boxes[0])
     assert steward.run_upkeep(later, trust_clock=True).frozen == 1
     assert [agent.state for agent in later.logs.read_roster().agents.values()] == ["frozen", "alive"]
+
+
+def test_what_is_no_record_of_ours_is_passed_over_once(two: Two) -> None:
+    """A stranger's message is behind all records: the next process need not read it again, and no record is missing."""
+    north = two.boxes[0]
+    north.catch_up()
+    space = two.orders[0].space
+    space.records.append(Ordered(space.end() + 1, "", b"", ""))
+    north.catch_up()
+    assert north.replica is not None
+    again = Replica(north.logs, two.orders[0], north.replica.directory)
+    again.look_locally()
+    assert again.state.applied == two.orders[0].last_position()
+    assert not again.is_behind()
 
 
 def test_a_killed_process_leaves_nothing_twice(two: Two) -> None:

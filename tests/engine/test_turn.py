@@ -18,6 +18,7 @@ from agent_mailbox import Draft
 from agent_mailbox.console import details, mail_lists
 from agent_mailbox.console.desk import Looking
 from agent_mailbox.console.survey import Survey
+from agent_mailbox.core import proofs
 from agent_mailbox.errors import Busy, Malformed, Unavailable
 from agent_mailbox.space.copy import machine_lock
 from agent_mailbox.space.copy.machine_lock import TURN, AskedOrder, MachineLock
@@ -345,6 +346,35 @@ def test_mail_whose_acknowledgement_is_lost_is_there_once(two: Two) -> None:
     north.catch_up()
     assert [record.log for record in order.space.records].count(MESSAGES) == 1
     assert live(north) == ["one"]
+
+
+def test_mail_that_waits_has_nobody_ask_an_engine_that_is_away_again(two: Two) -> None:
+    """Ann's client has ended, which is recorded once the engine is back: it costs her sender no second wait."""
+    north, _ = two.boxes
+    assert north.replica is not None
+
+    class Counted(MemoryOrder):
+        asked = 0
+
+        def _reach(self) -> None:
+            self.asked += 1
+            super()._reach()
+
+    order = Counted(two.orders[0].space, "north")
+    north.share(Replica(north.logs, order, north.replica.directory))
+    north.catch_up()
+    north.prove = proofs.of_session
+    order.reachable, costs = False, list[int]()
+    for gone in (set[str](), {"ann"}):
+        north.judge_clients = lambda _, gone=gone: (gone, set())  # type: ignore[method-assign, misc]
+        before = order.asked
+        sent = north.send(Draft(sender="kim", to=("ann",), content="x"))
+        assert (sent.queued != "", {*sent.delivery.gone}) == (True, gone)
+        costs.append(order.asked - before)
+    assert costs[0] == costs[1] > 0
+    order.reachable = True
+    north.send(Draft(sender="kim", to=("ann",), content="x"))
+    assert north.logs.read_roster().state("ann") == "frozen"
 
 
 def test_the_console_marks_mail_that_waits_for_the_engine(two: Two) -> None:

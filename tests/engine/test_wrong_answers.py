@@ -11,7 +11,7 @@ import pytest
 from agent_mailbox.errors import MailboxError
 from agent_mailbox.space.nats.nats_files import NatsFiles
 from agent_mailbox.space.nats.nats_order import NatsOrder, is_old, open_order
-from agent_mailbox.space.order.order import MESSAGES, ROSTER, Unavailable
+from agent_mailbox.space.order.order import MESSAGES, ROSTER, Moved, Unavailable
 from agent_mailbox.space.servers import server_checks
 from tests.helpers import PATIENCE, until
 
@@ -104,6 +104,18 @@ def test_what_a_nats_server_reads_out_of_order_is_no_answer() -> None:
         assert order._read_batch(5, 90, 30) == {}
         order.close()
     assert is_old("²")
+
+
+def test_a_leader_that_counts_what_it_could_not_keep_has_not_answered() -> None:
+    """It says that the mail's id is taken, and has no record of that. A decision beside it was overtaken, as ever."""
+    with answering() as (server, url):
+        order = open_order(url, "s", "a", wait=PATIENCE)
+        server.answer = b'{"error":{"err_code":10071,"description":"wrong last sequence: 7"}}'
+        with pytest.raises(Unavailable, match="engine did not answer: log has moved: wrong last sequence: 7"):
+            order.append_lines(MESSAGES, [b"x"], ids=["m"])
+        with pytest.raises(Moved, match="log has moved: wrong last sequence: 7"):
+            order.append_lines(ROSTER, [b"x"], expect=0)
+        order.close()
 
 
 def test_commands_go_on_beside_an_engine_that_answers_wrongly(

@@ -344,6 +344,31 @@ def test_a_line_of_one_log_proves_nothing_in_another(scene: Scene) -> None:
     assert ProofView(custody.Kept(record_, ROSTER)).proof(sealed, 1 << 20) is None
 
 
+@pytest.mark.parametrize(
+    ("of", "at", "counts"),
+    [
+        (2, 7, True),
+        (2, 8, False),
+        (1, 7, True),
+        (1, 8, True),
+        (1, 9, True),
+        (1, 10, False),
+        (3, 7, False),
+        (20, 7, False),
+    ],
+)
+def test_a_seal_counts_at_its_place_or_ahead_of_what_was_moved(scene: Scene, of: int, at: int, counts: bool) -> None:
+    """A seal of this writing of the log counts where it was made. An earlier one counts wherever the steward moved it.
+    One of a later writing counts nowhere: the log was put back."""
+    record_ = custody.find(str(scene.post.box), paths.state_directory(scene.post.env))
+    assert record_ is not None
+    kept = custody.Kept(record_, ROSTER)
+    sealed = kept.sealed([b"{}\n"], [proofs.TERMINAL], 7, of)[0].strip()
+    view = ProofView(kept, LogEnd(generation=2, base=10))
+    assert (view.proof(sealed, at) is not None) == counts
+    assert view.is_misplaced(sealed, at) == (not counts)
+
+
 def test_a_proven_message_counts_before_a_forged_one_of_its_id(scene: Scene) -> None:
     """A reader of all of the mail is given what was proven, and the first of several."""
     scene.post.append(MESSAGES, record(USER, WORKER, "forged", id="twin"))
