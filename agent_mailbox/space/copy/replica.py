@@ -158,18 +158,17 @@ class Replica(KnownCopy):
         return end
 
     def file_away(self, bundles: Sequence[bytes], end: int, concerns: Callable[[Ordered], bool]) -> None:
-        """Have all machines archive the lines of bundles, this one first. It takes in what came behind ``end``
-        meanwhile. Raises ``Moved`` if one of those records ``concerns`` the decision."""
+        """Have all machines archive the lines of bundles: this one, too, as it catches up.
+
+        Raises ``Moved`` if a record that came behind ``end`` meanwhile ``concerns`` the decision."""
         for _ in range(ROUNDS):
             try:
                 self.order.append_lines(ARCHIVE, bundles, expect=end)
-                self.take_in()
                 return
             except Moved:
                 fresh = self.order.read_after(end, PAGE)
                 if not fresh or any(map(concerns, fresh)):
                     raise
-                self.take_in()
                 end = fresh[-1].position
         raise Moved("order has moved", "look again")
 
