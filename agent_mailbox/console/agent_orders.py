@@ -122,7 +122,7 @@ def hand_over_tasks(now: Looking, fields: Mapping[str, str]) -> str:
     for view in held:
         title = f"“{presenters.one_line(view.task.title)}”"
         try:
-            Tasking(now.mailbox).claim_task(USER, view.task.id, taker.session_id)
+            Tasking(now.mailbox).claim_task(USER, view.task.id, taker.session_id, seen=agent.session_id)
             done.append(title)
         except Refused as error:
             failed.append(presenters.end_sentence(f"{title} stays: {error.what}"))

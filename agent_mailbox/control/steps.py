@@ -19,7 +19,7 @@ from ..errors import NotFound, Refused
 from ..mailbox.sending import Sending
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ..core.control.control_requests import ControlRequest
     from ..core.control.messages import Payload
@@ -43,9 +43,10 @@ def post_message(
     thread: str | None = None,
     lasts: bool = False,
     when: str | None = None,
+    check: Callable[[], None] | None = None,
 ) -> Sent:
-    """Send one control message; one that ``lasts`` never expires, and goes to nobody by mistake. Raises as ``send``
-    does."""
+    """Send one control message; one that ``lasts`` never expires, and goes to nobody by mistake. ``check`` may refuse
+    it under the lock. Raises as ``send`` does."""
     roster = box.logs.read_roster()
     agent = roster.get(me)
     teams = [tag.removeprefix(TEAM) for tag in agent.tags if tag.startswith(TEAM)] if agent is not None else []
@@ -60,7 +61,7 @@ def post_message(
     draft = Draft(sender=me, to=tuple(to), content=content, type="control", when=when, thread=thread, ttl_hours=hours)
     # An answer goes to the asker, even if the roster has it dead by now.
     answering = to[0] if len(to) == 1 and not lasts else None
-    return Sending(box).send_all([draft], strict=lasts, answering=answering, by_id=False)[0]
+    return Sending(box).send_all([draft], strict=lasts, answering=answering, by_id=False, check=check)[0]
 
 
 def read_own(box: OpenMailbox, me: str, sent: Sent) -> None:

@@ -14,6 +14,7 @@ from ..core.control import transitions
 from ..core.control.task import Task
 from ..core.records import USER, Record
 from ..core.roster import DEAD
+from ..core.text import neutral, typed
 from ..errors import NotFound, Refused
 from .steps import find_request
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ..mailbox.open_mailbox import OpenMailbox
 
 LIST = "`agent-mailbox task list` lists them"
+_NEXT = "`agent-mailbox task claim --next`"
 CLIENTS_OWN = "team:"
 """The beginning of the word for a task of a client's own team. An id of ours holds no colon."""
 
@@ -87,6 +89,41 @@ class TaskViews:
         if not isinstance(found, Task):
             raise Refused(f"{found.id} is not a task", "`agent-mailbox pending --all` shows the open requests")
         return found
+
+    def refuse_other_holder(self, task_id: str, seen: str | None) -> None:
+        """Raise ``Refused`` if a task that is not over has another holder than was ``seen`` (empty: nobody; None: the
+        caller looked at none). Under the log's lock nobody takes it behind that."""
+        if seen is None or (view := self.task(task_id)).task.is_over or view.holder == seen:
+            return
+        title = " ".join(view.task.title.split())
+        holder = frame.name_of(view.holder, self.box.logs.read_roster()) if view.holder else "nobody"
+        raise Refused(
+            f"the task “{neutral(title)}” has changed: {holder} holds it now",
+            "nothing was done; look at it again, and decide then",
+            code="held",
+        )
+
+    def held_error(self, view: TaskView) -> Refused:
+        """Return the error for a step that the task's state refuses, with what to do next."""
+        task, show = view.task, f"`agent-mailbox task show {typed(view.task.id)}`"
+        if task.is_over:
+            return Refused(f"{task.id} is {task.state}", f"{show} has its history", code="decided")
+        if view.waits_for:
+            waits, along = ", ".join(view.waits_for), view.waits_for[-1]
+            is_handed = task.id in (self.find_task(along).hands if len(view.waits_for) == 1 else ())
+            way = (
+                f"it goes along: `agent-mailbox task claim {typed(along)}`" if is_handed else f"claim another: {_NEXT}"
+            )
+            if view.cancelled:
+                waits = f"{', '.join(view.cancelled)}, which is cancelled"
+                way = f"{task.asker} has to cancel it, and to add it again without that"
+            return Refused(f"{task.id} waits for {waits}", f"{way}; {show}", code="blocked")
+        name = frame.name_of(view.holder, self.box.logs.read_roster())
+        return Refused(
+            f"{task.id} is {name}'s" if view.holder else f"{task.id} could not be claimed",
+            f"claim another: {_NEXT}; {show}",
+            code="held",
+        )
 
     def task_history(self, view: TaskView) -> list[tuple[Message, Verdict]]:
         """Return the messages about a task in log order, each with its outcome."""

@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     from ..store.log.log import HeldLog
 
 
-_NEXT = "`agent-mailbox task claim --next`"
-
-
 class Tasking:
     """Keeps the tasks in an opened mailbox; ``views`` finds them."""
 
@@ -85,19 +82,20 @@ class Tasking:
 
         return found
 
-    def claim_task(self, me: str, word: str, holder: str = "") -> TaskView:
+    def claim_task(self, me: str, word: str, holder: str = "", seen: str | None = None) -> TaskView:
         """Claim a task, or give it to ``holder``; the same again is no error.
 
-        Raises ``NotFound``; ``Refused`` if another holds it, it waits for others, or it is not for ``me``."""
+        Raises ``NotFound``; ``Refused`` if another holds it, also than the holder whom ``me`` has ``seen``, it waits
+        for others, or it is not for ``me``."""
         self.note_life(me)
         task = self.views.find_task(word)
         holder = self._living(holder) if holder else me
         before = self.views.task(task.id, me)
         if not (before.holder == holder and task.state == transitions.CLAIMED) or task.hands:
-            self.decide_claims(lambda log: self._claim(log, me, holder, task.id))
+            self.decide_claims(lambda log: self._claim(log, me, holder, task.id, seen))
         found = self.views.task(task.id, me)
         if found.holder != holder:
-            raise _held(found, self)
+            raise self.views.held_error(found)
         return found.replace(already=found.task.claim == before.task.claim and before.holder == holder)
 
     def claim_next_task(self, me: str, to: str | None = None) -> TaskView:
@@ -165,8 +163,11 @@ class Tasking:
             proof = self.box.prove(reads[0].session_id)
             self.box.logs.reads.append(map(codec.spell_read, reads), (), [proof] * len(reads))
 
-    def _claim(self, log: HeldLog | OrderedLog, me: str, holder: str, task_id: str) -> Sequence[Message]:
+    def _claim(
+        self, log: HeldLog | OrderedLog, me: str, holder: str, task_id: str, seen: str | None = None
+    ) -> Sequence[Message]:
         """Append the claim under the lock, if nothing speaks against it, with those of the tasks that it hands over."""
+        self.views.refuse_other_holder(task_id, seen)
         fold = control_log.of_request(self.box, task_id)
         task, gone = fold.tasks[task_id], self.views.gone_holders(fold)
         view = self.views.view_task(task, fold, holder, gone)
@@ -177,7 +178,7 @@ class Tasking:
             if holder != me and not task.is_over and not view.waits_for and self._may_give(me, task, holder):
                 pass  # who may give it may take it from its holder
             else:
-                raise _held(view, self)
+                raise self.views.held_error(view)
         self._refuse_stranger(me, holder, view, fold)
         return self.write_claims(log, me, holder, task, handed, view.holder)
 
@@ -286,10 +287,10 @@ class Tasking:
             self.offer_open(lambda one: task.id in one.task.after)
         return self.views.task(task.id, me)
 
-    def drop_task(self, me: str, word: str, reason: str) -> TaskView:
+    def drop_task(self, me: str, word: str, reason: str, seen: str | None = None) -> TaskView:
         """Give a task back: it is open again. Its adder, its holder's lead and the person may take it back so.
 
-        Raises as ``report``."""
+        Raises as ``report``, and for another holder than was ``seen``."""
         self.note_life(me)
         view = self.views.task(word, me)
         task = view.task
@@ -308,14 +309,14 @@ class Tasking:
             along = self.views.task(one, me)
             if along.is_mine and not along.task.is_over:
                 self.say_step(me, messages.TaskDropped(request_id=one, reason=reason), me, along.task, LIST)
-        self.say_step(me, messages.TaskDropped(request_id=task.id, reason=reason), to, task, LIST)
+        self.say_step(me, messages.TaskDropped(request_id=task.id, reason=reason), to, task, LIST, seen)
         end_lease(self.box, me, task.id, view.holder)
         self.offer_open(lambda one: one.task.id == task.id)
         return self.views.task(task.id, me)
 
-    def cancel_task(self, me: str, word: str, reason: str = "") -> tuple[TaskView, list[str]]:
+    def cancel_task(self, me: str, word: str, reason: str = "", seen: str | None = None) -> tuple[TaskView, list[str]]:
         """Cancel a task; return it, and the ids of those that wait for it. Raises ``Refused`` unless ``me`` added it,
-        or commands who did or its holder."""
+        or commands who did or its holder; and for another holder than was ``seen``."""
         view = self.views.task(word, me)
         task = view.task
         if task.state == transitions.CANCELLED:
@@ -329,7 +330,8 @@ class Tasking:
                 f"`agent-mailbox task drop {typed(task.id)} --reason …`",
                 code="not_yours",
             )
-        self.say_step(me, messages.TaskCancelled(request_id=task.id, reason=reason), view.holder or me, task, LIST)
+        to = view.holder or me
+        self.say_step(me, messages.TaskCancelled(request_id=task.id, reason=reason), to, task, LIST, seen)
         end_lease(self.box, me, task.id, view.holder)
         if view.holder not in ("", USER):
             self._look_on(view.holder)
@@ -340,15 +342,19 @@ class Tasking:
     def _refuse_step(self, view: TaskView, *, even_blocked: bool = False) -> None:
         task = view.task
         if task.is_over or (view.waits_for and not even_blocked):
-            raise _held(view, self)
+            raise self.views.held_error(view)
         if not view.holder:
             claim = f"`agent-mailbox task claim {typed(task.id)}`"
             raise Refused(f"{task.id} is open: nobody holds it", f"claim it first: {claim}", code="not_yours")
 
-    def say_step(self, me: str, payload: Payload, to: str, task: Task, hint: str) -> None:
+    def say_step(self, me: str, payload: Payload, to: str, task: Task, hint: str, seen: str | None = None) -> None:
         """Send one step; one that nobody needs to hear of goes to its writer, as read. Raises ``Refused`` if the step
-        has no effect, because another one ended the task meanwhile, too."""
-        sent = post_message(self.box, me, payload, (to,), thread=task.message_id)
+        has no effect, because another one ended the task meanwhile, too; and for another holder than was ``seen``."""
+
+        def check() -> None:
+            self.views.refuse_other_holder(task.id, seen)
+
+        sent = post_message(self.box, me, payload, (to,), thread=task.message_id, check=check)
         if to == me:
             read_own(self.box, me, sent)
         verdict = refuse_unapplied(self.box, sent, hint)
@@ -373,24 +379,3 @@ class Tasking:
         ways = {view.task.message_id: way.via if way is not None else me, view.task.claim: me}
         reads = [Read(message_id, me, self.box.now(), via=via) for message_id, via in ways.items()]
         self.box.logs.reads.append(map(codec.spell_read, reads), (), [self.box.prove(me)] * len(reads))
-
-
-def _held(view: TaskView, desk: Tasking) -> Refused:
-    """Return the error for a step that the task's state refuses, with what to do next."""
-    task, show = view.task, f"`agent-mailbox task show {typed(view.task.id)}`"
-    if task.is_over:
-        return Refused(f"{task.id} is {task.state}", f"{show} has its history", code="decided")
-    if view.waits_for:
-        waits, along = ", ".join(view.waits_for), view.waits_for[-1]
-        is_handed = task.id in (desk.views.find_task(along).hands if len(view.waits_for) == 1 else ())
-        way = f"it goes along: `agent-mailbox task claim {typed(along)}`" if is_handed else f"claim another: {_NEXT}"
-        if view.cancelled:
-            waits = f"{', '.join(view.cancelled)}, which is cancelled"
-            way = f"{task.asker} has to cancel it, and to add it again without that"
-        return Refused(f"{task.id} waits for {waits}", f"{way}; {show}", code="blocked")
-    name = frame.name_of(view.holder, desk.box.logs.read_roster())
-    return Refused(
-        f"{task.id} is {name}'s" if view.holder else f"{task.id} could not be claimed",
-        f"claim another: {_NEXT}; {show}",
-        code="held",
-    )

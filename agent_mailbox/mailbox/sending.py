@@ -69,9 +69,11 @@ class Sending:
         answering: str | None = None,
         sealed: bool = True,
         by_id: bool = True,
+        check: Callable[[], None] | None = None,
     ) -> list[Sent]:
         """Append many messages as one durable batch, all or none; raises as ``send`` does. Without ``sealed`` the mail
-        proves nothing of its writer. ``by_id``: the caller's command takes ``--id``, so an error names it."""
+        proves nothing of its writer. ``by_id``: the caller's command takes ``--id``, so an error names it. ``check``
+        looks once more under the lock, and raises if nothing is to be sent."""
         log = self.box.in_order(self.box.logs.messages, is_caught_up=True)
         roster = self.box.logs.read_roster()
         prepared = _each(drafts, self._prepare, roster, strict, answering)
@@ -92,7 +94,7 @@ class Sending:
             were_read = bool(given) and self._are_read(given)
 
             def decide(archived: ArchivedMail | None) -> dict[str, Message] | None:
-                batch = prepared, archived, sealed, were_read
+                batch = prepared, archived, sealed, were_read, check
                 if self.at_once or orders:
                     return log.decide(self._append, *batch)
                 return log.decide_or_wait(later, self._append, *batch)
@@ -181,8 +183,11 @@ class Sending:
         archived: ArchivedMail | None,
         sealed: bool,
         were_read: bool,
+        check: Callable[[], None] | None,
     ) -> dict[str, Message]:
         """Append the messages whose id is new; return those that were there already, synced again."""
+        if check is not None:
+            check()
         known, found = self._known(archived, log) if archived is not None else ({}, [])
         roster = self.box.logs.read_roster()  # under the messages' lock, so that no quiet stamp is newer
         _each(prepared, _refuse_conflict, known, roster)

@@ -22,6 +22,7 @@ from tests.helpers import MESSAGES
 if TYPE_CHECKING:
     from agent_mailbox.control.task_views import TaskView
     from agent_mailbox.core.control.leases import Lease
+    from agent_mailbox.core.control.task import Task
     from tests.helpers import Post
 
 CLAIMERS, RACES = 8, int(os.environ.get("AGENT_MAILBOX_TASK_RACES", "8"))
@@ -116,6 +117,37 @@ def test_a_step_that_comes_behind_the_cancelling_is_told_so(post: Post) -> None:
         with pytest.raises(Refused, match=f"this came too late for {task}: the task is cancelled"):
             step()
         assert ours.views.task(task).state == "cancelled"
+
+
+class GivenAway(Tasking):
+    """Somebody gives Ann's task to Bea between the look of who acts on it and the act."""
+
+    def _may_give(self, me: str, task: Task, holder: str) -> bool:
+        if task.answerer == "ann":
+            Tasking(self.box).claim_task("lee", task.id, "bea")
+        return super()._may_give(me, task, holder)
+
+    def _living(self, holder: str) -> str:
+        Tasking(self.box).claim_task("lee", "task-give", "bea")
+        return super()._living(holder)
+
+
+def test_an_act_on_a_task_as_it_was_seen_is_refused_if_another_got_it_since(post: Post) -> None:
+    """The holder whom one saw is compared under the lock: what happened a moment ago counts, too."""
+    for who in ("lee", "ann", "bea", "cy"):
+        post.register(who)
+    box = OpenMailbox(str(post.box), prove=of_session)
+    ours, late = Tasking(box), GivenAway(box)
+    acts = {
+        "task-give": lambda: late.claim_task("lee", "task-give", "cy", seen="ann"),
+        "task-drop": lambda: late.drop_task("lee", "task-drop", "back", seen="ann"),
+        "task-cancel": lambda: late.cancel_task("lee", "task-cancel", seen="ann"),
+    }
+    for task, act in acts.items():
+        ours.add_task("lee", ("ann",), m.TaskAssignment(title="T", request_id=task))
+        with pytest.raises(Refused, match="the task “T” has changed: bea holds it now"):
+            act()
+        assert ours.views.task(task).holder == "bea"
 
 
 def test_of_two_leases_of_one_instant_the_first_in_the_log_counts(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
