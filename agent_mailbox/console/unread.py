@@ -16,7 +16,7 @@ from ..errors import MailboxError
 from ..store.polling import marks_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from ..mailbox.channels import Channels, Digest
     from ..mailbox.mailbox import Mailbox
@@ -45,39 +45,45 @@ class Unread:
             known = None
         if known is not None:
             return known
-        self._unkept = self._unkept or Marks(self._mailbox.now())
         try:
-            self._keep_marks(self._unkept)
+            self._change(lambda marks: marks)
         except MailboxError:
             pass  # they hold until this process ends
+        return self._begin()
+
+    def _begin(self) -> Marks:
+        """Return the marks of a person who has none."""
+        self._unkept = self._unkept or Marks(self._mailbox.now())
         return self._unkept
 
-    def _keep_marks(self, marks: Marks) -> None:
-        marks_file.save(self._mailbox.logs, marks)
+    def _change(self, act: Callable[[Marks], Marks]) -> None:
+        marks_file.change(self._mailbox.logs, lambda known: act(known or self._begin()))
 
     def move_mark(self, address: str, topic: str | None, at: int) -> None:
         """Note that the person has seen a channel, or its topic (folded), up to an instant (ms) that is over.
 
-        Raise ``StorageFailed``, as all that changes the marks."""
-        self._keep_marks(self.load_marks().moved(address, topic, min(at, self._mailbox.now())))
+        Raise ``StorageFailed`` or ``Busy``, as all that changes the marks."""
+        self._change(lambda marks: marks.moved(address, topic, min(at, self._mailbox.now())))
 
     def set_place(self, kind: str, place: str, is_on: bool) -> None:
         """Pin or mute a place, or end that; ``kind`` is one of the lists of ``core.marks``."""
-        self._keep_marks(self.load_marks().placed(kind, place, is_on))
+        self._change(lambda marks: marks.placed(kind, place, is_on))
 
     def list_put_off(self) -> dict[str, int]:
         """Return the ids of the messages that are put off now, each with the instant (ms) at which it comes back."""
+        return self._still_put_off(self.load_marks())
+
+    def _still_put_off(self, marks: Marks) -> dict[str, int]:
         now = self._mailbox.now()
-        later = self.load_marks().later.items()
-        return {message_id: until for message_id, until in later if now < until <= now + LONGEST}
+        return {message_id: until for message_id, until in marks.later.items() if now < until <= now + LONGEST}
 
     def put_off(self, message_id: str, until: int) -> None:
         """Put a message off until an instant (ms)."""
-        self._keep_marks(self.load_marks().replace(later=self.list_put_off()).put_off(message_id, until))
+        self._change(lambda marks: marks.replace(later=self._still_put_off(marks)).put_off(message_id, until))
 
     def end_put_off(self) -> None:
         """Have everything back that was put off."""
-        self._keep_marks(self.load_marks().replace(later={}))
+        self._change(lambda marks: marks.replace(later={}))
 
     def count_new(self, addresses: Iterable[str]) -> dict[str, int]:
         """Return how many messages of each channel are new; at most ``MOST_COUNTED``."""

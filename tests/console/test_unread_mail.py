@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import uuid
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from agent_mailbox.console import survey, unread_mail
 from agent_mailbox.console.unread import Unread
 from agent_mailbox.core.instant import HOUR
+from agent_mailbox.core.marks import PINNED
 from agent_mailbox.mailbox.channels import Channels
 from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.mailbox.open_mailbox import wall_clock
@@ -132,3 +134,28 @@ def test_what_is_put_off_is_back_though_the_clock_went_back(post: Post) -> None:
     assert [*unread.list_put_off()] == ["one"]
     at -= 2 * HOUR
     assert unread.list_put_off() == {}
+
+
+def test_two_consoles_of_a_mailbox_keep_each_other_s_marks(post: Post) -> None:
+    """Two processes pin places at once: all of them are pinned in the end."""
+    post.register("ada")
+    (begin, start), ends = os.pipe(), []
+    for console in ("one", "two"):
+        ends.append(os.fork())
+        if ends[-1] == 0:
+            code = 1
+            try:
+                mailbox = Mailbox(str(post.box))
+                unread = Unread(mailbox, Channels(mailbox))
+                os.read(begin, 1)
+                for number in range(60):
+                    unread.set_place(PINNED, f"project:{console}-{number}", is_on=True)
+                code = 0
+            finally:
+                os._exit(code)  # a failure must not go on with the other tests
+    os.write(start, b"!!")
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in ends] == [0, 0]
+    mailbox = Mailbox(str(post.box))
+    assert len(Unread(mailbox, Channels(mailbox)).load_marks().pinned) == 120
+    for fd in (begin, start):
+        os.close(fd)
