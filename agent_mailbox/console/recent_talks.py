@@ -14,7 +14,7 @@ from ..mailbox.selection import Selection
 from . import presenters, rail, topics, unread_mail
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ..core.records import Message
     from ..mailbox.channels import Digest
@@ -50,21 +50,31 @@ class RecentTalk(Record):
 def view_talks(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, Any]:
     """Return the conversations, the newest first; ``only``: those with new mail alone."""
     only = params.get("only", "")
-    found = sorted([*_list_topics(now), *_list_direct(now)], key=lambda one: -one.at)
+    newest = _newest_by_channel(now)
+    direct = now.queries.page(Selection(person=True, kind="mail"), None, MOST_DIRECT).messages
+    found = sorted([*_list_topics(now, newest), *_list_direct(now, direct)], key=lambda one: -one.at)
+    is_full = len(direct) >= MOST_DIRECT or any(len(digests) >= EACH for digests in newest.values())
     chosen = [one for one in found if one.new or not only]
     return {
         "title": "Conversations",
         "talks": chosen[:MOST],
         "more": max(len(chosen) - MOST, 0),
         "only": only,
+        "looked_at": {"channels": len(newest), "each": EACH, "direct": MOST_DIRECT}
+        if is_full or len(newest) >= rail.MOST_PLACES
+        else None,
         "new": sum(bool(one.new) for one in found),
     }
 
 
-def _list_topics(now: Looking) -> Iterator[RecentTalk]:
-    clock, marks = now.mailbox.now(), now.unread.load_marks()
-    places = {c.address: c.label for c in presenters.list_channels(now.roster)}
-    newest = now.queries.newer(dict.fromkeys([*places][: rail.MOST_PLACES], -1), clock, EACH)
+def _newest_by_channel(now: Looking) -> dict[str, list[Digest]]:
+    """Return the newest messages of each channel that is looked at."""
+    places = [channel.address for channel in presenters.list_channels(now.roster)]
+    return now.queries.newer(dict.fromkeys(places[: rail.MOST_PLACES], -1), now.mailbox.now(), EACH)
+
+
+def _list_topics(now: Looking, newest: Mapping[str, list[Digest]]) -> Iterator[RecentTalk]:
+    marks = now.unread.load_marks()
     for address, digests in newest.items():
         new = set() if address in marks.muted else now.unread.new_ids(address, digests)
         by_topic: dict[str, list[Digest]] = {}
@@ -74,15 +84,14 @@ def _list_topics(now: Looking) -> Iterator[RecentTalk]:
             title = presenters.one_line(said[-1].topic) or topics.PLAIN
             count = f"{len(said)}{'+' if len(digests) == EACH else ''}"
             href, fresh = topics.topic_href(address, topic), sum(one.id in new for one in said)
-            yield _talk(now, href, places[address], title, said, count, fresh)
+            yield _talk(now, href, presenters.channel_label(address), title, said, count, fresh)
 
 
-def _list_direct(now: Looking) -> Iterator[RecentTalk]:
+def _list_direct(now: Looking, newest: Sequence[Message]) -> Iterator[RecentTalk]:
     roster, muted = now.roster, now.unread.load_marks().muted
     new = unread_mail.count_letters(now.unread_letters(), roster)
-    page = now.queries.page(Selection(person=True, kind="mail"), None, MOST_DIRECT)
     by_agent: dict[str, list[Message]] = {}
-    for message in reversed(page.messages):
+    for message in reversed(newest):
         for who in _others(message, roster.heirs):
             by_agent.setdefault(who, []).append(message)
     for who, said in by_agent.items():

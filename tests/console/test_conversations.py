@@ -335,6 +335,10 @@ def test_the_list_of_conversations_tells_how_many_it_leaves_out(running: Running
     page = running.ask("/conversations").text
     assert page.count('class="entry talk-line') == 100
     assert "8 older ones are not shown here." in page
+    assert "Looked at:" not in page
+    for number in range(4):
+        running.does("/send", to="project:p0", body="x", subject=f"More {number}")
+    assert "Looked at: the newest 40 messages of each" in running.ask("/conversations").text
 
 
 def test_each_module_of_the_script_imports_only_those_above_it() -> None:
