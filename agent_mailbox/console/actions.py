@@ -138,7 +138,7 @@ def decide_request(now: Looking, fields: Fields) -> str:
         said |= _granted_input(request.flow, getattr(request.payload, "input", None), fields)
     if word == "always":
         said["updates"] = always_updates(request)
-    request = now.requests.answer(USER, request, word != "deny", **said)
+    request = decided_requests.decide_as_person(now, request, word != "deny", **said)
     unread = now.settle_read({request.message_id})
     changed = " with your changed input" if said.get("updated_input") is not None else ""
     asker = presenters.party_name(request.asker, now.roster)

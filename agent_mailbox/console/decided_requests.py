@@ -14,7 +14,7 @@ from ..control_plane.standing import find_standing
 from ..core.control import message_text, summary, transitions
 from ..core.records import USER, Record
 from ..core.roster import DEAD
-from ..errors import MailboxError, Malformed
+from ..errors import MailboxError, Malformed, Refused
 from . import calls, cards, presenters
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ MOST = 50
 MOST_REASONS = 8
 CHOSEN = "chosen:"
 """The beginning of the field names that choose a request; its id follows."""
+DECIDED = "decided"
+"""The code of the refusal of a request that has another decision."""
 _SIGNS = {transitions.APPROVED: "✔", transitions.DENIED: "✕", transitions.TIMED_OUT: "◷"}
 
 
@@ -174,7 +176,8 @@ def decide_several(now: Looking, fields: Mapping[str, str]) -> str:
             else:
                 failed.append(f"{_name_request(now, request_id)} was decided so before.")
         except MailboxError as error:
-            failed.append(presenters.end_sentence(f"{_name_request(now, request_id)} is not decided: {error.what}"))
+            named = "" if error.code == DECIDED else f"{_name_request(now, request_id)} is not decided: "
+            failed.append(presenters.end_sentence(named + error.what))
     named = "; ".join(_name_request(now, request_id) for request_id in done)
     counted = f"{len(done)} {'approved' if word == 'approve' else 'denied'}: {named}." if done else ""
     if not done:
@@ -191,8 +194,24 @@ def _name_request(now: Looking, request_id: str) -> str:
         return presenters.one_line(request_id)
 
 
+def decide_as_person(now: Looking, request: ControlRequest, approved: bool, **said: Any) -> ControlRequest:
+    """Decide a request as the person. One that is decided otherwise is refused in a page's words: who, and when."""
+    try:
+        return now.requests.answer(USER, request, approved, **said)
+    except Refused as error:
+        request = find_request(now.mailbox, request.id)
+        if error.code != DECIDED or request.decided is None:
+            raise
+        what, state = cards.tell_request(request, now.roster), request.state.replace("_", " ")
+        by = presenters.party_name(request.by, now.roster) + request.doubt
+        when = presenters.local_moment(request.decided, now.mailbox.now())
+        raise Refused(
+            f"{what}: {state} by {by}, {when}", "the first decision counts; you may write to the agent", code=DECIDED
+        ) from None
+
+
 def _decide_one(now: Looking, request_id: str, approved: bool, notes: str) -> str:
     request = find_request(now.mailbox, request_id)
     usual = {transitions.SANDBOX: {"scope": "one-shot"}, transitions.PLAN: {"mode": ""}}
     said: dict[str, Any] = usual.get(request.flow, {}) if approved else {}
-    return now.requests.answer(USER, request, approved, notes=notes, **said).id
+    return decide_as_person(now, request, approved, notes=notes, **said).id

@@ -174,7 +174,7 @@ class Requests:
 
     def _decided_error(self, request: ControlRequest) -> Refused:
         state = request.state.replace("_", " ")
-        by = frame.name_of(request.by, self.box.logs.read_roster())
+        by = "the person" if request.by == USER else frame.name_of(request.by, self.box.logs.read_roster())
         return Refused(
             f"{request.id} is decided: {state}, by {by}{request.doubt}{self._when(request.decided)}",
             "the first decision counts; send a message to change the agent's course",

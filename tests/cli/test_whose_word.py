@@ -112,7 +112,7 @@ def test_a_decision_that_is_taken_again_says_so(post: Post) -> None:
     assert "nothing changed" in again.stdout
     refused = said(post, "control", "approve", "perm-1")
     assert refused.rc == 1
-    assert "perm-1 is decided: denied, by user, 20" in refused.stdout
+    assert "perm-1 is decided: denied, by the person, 20" in refused.stdout
 
 
 @pytest.mark.usefixtures("worker")

@@ -41,7 +41,9 @@ def test_the_chosen_are_decided_and_each_is_told(running: Running) -> None:
     chosen = {f"chosen:{one}": "1" for one in (*ids[:3], "perm-none")}
     told = running.does("/decide-chosen", decision="approve", reason="go on", **chosen)
     assert told["kind"] == "done"
-    assert told["said"].startswith("2 approved: ada uses Tool1; ada uses Tool2. ada uses Tool0 is not decided: ")
+    assert told["said"].startswith("2 approved: ada uses Tool1; ada uses Tool2. ada uses Tool0: denied by you, ")
+    again = running.does("/decide", request=ids[0], decision="approve")["said"]
+    assert re.match(r"ada uses Tool0: denied by you, \d\d:\d\d\. the first decision counts", again), again
     assert "perm-none is not decided" in told["said"]
     page = running.ask("/decided").text
     assert [page.count(f"<code>{one}</code>") for one in ids] == [1, 1, 1, 0]

@@ -195,7 +195,7 @@ def test_what_another_window_decided_is_not_decided_again(running: Running, brow
     one.page.get_by_role("button", name="Send now").click()
     until(lambda: decided(running.post) == {"perm-00": (True, "")})
     other.page.get_by_role("button", name="Send now").click()
-    other.page.locator("#said").get_by_text("is decided: approved").wait_for()
+    other.page.locator("#said").get_by_text(": approved by you, ").wait_for()
     assert decided(running.post) == {"perm-00": (True, "")}
     assert one.problems == []
 
