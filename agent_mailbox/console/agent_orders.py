@@ -26,6 +26,7 @@ from .task_board import id_of_form
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ..control_plane.standing import Standing
     from ..core.roster import Agent
     from .desk import Looking
 
@@ -46,24 +47,35 @@ def _agent_of_form(now: Looking, fields: Mapping[str, str]) -> Agent:
     return agent
 
 
+def _standing(now: Looking, agent: Agent) -> Standing:
+    return standing.find_standing(now.mailbox, agent.session_id)
+
+
 def set_mode(now: Looking, fields: Mapping[str, str]) -> str:
-    """Have an agent work in a mode."""
+    """Have an agent work in a mode. One in which it works is not ordered again."""
     agent = _agent_of_form(now, fields)
+    name, before = presenters.party_name(agent.session_id, now.roster), _standing(now, agent).mode
+    if fields.get("mode", "") == before:
+        return Unchanged(f"{name} worked in the mode {before} before.")
     Orders(now.mailbox).set_mode(USER, [agent.session_id], fields.get("mode", ""))
-    mode = standing.find_standing(now.mailbox, agent.session_id).mode
-    return f"{presenters.party_name(agent.session_id, now.roster)} works in the mode {mode}."
+    return f"{name} works in the mode {_standing(now, agent).mode}."
 
 
 def revoke_grant(now: Looking, fields: Mapping[str, str]) -> str:
     """Take one rule or host from an agent; the others stay."""
     agent, kind, rule = _agent_of_form(now, fields), fields.get("kind", ""), fields.get("rule", "")
-    policy = standing.find_standing(now.mailbox, agent.session_id).policy
+    policy = _standing(now, agent).policy
     held = {"allow": policy.allow, "deny": policy.deny, "hosts": policy.hosts}
     if rule not in held.get(kind, ()):
         raise NotFound(f"no such rule: {rule!r}", "reload the page: it may be gone already")
     held[kind] = tuple(other for other in held[kind] if other != rule)
+
+    def check() -> None:
+        if _standing(now, agent).policy != policy:  # what replaces all rules would undo this change
+            raise Refused("the agent's rules changed at this moment", "nothing was revoked; press the button once more")
+
     Orders(now.mailbox).set_policy(
-        USER, [agent.session_id], allow=held["allow"], deny=held["deny"], hosts=held["hosts"]
+        USER, [agent.session_id], allow=held["allow"], deny=held["deny"], hosts=held["hosts"], check=check
     )
     return f"{presenters.one_line(rule)} is revoked for {presenters.party_name(agent.session_id, now.roster)}."
 

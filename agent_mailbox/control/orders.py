@@ -20,7 +20,7 @@ from ..store.files.watched import Watched
 from .steps import DECIDE, describe_vain, post_message, refuse_other, refuse_unapplied
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ..control_plane.standing import Standing
     from ..core.control.messages import Payload
@@ -53,23 +53,25 @@ class Orders:
         deny: Sequence[str] = (),
         hosts: Sequence[str] = (),
         adds: bool = False,
+        check: Callable[[], None] | None = None,
     ) -> Sent:
-        """Put agents under rules and hosts, which replace earlier ones unless ``adds``; raises as ``set_mode``."""
+        """Put agents under rules and hosts, which replace earlier ones unless ``adds``; raises as ``set_mode``.
+        ``check`` may refuse it under the log's lock."""
         try:
             rules = [tuple(map(message_text.check_rule, given)) for given in (allow, deny)]
         except ValueError as error:
             raise Malformed(str(error), "write a rule as Tool or Tool(what), such as Bash(git:*)") from None
         return self._command(
-            me, to, messages.PolicyUpdate(allow=rules[0], deny=rules[1], hosts=tuple(hosts), adds=adds)
+            me, to, messages.PolicyUpdate(allow=rules[0], deny=rules[1], hosts=tuple(hosts), adds=adds), check
         )
 
-    def _command(self, me: str, to: Sequence[str], payload: Payload) -> Sent:
+    def _command(self, me: str, to: Sequence[str], payload: Payload, check: Callable[[], None] | None = None) -> Sent:
         roster = self.box.logs.read_roster()
         stored = [word if word == ALL else roster.find(word).session_id for word in to]
         for worker in stored:
             if worker != ALL:
                 refuse_other(self.box, me, worker, message_fields.NAMES[type(payload)])
-        sent = post_message(self.box, me, payload, stored)
+        sent = post_message(self.box, me, payload, stored, check=check)
         verdict = refuse_unapplied(self.box, sent)
         if verdict is not None and verdict.why.startswith(UNPROVEN):
             for worker in list_led(me, self.box.logs.read_roster()) if ALL in stored else stored:

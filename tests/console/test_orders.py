@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import re
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from playwright.sync_api import expect
 
+from agent_mailbox.console import actions
+from agent_mailbox.console.desk import Desk
+from agent_mailbox.control.orders import Orders
+from agent_mailbox.control_plane.standing import find_standing
 from agent_mailbox.core.instant import HOUR
+from agent_mailbox.errors import Refused
 from tests.console.conftest import Running, Window
 from tests.console.scene import Scene
 from tests.helpers import MESSAGES
@@ -16,6 +22,7 @@ from tests.helpers import MESSAGES
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+    from agent_mailbox.mailbox.sending import Sent
     from tests.helpers import Post
 
 
@@ -24,6 +31,9 @@ def test_the_console_sets_an_agent_s_mode_rules_name_and_end(running: Running) -
     post = running.post
     post.register("ada", "--name", "Ada")
     assert running.does("/mode", agent="ada", mode="safe")["said"] == "Ada works in the mode safe."
+    orders = len(post.objects(MESSAGES))
+    assert running.does("/mode", agent="ada", mode="safe")["said"] == "Ada worked in the mode safe before."
+    assert len(post.objects(MESSAGES)) == orders
     rules = ("--allow", "Bash(git:*)", "--allow", "Read", "--deny", "WebFetch", "--host", "example.org")
     post.ok("control", "policy", "ada", *rules, "--session", "user")
     page = running.ask("/agent?id=ada").text
@@ -42,6 +52,27 @@ def test_the_console_sets_an_agent_s_mode_rules_name_and_end(running: Running) -
     assert len(post.ok("control", "pending", "--session", "ada")["requests"]) == 1
     assert running.does("/state", agent="ada", event="retire", sure="1")["said"] == "Countess is retired."
     assert post.ok("roster", "show", "ada")["agent"]["state"] == "dead"
+
+
+def test_a_rule_that_comes_at_the_moment_of_revoking_another_stays(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All rules are replaced as one is revoked: by those of a moment ago nothing is replaced."""
+    post.register("ada", "--name", "Ada")
+    post.ok("control", "policy", "ada", "--allow", "Read", "--session", "user")
+    desk, plain = Desk(str(post.box)), Orders.set_policy
+
+    def overtaken(self: Orders, *given: Any, **named: Any) -> Sent:
+        monkeypatch.setattr(Orders, "set_policy", plain)
+        self.set_policy("user", ["ada"], deny=["WebFetch"], adds=True)
+        return plain(self, *given, **named)
+
+    monkeypatch.setattr(Orders, "set_policy", overtaken)
+    fields = {"agent": "ada", "kind": "allow", "rule": "Read"}
+    with desk.lock_for_acting() as now:
+        with pytest.raises(Refused, match="changed at this moment"):
+            actions.action_at("/revoke")(now, fields)
+        assert find_standing(now.mailbox, "ada").policy.deny == ("WebFetch",)
+        assert "is revoked" in actions.action_at("/revoke")(now, fields)
+        assert find_standing(now.mailbox, "ada").policy.deny == ("WebFetch",)
 
 
 def test_the_fleet_tells_who_waits_for_whom_and_gives_their_orders(running: Running) -> None:
