@@ -6,20 +6,25 @@ first turn, by the person's proof; ``clients.starting`` has the words for each c
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
+import uuid
 from typing import TYPE_CHECKING, Any
 
 from ..clients.starting import start_servers, start_words
 from ..clients.starting.start_words import Begun, Start
+from ..control.orders import Orders
 from ..control.requests import Requests
+from ..core import roster_changes
 from ..core.control import messages
 from ..core.records import USER
 from ..core.roster import ALIVE, DEAD
 from ..core.roster_changes import Registration
-from ..core.text import neutral
+from ..core.text import neutral, typed
 from ..errors import MailboxError, Refused
+from ..identity import background_jobs
 from ..known_clients.every_client import STARTED
 from ..mailbox import absence
 from ..mailbox.registry import Registry
@@ -29,7 +34,7 @@ from ..store.user_state import processes, team_records
 from ..store.user_state.team_records import Started
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ..cli.context import Context
     from ..core.roster import Roster
@@ -39,6 +44,8 @@ if TYPE_CHECKING:
 
 LOOK = 0.1
 """Seconds between two looks."""
+LEFT = "still runs"
+"""It is told of a member that ``down`` could not end."""
 AGAIN = "You were started again. `agent-mailbox status` shows what you owe and hold; go on with it."
 OURS = ("AGENT_MAILBOX_DIR", "AGENT_MAILBOX_NAME", "AGENT_MAILBOX_ROLE", "AGENT_MAILBOX_TAGS", "AGENT_MAILBOX_LEAD")
 """Variables that no member has from the terminal."""
@@ -59,12 +66,20 @@ def in_order(team: Team) -> list[PlannedMember]:
 
 
 def session_of(member: PlannedMember, record: TeamRecord, roster: Roster) -> str:
-    """Return a member's session; empty if it has none yet. One that told nobody its id is found by its name."""
+    """Return a member's session; empty if it has none yet. One that told nobody its id is found by its name, and a
+    cleared one by the session that has its place."""
     known = record.members.get(member.name)
     if known is not None and known.session_id:
-        return known.session_id
+        return present_session(known.session_id, roster)
     bearer = roster.bearer(member.name) if known is not None else None
     return bearer.session_id if bearer is not None and bearer.state != DEAD else ""
+
+
+def present_session(session_id: str, roster: Roster) -> str:
+    """Return the session that has the place of this one, if it was cleared; else this one."""
+    if roster.state(session_id) != DEAD:
+        return session_id
+    return next((heir for heir in roster.heirs(session_id) if session_id in roster.estate(heir)), session_id)
 
 
 class Fleet:
@@ -94,12 +109,38 @@ class Fleet:
         self.record = self.record.replace(**changes)
         team_records.save_record(self._path, self.record, self._app.environ)
 
+    def check_members(self, team: Team) -> None:
+        """Raise ``Refused`` for a member that cannot be started as the file says, before any is started.
+
+        A client that was started, and then was refused its name, would run on."""
+        for member in in_order(team):
+            roster, known = self._box.logs.read_roster(), self.record.members.get(member.name)
+            if known is not None and known.client != member.client and self._is_left(known):
+                raise Refused(
+                    f"{member.name} still runs with {STARTED[known.client].title}",
+                    f"`agent-mailbox down {typed(self._path)}` ends the team",
+                )
+            me = self._session_to_bring_back(member, roster) or str(uuid.uuid4())
+            absence.note_bearer(self._box, member.name, me)
+            lead = member.lead if member.lead == USER else None  # another member is not there yet
+            roster_changes.enrolled(
+                self._registration(member, me, lead),
+                self._box.logs.read_roster(),
+                USER,
+                self._box.now(),
+                self._box.config.namespaces,
+            )
+
+    def _session_to_bring_back(self, member: PlannedMember, roster: Roster) -> str:
+        """Return a member's session, if it is one of the client that the file names now; else empty."""
+        known = self.record.members.get(member.name)
+        return "" if known is not None and known.client != member.client else session_of(member, self.record, roster)
+
     def bring_up(self, member: PlannedMember) -> None:
-        """Start a member, or bring it back. One that runs is left alone, and so is a window that did not call a hook
-        yet."""
+        """Start a member, or bring it back. One that runs is left alone, and so is one that did not call a hook yet."""
         roster, known = self._box.logs.read_roster(), self.record.members.get(member.name)
-        me = session_of(member, self.record, roster)
-        if (me and self._runs(me)) or (known is not None and known.window and self._has_process(known)):
+        me = self._session_to_bring_back(member, roster)
+        if (me and self._runs(me)) or (known is not None and self._is_begun(known)):
             return
         start = Start(
             name=member.name,
@@ -113,15 +154,32 @@ class Fleet:
             wishes=self._wishes(member),
             log=f"{self._path_of_logs()}/{member.name}.log",
         )
-        begun = self._begin(start, lambda session_id: self._register(member, session_id))
-        known = Started(
-            session_id=begun.session_id,
-            client=member.client,
-            pid=begun.server,
-            start=_start_of(begun.server),
-            here=self._hosts.here,
-            window=begun.window,
+        denied = known.denied if known is not None and me else ()
+
+        def register(session_id: str) -> None:
+            # first, so that one whose `up` is killed now is found again
+            self._keep_member(member, Started(session_id=session_id, client=member.client, denied=denied))
+            self._register(member, session_id)
+
+        try:
+            begun = self._begin(start, register)
+        except MailboxError as error:
+            error.what = f"{member.name} was not started: {error.what}"
+            raise
+        self._keep_member(
+            member,
+            Started(
+                session_id=begun.session_id,
+                client=member.client,
+                pid=begun.server,
+                start=_start_of(begun.server),
+                here=self._hosts.here,
+                window=begun.window,
+                denied=denied,
+            ),
         )
+
+    def _keep_member(self, member: PlannedMember, known: Started) -> None:
         self.keep(members={**self.record.members, member.name: known})
 
     def _begin(self, start: Start, register: Any) -> Begun:
@@ -157,17 +215,16 @@ class Fleet:
     def _register(self, member: PlannedMember, session_id: str) -> None:
         """Register a session in the person's name, before its first turn."""
         absence.note_bearer(self._box, member.name, session_id)
-        request = Registration(
-            session_id=session_id,
-            name=member.name,
-            roles=member.roles or None,
-            add_tags=member.tags,
-            lead=self._lead_of(member),
-        )
+        request = self._registration(member, session_id, self._lead_of(member))
         _, decision = Registry(self._box).register(request, USER)
         for warning in decision.warnings:
             self._app.give_warning(warning)
         SessionBrake(self._box, session_id).set_most(member.wakes_per_day)
+
+    def _registration(self, member: PlannedMember, session_id: str, lead: str | None) -> Registration:
+        return Registration(
+            session_id=session_id, name=member.name, roles=member.roles or None, add_tags=member.tags, lead=lead
+        )
 
     def _runs(self, session_id: str) -> bool:
         """Return whether a session is there: its client called a hook, and its process lives."""
@@ -207,24 +264,58 @@ class Fleet:
                 SessionBrake(self._box, known.session_id).set_most(one.wakes_per_day)
         self.keep(members=members)
 
+    # -- rules ------------------------------------------------------------------------------------------------------
+
+    def give_rules(self, team: Team) -> None:
+        """Put each member under those rules of its roles that it was not given yet."""
+        for member in team.members:
+            known = self.record.members[member.name]
+            rules = dict.fromkeys(rule for role in member.roles for rule in team.denied.get(role, ()))
+            new = [rule for rule in rules if rule not in known.denied]
+            if new and known.session_id:
+                Orders(self._box).set_policy(USER, [known.session_id], deny=new, adds=True)
+                self._keep_member(member, known.replace(denied=(*known.denied, *new)))
+
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def bring_down(self, wait: float) -> dict[str, str]:
         """Ask each member to end, wait, and end what is left; return by name how each ended."""
-        running = {name: one for name, one in self.record.members.items() if self._runs(one.session_id)}
-        for one in running.values():
+        roster = self._box.logs.read_roster()
+        members = {
+            name: one.replace(session_id=present_session(one.session_id, roster))
+            for name, one in self.record.members.items()
+        }
+        left = {name for name, one in members.items() if self._is_left(one)}
+        asked = {name: members[name] for name in left if self._runs(members[name].session_id)}
+        for one in asked.values():
             self._ask_to_end(one)
         until = time.monotonic() + wait
-        while time.monotonic() < until and any(self._is_there(one) for one in running.values()):
+        while time.monotonic() < until and any(self._is_there(one) for one in asked.values()):
             time.sleep(LOOK)
-        ended = {}
-        for name, one in self.record.members.items():
-            if name not in running:
-                ended[name] = "was not running"
-            else:
-                ended[name] = "ended by itself" if not self._is_there(one) else "was ended"
+        ended = {name: "was ended" if name in left else "was not running" for name in members}
+        ended.update((name, "ended by itself") for name, one in asked.items() if not self._is_there(one))
+        for one in members.values():
             self._end(one)
+        for name, one in members.items():  # behind all: one member's server may have run another
+            if self._is_left(one):
+                ended[name] = LEFT
+            else:
+                self._freeze(one)
         return ended
+
+    def _is_left(self, one: Started) -> bool:
+        """Return whether anything runs a member: its client, what ``up`` started, or the client's own service."""
+        return (
+            self._is_hosted(one.session_id)
+            or self._has_process(one)
+            or (_is_in_service(one.client) and background_jobs.is_served(one.session_id, self._environ))
+        )
+
+    def _is_begun(self, one: Started) -> bool:
+        """Return whether a member was begun and runs, though perhaps without our hooks. A server that has the sessions
+        of all terminals tells nothing of one."""
+        is_its_own = bool(one.window) or not STARTED[one.client].server
+        return (is_its_own and self._has_process(one)) or background_jobs.is_served(one.session_id, self._environ)
 
     def _is_there(self, one: Started) -> bool:
         return self._box.logs.read_roster().state(one.session_id) == ALIVE
@@ -237,24 +328,27 @@ class Fleet:
 
     def _end(self, one: Started) -> None:
         """End a member's process: the one that ``up`` started, and no other with its number."""
-        if _is_in_service(one.client) and not one.window and self._is_hosted(one.session_id):
+        if _is_in_service(one.client) and not one.window and self._is_left(one):
             try:
                 program = self._box.own.up.get(one.client) or (STARTED[one.client].program,)
                 start_words.run_client([*program, "stop", one.session_id[:8]], "/", self._environ)
+                self._wait(lambda: self._is_left(one))  # brought back before that, the client makes a copy
             except MailboxError:
                 pass  # its process is ended below
-        if self._has_process(one):
-            try:
-                os.kill(one.pid, signal.SIGTERM)
-            except ProcessLookupError:
-                return
-            until = time.monotonic() + LAST
-            while processes.lives(one.pid, one.start) and time.monotonic() < until:
-                time.sleep(LOOK)
-            if processes.lives(one.pid, one.start):
-                os.kill(one.pid, signal.SIGKILL)
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if self._has_process(one):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(one.pid, number)
+                self._wait(lambda: self._has_process(one))
+
+    def _wait(self, is_left: Callable[[], bool]) -> None:
+        until = time.monotonic() + LAST
+        while is_left() and time.monotonic() < until:
+            time.sleep(LOOK)
+
+    def _freeze(self, one: Started) -> None:
         agent = self._box.logs.read_roster().get(one.session_id)
-        if agent is not None and agent.state == ALIVE and not self._is_hosted(one.session_id):
+        if agent is not None and agent.state == ALIVE:
             Registry(self._box).end(one.session_id, "freeze", USER, "its team ended")
 
     def _has_process(self, one: Started) -> bool:
@@ -268,7 +362,7 @@ def _is_in_service(client: str) -> bool:
 
 
 LAST = 5.0
-"""Seconds between the signal to end and the one that ends."""
+"""Seconds that what was told to end has for it, before the next step."""
 
 
 def _start_of(pid: int) -> str:

@@ -6,6 +6,7 @@ the file.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -17,14 +18,13 @@ import click
 from ..cli import render, widening
 from ..cli.group import cli
 from ..cli.options import App, CommandWithOptions, Seconds, pass_app
-from ..control.orders import Orders
 from ..control.tasking import Tasking
 from ..core import frame, team_file
-from ..core.control import messages
+from ..core.control import message_text, messages
 from ..core.frame import shown_state
 from ..core.records import USER
 from ..core.text import neutral, typed
-from ..errors import BadData, Malformed, NotFound, Refused
+from ..errors import BadData, Busy, Malformed, NotFound, Refused
 from ..known_clients.every_client import STARTED
 from ..mailbox.open_mailbox import OpenMailbox
 from ..store.files import small_files, system
@@ -71,26 +71,47 @@ def up(app: App, /, file: str, in_tmux: bool, status: bool, example: bool, yes: 
         _write_example(app, path)
         return
     data, team = _read_team(app, path)
-    record = team_records.load_record(path, app.environ)
     if status:
-        _print_fleet(app, team, record)
+        _print_fleet(app, team, team_records.load_record(path, app.environ))
         return
-    box = app.open_desk(OpenMailbox)
+    with _alone(app, path):
+        started = _start_team(app, path, data, team, in_tmux=in_tmux, yes=yes)
+        for member in started.wait_for_all(team, wait):
+            app.give_warning(f"{member.name} has not called its hooks yet: `agent-mailbox setup` installs them")
+        _begin_work(app.open_desk(OpenMailbox), team, started)
+    _print_fleet(app, team, started.record, started.tmux_session)
+
+
+@contextlib.contextmanager
+def _alone(app: App, path: str) -> Iterator[None]:
+    """Keep other commands off the team: two at once would start each member twice."""
+    lock = team_records.lock_team(path, app.environ)
+    try:
+        lock.take()
+    except Busy:
+        raise Busy(f"another `up` or `down` is at work on {path}", "run it again when that is done") from None
+    with lock:
+        yield
+
+
+def _start_team(app: App, path: str, data: bytes, team: Team, *, in_tmux: bool, yes: bool) -> fleet.Fleet:
+    """Ask the person, unless they agreed to this, and start whoever is missing."""
+    box, record = app.open_desk(OpenMailbox), team_records.load_record(path, app.environ)
+    if record.box not in ("", box.directory) and record.members:
+        raise Refused(
+            f"the team of {path} works with the mailbox {record.box}",
+            f"`agent-mailbox up --dir {typed(record.box)} {typed(path)}`",
+        )
     programs = {one.client: _program(app, one.client) for one in team.members}
     agreed = team_records.digest(data, repr(sorted(programs.items())).encode(), os.fsencode(box.directory))
-    if record.agreed != agreed:
-        _ask(app, path, team, programs, yes=yes)
-        record = record.replace(agreed=agreed)
-        team_records.save_record(path, record, app.environ)
     started = fleet.Fleet(app, box, path, record, programs, in_tmux=in_tmux)
+    started.check_members(team)
+    if record.agreed != agreed:
+        _ask(app, path, team, programs, yes=yes, has_tasks=record.has_tasks)
+        started.keep(agreed=agreed, box=box.directory)
     for member in fleet.in_order(team):
         started.bring_up(member)
-    missing = started.wait_for_all(team, wait)
-    for member in missing:
-        app.give_warning(f"{member.name} has not called its hooks yet: `agent-mailbox setup` installs them")
-    if not record.has_tasks:
-        _begin_work(box, team, started)
-    _print_fleet(app, team, started.record, started.tmux_session)
+    return started
 
 
 @cli.command(cls=CommandWithOptions)
@@ -110,10 +131,14 @@ def down(app: App, /, file: str, wait: float) -> None:
     Each member is asked to end. After the wait, its process is ended. `up` brings the same sessions back.
     """
     path = os.path.abspath(file)
-    record = team_records.load_record(path, app.environ)
-    if not record.members:
-        raise NotFound(f"no team was started from {path}", "`agent-mailbox up FILE` starts one")
-    ended = fleet.Fleet(app, app.open_desk(OpenMailbox), path, record, {}).bring_down(wait)
+    with _alone(app, path):
+        record = team_records.load_record(path, app.environ)
+        if not record.members:
+            raise NotFound(f"no team was started from {path}", "`agent-mailbox up FILE` starts one")
+        app.directory = record.box or app.directory  # the person agreed to it with the team
+        ended = fleet.Fleet(app, app.open_desk(OpenMailbox), path, record, {}).bring_down(wait)
+    for name in (name for name, how in ended.items() if how == fleet.LEFT):
+        app.give_warning(f"{name} still runs: what runs it was not started by `up`; end it in its own client")
     lines = "".join(f"{neutral(name)}: {how}\n" for name, how in ended.items())
     app.print_done(lines, {"members": [{"name": name, "how": how} for name, how in ended.items()]})
 
@@ -143,6 +168,11 @@ def _read_team(app: App, path: str) -> tuple[bytes, Team]:
     except (ValueError, RecursionError) as error:
         raise BadData(f"{path} is not valid TOML: {error}", "correct it") from None
     team = team_file.parse_team(table, STARTED, app.open_desk(OpenMailbox).config.namespaces)
+    for role, rules in team.denied.items():
+        try:
+            [*map(message_text.check_rule, rules)]
+        except ValueError as error:
+            raise BadData(f"[rules.{role}] deny: {error}", "write Tool or Tool(what), such as Bash(git:*)") from None
     for one in team.members:
         if one.worktree and not STARTED[one.client].makes_trees:
             raise BadData(
@@ -164,17 +194,19 @@ def _program(app: App, client: str) -> tuple[str, ...]:
     return (os.path.abspath(found), *words[1:])
 
 
-def _ask(app: App, path: str, team: Team, programs: Mapping[str, tuple[str, ...]], *, yes: bool) -> None:
+def _ask(
+    app: App, path: str, team: Team, programs: Mapping[str, tuple[str, ...]], *, yes: bool, has_tasks: bool
+) -> None:
     """Show the team and ask the person; raise ``Refused`` if they say no, or if nobody can be asked."""
     if yes and not widening.needs_question(app):
         return
     if not app.caller.is_person:
         why = widening.why_unasked(app)
         raise Refused(f"nothing started: nobody can be asked here: {why}", "run it in your own terminal")
-    widening.ask_person([*_told(path, team, programs)], "Start this team?")
+    widening.ask_person([*_told(path, team, programs, has_tasks=has_tasks)], "Start this team?")
 
 
-def _told(path: str, team: Team, programs: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+def _told(path: str, team: Team, programs: Mapping[str, tuple[str, ...]], *, has_tasks: bool) -> Iterator[str]:
     yield f"{path}, as it is now:"
     for one in team.members:
         said = [*one.roles, f"lead {one.lead}" if one.lead else "", one.model, "own checkout" if one.worktree else ""]
@@ -185,21 +217,20 @@ def _told(path: str, team: Team, programs: Mapping[str, tuple[str, ...]]) -> Ite
         yield f"  {STARTED[client].title} is started by: {shlex.join(words)}"
     for role, rules in team.denied.items():
         yield f"  denied to {role}: {', '.join(rules)}"
-    for task in team.tasks:
+    if has_tasks:
+        yield "  no task: those of the file were added as the team began (`agent-mailbox task add`)"
+    for task in team.tasks if not has_tasks else ():
         yield f"  task for {task.to}:"
         yield from (f"    {line}" for line in frame.barred(f"{task.title}\n{task.body}"))
 
 
 def _begin_work(box: OpenMailbox, team: Team, started: fleet.Fleet) -> None:
-    """Give the roles their rules, and add the first tasks: once."""
-    desk = Tasking(box)
-    for role, rules in team.denied.items():
-        holders = [started.record.members[one.name].session_id for one in team.members if role in one.roles]
-        if holders and rules:
-            Orders(box).set_policy(USER, holders, deny=rules, adds=True)
-    for task in team.tasks:
-        desk.add_task(USER, [task.to], messages.TaskAssignment(title=task.title, instructions=task.body))
-    started.keep(has_tasks=True)
+    """Give each member its rules, and add the first tasks: once."""
+    started.give_rules(team)
+    if not started.record.has_tasks:
+        for task in team.tasks:
+            Tasking(box).add_task(USER, [task.to], messages.TaskAssignment(title=task.title, instructions=task.body))
+        started.keep(has_tasks=True)
 
 
 def _print_fleet(app: App, team: Team, record: TeamRecord, tmux_session: str = "") -> None:

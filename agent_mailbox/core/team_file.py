@@ -14,7 +14,7 @@ from .records import USER, Record
 from .text import near
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
 MOST = 32
 """Members of a team."""
@@ -65,6 +65,7 @@ def parse_team(table: Mapping[str, Any], clients: Collection[str], namespaces: C
         raise BadData(f"the team has {len(entries)} members", f"write 1 to {MOST} tables such as [member.Ann]")
     members = tuple(_member(name, entry, (*clients,), (*namespaces,)) for name, entry in entries.items())
     names = {one.name for one in members}
+    _refuse_alike([*names], {role for one in members for role in one.roles})
     for one in members:
         if one.lead not in ("", USER, *names) or one.lead == one.name:
             raise BadData(f"[member.{one.name}] lead: {one.lead!r} is no other member", "name a member, or user")
@@ -72,8 +73,15 @@ def parse_team(table: Mapping[str, Any], clients: Collection[str], namespaces: C
     return Team(
         members,
         {check_role(role).removeprefix("role:"): _denied(role, entry) for role, entry in rules.items()},
-        _tasks(table),
+        _tasks(table, (*namespaces,)),
     )
+
+
+def _refuse_alike(names: Sequence[str], roles: Collection[str]) -> None:
+    """Refuse names of which the second member would be refused after the first was started."""
+    for at, name in enumerate(names):
+        if name in roles or name.casefold() in [other.casefold() for other in names[:at]]:
+            raise BadData(f"[member.{name}]: another member or a role is called so", "choose another name")
 
 
 def _member(
@@ -111,17 +119,22 @@ def _denied(role: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
     return _texts(entry, "deny", f"[rules.{role}]")
 
 
-def _tasks(table: Mapping[str, Any]) -> tuple[FirstTask, ...]:
+def _tasks(table: Mapping[str, Any], namespaces: tuple[str, ...]) -> tuple[FirstTask, ...]:
     entries = table.get("task", [])
     if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
         raise BadData("task must be tables", "write [[task]] above each")
     for entry in entries:
         _check_keys(entry, _TASK, "[[task]]")
-    words = ("[[task]]",)
-    return tuple(
-        FirstTask(_text(one, "title", *words), _text(one, "to", *words), _text(one, "body", *words, ""))
-        for one in entries
-    )
+    return tuple(_task(one, "[[task]]", namespaces) for one in entries)
+
+
+def _task(entry: Mapping[str, Any], where: str, namespaces: tuple[str, ...]) -> FirstTask:
+    task = FirstTask(_text(entry, "title", where), _text(entry, "to", where), _text(entry, "body", where, ""))
+    if not task.title.strip() or not task.to.strip() or "," in task.to:
+        raise BadData(f"{where} needs a title, and one address in to", 'write title = "…" and to = "role:builder"')
+    if ":" in task.to:
+        check_tag(task.to, namespaces)
+    return task
 
 
 def _tables(found: object, name: str) -> Mapping[str, Mapping[str, Any]]:

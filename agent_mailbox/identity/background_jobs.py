@@ -1,4 +1,4 @@
-"""The note of Claude Code's background service about a session: who asked for it, and of which it is a copy.
+"""The note of Claude Code's background service about a session: who asked for it, of which it is a copy, what runs it.
 
 Belongs here: that file (seen with 2.1.329 and 2.1.332: ``daemon/roster.json`` of the client's own directory). Any
 program of the user can write it. So it may take from a session, and it gives none anything alone.
@@ -10,6 +10,7 @@ from ..core import codec
 from ..core.records import Record
 from ..known_clients.every_client import USUAL
 from ..store.files import small_files, system
+from ..store.user_state import processes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,11 +23,13 @@ _MOST = 1 << 22
 
 class Job(Record):
     """A session in the background. ``source``: of the wish. ``before``: the session of which it is a copy, or empty.
-    ``askers``: the sessions whose agents asked."""
+    ``askers``: the sessions whose agents asked. ``pid`` and ``start``: the process that runs it."""
 
     source: str = ""
     before: str = ""
     askers: tuple[str, ...] = ()
+    pid: int = 0
+    start: str = ""
 
 
 def of(session_id: str, environ: Mapping[str, str]) -> Job | None:
@@ -41,8 +44,21 @@ def of(session_id: str, environ: Mapping[str, str]) -> Job | None:
             before = str(launch.get("sessionId") or "") if launch.get("fork") is True else ""
             askers = str(given.get(USUAL.askers_variable) or "").split(",")
             name = before.rpartition("/")[2].removesuffix(".jsonl")
-            return Job(str(asked.get("source") or ""), name, tuple(filter(None, askers)))
+            pid = job.get("pid")
+            return Job(
+                str(asked.get("source") or ""),
+                name,
+                tuple(filter(None, askers)),
+                pid if type(pid) is int and 0 < pid < 1 << 31 else 0,
+                str(job.get("procStart") or ""),
+            )
     return None
+
+
+def is_served(session_id: str, environ: Mapping[str, str]) -> bool:
+    """Return whether the service runs the session, though perhaps without our hooks."""
+    job = of(session_id, environ)
+    return job is not None and job.pid > 0 and bool(processes.lives(job.pid, job.start))
 
 
 def _object(value: object) -> dict[str, object]:

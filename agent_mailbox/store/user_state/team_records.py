@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.records import Record
 from ..files import paths, small_files, system
+from ..locks.lock import FileLock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 class Started(Record):
     """A member that was started. ``pid`` and ``start`` name the process that runs it, in boot and namespace ``here``;
-    ``window``: its window of tmux."""
+    ``window``: its window of tmux. ``denied``: the rules of the team's file that it was given."""
 
     session_id: str = ""
     client: str = ""
@@ -26,19 +27,29 @@ class Started(Record):
     start: str = ""
     here: str = ""
     window: str = ""
+    denied: tuple[str, ...] = ()
 
 
 class TeamRecord(Record):
-    """A team. ``agreed``: the digest of what the person agreed to; ``has_tasks``: its first tasks were added."""
+    """A team. ``agreed``: the digest of what the person agreed to; ``box``: the mailbox that it works with;
+    ``has_tasks``: its first tasks were added."""
 
     agreed: str = ""
+    box: str = ""
     members: Mapping[str, Started] = {}
     has_tasks: bool = False
 
 
-def _path(file: str, environ: Mapping[str, str]) -> str:
+def _path(file: str, environ: Mapping[str, str], ending: str = "json") -> str:
     name = hashlib.sha256(system.encoded(system.real_path(file))).hexdigest()[:32]
-    return system.join(paths.state_directory(environ), "teams", f"{name}.json")
+    return system.join(paths.state_directory(environ), "teams", f"{name}.{ending}")
+
+
+def lock_team(file: str, environ: Mapping[str, str]) -> FileLock:
+    """Return the lock under which one command at a time starts or ends a team; it is not waited for."""
+    path = _path(file, environ, "lock")
+    system.make_directory(system.dirname(path))
+    return FileLock(path, wait=0)
 
 
 def load_record(file: str, environ: Mapping[str, str]) -> TeamRecord:
@@ -46,7 +57,10 @@ def load_record(file: str, environ: Mapping[str, str]) -> TeamRecord:
     data = small_files.read_file(_path(file, environ))
     try:
         table: dict[str, Any] = json.loads(data or b"{}")
-        members = {name: Started(**one) for name, one in table.pop("members", {}).items()}
+        members = {
+            name: Started(**{**one, "denied": tuple(one.get("denied", ()))})
+            for name, one in table.pop("members", {}).items()
+        }
         return TeamRecord(**table, members=members)
     except (ValueError, TypeError, AttributeError):
         return TeamRecord()
