@@ -132,9 +132,12 @@ class Fleet:
             )
 
     def _session_to_bring_back(self, member: PlannedMember, roster: Roster) -> str:
-        """Return a member's session, if it is one of the client that the file names now; else empty."""
-        known = self.record.members.get(member.name)
-        return "" if known is not None and known.client != member.client else session_of(member, self.record, roster)
+        """Return a member's session, if the client that the file names now can bring it back; else empty."""
+        known, me = self.record.members.get(member.name), session_of(member, self.record, roster)
+        if known is None or known.client != member.client:
+            return me if known is None else ""
+        is_served = _is_in_service(member.client) and not known.window
+        return "" if is_served and not self._is_left(known) and not start_words.has_talk(me, self._environ) else me
 
     def bring_up(self, member: PlannedMember) -> None:
         """Start a member, or bring it back. One that runs is left alone, and so is one that did not call a hook yet."""

@@ -401,3 +401,26 @@ def test_a_cleared_member_is_found_as_the_session_that_it_is_now(team: Post) -> 
     again = team.call("up", "--wait", "0", "--json").json["members"]
     assert again[0]["session_id"] == "new"
     assert calls(team)[-1][0][:3] == ["--bg", "--resume", "new"]
+
+
+def test_a_session_that_its_client_forgot_begins_anew_under_its_name(team: Post) -> None:
+    """The client removes old talks, and has none of a session that was killed in its first turn. It would begin the
+    session, and then fail, at each `up`."""
+    told = team.call("up", "--yes", "--wait", "0", "--json").json["members"]
+    bob, ann = (one["session_id"] for one in told)
+    assert team.call("down", "--wait", "0").rc == 0
+    (talks := team.home / ".claude/projects/here").mkdir(parents=True)
+    (talks / f"{ann}.jsonl").touch()
+    again = team.call("up", "--wait", "0", "--json").json["members"]
+    assert again[1]["session_id"] == ann
+    assert again[0]["session_id"] != bob
+    assert [words[-1] for words, _ in calls(team)[-2:]] == [fleet.AGAIN, "Build."]
+    assert "git push" in team.call("control", "policy", "Bob").stdout
+
+
+def test_a_copy_of_a_session_is_ended_and_told(team: Post) -> None:
+    """The client's service makes one where it still holds the session. It has neither name nor mail, and costs."""
+    assert team.call("up", "--yes", "--wait", "0").rc == 0
+    (team.scratch / "tools/claude").write_text(f"{CLAUDE}\nprint('backgrounded - c0b1e5')\n")
+    refused(team.call("up", "--wait", "0"), 1, "Ann was not started: ", "made a copy", "run `up` again")
+    assert calls(team)[-1][0] == ["stop", "c0b1e5"]

@@ -59,17 +59,37 @@ def start_claude(start: Start, register: Callable[[str], None], environ: Mapping
     words = [*start.words, "--bg", *_claude_words(start, start.session_id), "--", start.prompt]
     said = run_client(words, start.directory, environ)
     if start.session_id:
+        _refuse_copy(start, said, environ)
         return Begun(start.session_id)
     me = _begun_session(said, environ)
     register(me)  # its first hook comes a second later
     return Begun(me)
 
 
+def has_talk(session_id: str, environ: Mapping[str, str]) -> bool:
+    """Return whether Claude Code still has the session's talk, without which it can bring back nothing. It removes old
+    ones, and a session that was killed in its first turn has none. True if it is unknown."""
+    projects = os.path.join(CLAUDE_CODE.find_home(environ), "projects")
+    names = small_files.list_names(projects)
+    return not names or any(os.path.exists(os.path.join(projects, name, f"{session_id}.jsonl")) for name in names)
+
+
+def _refuse_copy(start: Start, said: str, environ: Mapping[str, str]) -> None:
+    """End a copy of a session, and raise ``Refused``. The service makes one while it still holds the session."""
+    for word in _told_session(said):
+        if not start.session_id.startswith(word):
+            run_client([*start.words, "stop", word], start.directory, environ)
+            raise Refused("Claude Code made a copy of its session, which was ended", "run `up` again in a few seconds")
+
+
+def _told_session(said: str) -> list[str]:
+    return said.partition("backgrounded")[2].split()[1:2]
+
+
 def _begun_session(said: str, environ: Mapping[str, str]) -> str:
     """Return the session that the service says it began: it chooses the id, and tells the beginning (2.1.329)."""
-    words = said.partition("backgrounded")[2].split()[1:2]
     home = CLAUDE_CODE.find_home(environ)
-    for word in words:
+    for word in _told_session(said):
         data = small_files.read_if_possible(os.path.join(home, "jobs", os.path.basename(word), "state.json"))
         job = codec.parse(data or b"", ours=False)
         me = job.get("sessionId") if isinstance(job, dict) else None
