@@ -217,6 +217,6 @@ def start() -> None:
             from .start import bundle as bundles
 
             bundles.save_bundle(name, bundle(name))
-        except ImportError:
-            pass  # an upgrade took it away: the command is done
+        except Exception:  # an upgrade took it away, or brought another: the command is done
+            pass
     posix._exit(code)

@@ -11,7 +11,8 @@ import sys
 from ..core.text import neutral, typed
 from ..errors import MailboxError, Refused, StorageFailed
 from ..store.files import system
-from . import mail_output, replaced_program
+from ..store.user_state import replaced_program
+from . import mail_output
 from .output import PATIENCE, write_out
 
 TYPE_CHECKING = False

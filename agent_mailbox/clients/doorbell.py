@@ -36,7 +36,7 @@ from ..store.files.watched import Watched
 from ..store.locks.doorbell_lock import NOBODY, OFF
 from ..store.log import events
 from ..store.log.stamps import QUIET, StampFiles
-from ..store.user_state import removed_hooks
+from ..store.user_state import removed_hooks, replaced_program
 from .client import BUSY, IDLE
 
 if TYPE_CHECKING:
@@ -165,8 +165,14 @@ class Doorbell:
             return self._take_place_again(now) if self._lock.removed() else None
         except NoMailbox:
             return None
-        except (MailboxError, OSError):
-            return time.monotonic() + TROUBLE  # the session's next hook says what is wrong
+        except Exception as error:
+            if replaced_program.was_replaced():
+                return (
+                    RING  # an upgrade: the hook that shows the mail starts the next doorbell, which is of its version
+                )
+            if isinstance(error, (MailboxError, OSError)):
+                return time.monotonic() + TROUBLE  # the session's next hook says what is wrong
+            raise
 
     def _take_place_again(self, now: float) -> float | None:
         """Take the place again after the derived files were removed, but not during the removal."""

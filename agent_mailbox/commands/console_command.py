@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..cli import suggested
+from ..cli import loading_ahead, suggested
 from ..cli.group import cli
 from ..cli.options import App, CommandWithOptions, pass_app
 from ..core.text import neutral
@@ -76,6 +76,7 @@ def console(app: App, port: int, host: str, origin: str | None, phone: bool, ope
 
     way = phones.find_way(port) if phone and origin is None else None
     served = _served_origin(origin if way is None else way.origin)
+    loading_ahead.load_rooms("console", "teams")
     console_server.end_in_order()
     console_server.log_to_stderr()
 

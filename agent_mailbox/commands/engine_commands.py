@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..cli import mail_output, render
+from ..cli import loading_ahead, mail_output, render
 from ..cli.group import CommandGroup, cli
 from ..cli.options import App, CommandWithOptions, pass_app
 from ..core.records import USER
@@ -313,6 +313,7 @@ def serve(app: App, /, install: bool, remove: bool) -> None:
     space = spaces.space_of(logs)
     if space is None:
         return
+    loading_ahead.load_rooms("space")
     with replicator.take_lock(record.path(spaces.PLACE)):
         relay = _start_relay(space, record.path(spaces.PLACE))
         app.print_answer(f"serving {found.space} as {found.machine}\n", _value_of(found))

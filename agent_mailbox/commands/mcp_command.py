@@ -6,6 +6,7 @@ import sys
 
 from .. import __version__
 from ..cli.group import cli
+from ..cli.loading_ahead import load_rooms
 from ..cli.options import App, CommandWithOptions, pass_app
 from ..errors import Malformed
 from ..mcp.tool_commands import answer_call
@@ -28,4 +29,5 @@ def mcp(app: App, /) -> None:
         raise Malformed("standard input is a terminal: no MCP client", "name this command in a client's configuration")
     from ..mcp.tool_server import ToolServer
 
+    load_rooms("mcp")
     ToolServer(__version__, lambda tool, given, write: answer_call(app.directory, tool, given, write)).serve_client()

@@ -161,6 +161,8 @@ class ConsoleApp:
             mailbox=name_mailbox(self.desk.directory), icons=("/icon.svg", "/icon.svg?waits=1"), later=None, newer=None
         )
         env.filters.update(visible=visible, hint=self.hint)
+        for name in env.list_templates():  # an upgrade brings others
+            env.get_template(name)
         return env
 
     def _make_application(self) -> Starlette:

@@ -9,9 +9,9 @@ import logging
 import re
 from typing import TYPE_CHECKING
 
-from ..cli import replaced_program
 from ..core.text import visible
 from ..errors import Ambiguous, BadData, Busy, MailboxError, Malformed, NotFound, StorageFailed
+from ..store.user_state import replaced_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable

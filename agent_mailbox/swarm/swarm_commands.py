@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import click
 
-from ..cli import render, values
+from ..cli import loading_ahead, render, values
 from ..cli.group import CommandGroup, cli
 from ..cli.options import App, CommandWithOptions, pass_app
 from ..core.frame import word
@@ -111,6 +111,7 @@ def serve(
         cert = key = own_certificate.ready_certificate(
             door.home, own, door.ledger.read_knowledge().endpoint, door.ledger.now()
         )
+    loading_ahead.load_rooms("swarm")
     listening = gateway_process.Listening(bind, cert, key, quic_bind, api, behind_proxy, log_level)
     gateway_process.check_listening(listening)
 

@@ -22,6 +22,7 @@ from agent_mailbox.core.proofs import of_session
 from agent_mailbox.store.files import system
 from agent_mailbox.store.locks.doorbell_lock import DoorbellLock
 from agent_mailbox.store.log.stamps import StampFiles
+from tests.cli.test_replaced import copied, switched
 from tests.helpers import DOOR, HEARTBEATS, MESSAGES, PATIENCE, READS, ROOT, ROSTER, Post, Result, delete, until
 
 if TYPE_CHECKING:
@@ -379,6 +380,20 @@ def test_one_started_before_its_session_is_recorded_waits_for_that(client: Clien
     until(lambda: _asleep(bell.pid))
     assert bell.poll() is None
     client.post.ok("roster", "heartbeat", "--session-id", ME)
+    assert ended(bell) == RUNG
+
+
+@pytest.mark.parametrize("text", ["", "raise AttributeError\n"])
+def test_a_doorbell_whose_program_was_replaced_rings_for_mail(client: Client, text: str) -> None:
+    """Its own look fails, for a part of another version or none. The hook of the new version shows the mail."""
+    package = copied(client.post.scratch)
+    client.hook("SessionStart")
+    bell = client.start(words=(sys.executable, "-I", "-S", str(switched(package)), "hook", "Doorbell"))
+    client.waiting(bell)
+    for path in package.rglob("*.py"):
+        path.write_text(text) if text else path.unlink()
+    client.post.register("bob")
+    client.post.send("bob", ME, "hello")
     assert ended(bell) == RUNG
 
 

@@ -89,6 +89,8 @@ class ProjectionFile:
                     if found is not None:
                         return found[0]
                     fresh = False
+                except Newer:
+                    return None
                 except (sqlite3.Error, OSError, Doubt):
                     if was_fresh or not builds:
                         return None
@@ -135,6 +137,10 @@ class ProjectionFile:
         return system.open(self._path, flags | system.O_CREAT | system.O_EXCL, 0o600)
 
 
+class Newer(Exception):
+    """An upgrade made the file while this process ran. Two versions would build each other's file again for ever."""
+
+
 class OpenProjection:
     """The open file, its tables as they were saved; or empty (``is_fresh``)."""
 
@@ -154,6 +160,11 @@ class OpenProjection:
             self.db.executescript(_SCHEMA)
             return
         version = self.db.execute("PRAGMA user_version").fetchone()
+        if version > (VERSION,):
+            from ..user_state import replaced_program  # seldom
+
+            if replaced_program.was_replaced():
+                raise Newer
         sealed = version == (VERSION,) and self.db.execute("SELECT stamp FROM seal")
         here, there = system.fstat(self._fd), system.stat(path)
         if not sealed or sealed.fetchone() != (here.st_mtime_ns,) or here.st_mode & system.S_IFMT != system.S_IFREG:

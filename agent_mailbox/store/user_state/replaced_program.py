@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 
-from ..store.files import system
-from ..store.user_state import processes
+from ..files import system
+from . import processes
 
 WHAT = "agent-mailbox was replaced while this ran, as by an upgrade"
 _SOON = 100_000_000
