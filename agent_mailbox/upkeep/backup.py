@@ -149,36 +149,27 @@ def _add_file(tar: tarfile.TarFile, name: str, size: int, chunks: Iterable[bytes
 
 
 class _Unbuffered(io.BytesIO):
-    """An open file for tarfile, which needs only ``tell`` and ``write_backup``."""
+    """An open file for tarfile, which begins at 0, and only writes."""
 
     def __init__(self, fd: int) -> None:
         super().__init__()
         self._fd = fd
-        self._at = 0
-
-    def tell(self) -> int:
-        return self._at
 
     def write(self, data: Any) -> int:
         system.write_whole(self._fd, bytes(data))
-        self._at += len(data)
         return len(data)
 
 
-class _Chunks(io.RawIOBase):
-    """A file that reads from chunks, once."""
+class _Chunks:
+    """A file that tarfile reads from chunks, once."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
         self._rest = b""
 
-    def read(self, size: int = -1) -> bytes:
-        while size < 0 or len(self._rest) < size:
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                break
+    def read(self, size: int = CHUNK) -> bytes:
+        while len(self._rest) < size and (chunk := next(self._chunks, b"")):
             self._rest += chunk
-        size = len(self._rest) if size < 0 else size
         found, self._rest = self._rest[:size], self._rest[size:]
         return found
 

@@ -70,6 +70,16 @@ def test_what_was_given_back_is_not_called_never_read(pair: Post) -> None:
     (notice,) = notices(pair, "alice")
     assert notice["subject"] == "A message of yours was given back, and nobody took it"
     assert notice["content"] == f"{sent[:8]} to carl: given back, recipient dead"
+    pair.register("dora")
+    back, unread = pair.send("alice", "dora"), expired(pair)
+    pair.check("dora")
+    pair.ok("release", back, "--session", "dora")
+    pair.ok("roster", "retire", "dora")
+    pair.ok("steward", "run")
+    (notice,) = notices(pair, "alice")
+    assert notice["subject"] == "2 messages of yours were never read, or given back"
+    told = {f"{back[:8]} to dora: given back, recipient dead", f"{unread[:8]} to bob: expired"}
+    assert {*notice["content"].splitlines()} == told
 
 
 def test_a_sender_is_told_of_its_dead_letters_once(pair: Post) -> None:

@@ -178,6 +178,16 @@ def test_a_session_reaches_nobody_by_itself(asked: Post, inbox: Inbox) -> None:
     assert inbox.got == []
 
 
+def test_mail_to_the_person_calls_and_mail_that_is_theirs_too_does_not(asked: Post) -> None:
+    """The notice has a sender's name alone, without the roles it holds. Mail to everybody calls not."""
+    asked.ok("roster", "register", "--session-id", "ada", "--role", "architect")
+    for to in ("all", "role:user", "user"):
+        asked.call("send", "--from", "ada", "--to", to, "--subject", f"to {to}", "--body", "x")
+    mailbox = Mailbox(str(asked.box))
+    found = [(one.sender, one.content) for one in notify.waiting_things(mailbox) if one.kind == "mail"]
+    assert found == [("Ada", "the &lt;!channel> secret"), ("Ada", "to user")]
+
+
 def test_a_flood_is_one_notice_and_no_forged_request_calls(asked: Post, inbox: Inbox) -> None:
     """Two hundred messages in a minute are one notice; a request that nothing proves calls nobody."""
     asked.configure(f'[notify]\nntfy = "{inbox.url}/t"\n')

@@ -15,10 +15,10 @@ from agent_mailbox.core.instant import DAY
 from agent_mailbox.core.records import Read
 from agent_mailbox.errors import BadData, Busy
 from agent_mailbox.mailbox.open_mailbox import wall_clock
-from agent_mailbox.space.copy import comparison, replica
+from agent_mailbox.space.copy import comparison, copy_state, publishing, replica
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.copy.taken_records import CROWD
-from agent_mailbox.space.order.order import MESSAGES, Ordered
+from agent_mailbox.space.order.order import MESSAGES, Ordered, reads_of
 from agent_mailbox.store.log.log import HeldLog, Log
 from agent_mailbox.store.log.unordered import unsealed
 from agent_mailbox.store.user_state import creation
@@ -26,7 +26,9 @@ from agent_mailbox.upkeep import steward
 from agent_mailbox.upkeep.doctor import agent_checks
 from tests.helpers import record
 
+from .hostile_space import saying
 from .memory_order import MemoryOrder, MemorySpace
+from .mortal import Machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -202,6 +204,7 @@ def test_a_read_that_another_machine_s_release_overtook_is_taken_back(two: Two, 
         box.catch_up()
     for box in two.boxes:
         assert box.state().reads.of(sent) == []
+    assert not [*north.replica.part_of(north.logs.reads).waiting()], "it is settled, once and for all"
     with north.replica.machine_lock():
         comparison.compare_with_order(north.replica)
     assert shown(south, "ben") == ["to one of you"]
@@ -257,6 +260,66 @@ def test_a_steward_freezes_the_silent_of_its_own_machine_alone(two: Two) -> None
     later = two_days_later(two.boxes[0])
     assert steward.run_upkeep(later, trust_clock=True).frozen == 1
     assert [agent.state for agent in later.logs.read_roster().agents.values()] == ["frozen", "alive"]
+
+
+def test_a_copy_of_a_line_that_waits_to_be_published_has_no_proof(tmp_path: Path) -> None:
+    """A program copies Ann's claim and her read to the file's end. They go out as any program's lines do: unsealed, and
+    not as a decision."""
+    north = Machine(str(tmp_path), "north", MemorySpace())
+    north.box.prove = saying
+    north.box.register(Registration(session_id="ann", roles=("dev",)), "ann")
+    north.box.send(Draft(sender="user", to=("role:dev",), content="to one of you"))
+    assert shown(north.box, "ann") == ["to one of you"]
+    north.catch_up()
+    path = Path(north.box.logs.reads.path)
+    before = path.read_bytes()
+    assert [north.box.logs.reads.view() is not None, before.count(b"\n")] == [True, 2]
+    path.write_bytes(before + before)
+    north.copy.look_locally()
+    told = [(one.log, one.proof) for one in publishing.lines_to_publish(north.copy)]
+    assert told == [(reads_of("north"), None)] * 2
+
+
+def test_a_log_that_was_replaced_waits_to_be_compared_as_a_whole(two: Two) -> None:
+    """Another file with the same lines is in its place: a look without the engine says that it knows of none."""
+    north = two.boxes[0]
+    assert north.replica is not None
+    for content in "ab":
+        north.send(Draft(sender="ann", to=("ben",), content=content))
+    north.catch_up()
+    assert not [*publishing.lines_to_publish(north.replica)]
+    path = Path(north.logs.messages.path)
+    path.with_name("other").write_bytes(path.read_bytes())
+    path.with_name("other").replace(path)
+    north.replica.look_locally()
+    waiting = [one.log for one in publishing.lines_to_publish(north.replica)]
+    assert (north.replica.state.applied, waiting.count(MESSAGES)) == (0, 2)
+    end = two.orders[0].last_position()
+    north.catch_up()
+    assert (two.orders[0].last_position(), [*publishing.lines_to_publish(north.replica)]) == (end, [])
+
+
+def test_a_copy_is_as_old_as_its_last_whole_look(two: Two, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that never had all is of unknown age. What could not be settled, since others were always first, is none."""
+    north, south = two.boxes
+    place = str(tmp_path / "north.engine")
+    (tmp_path / "north.engine/fresh").unlink()
+    with Path(north.logs.roster.path).open("a") as log:
+        log.write('{"event":"register","session_id":"cat","timestamp":"2026-01-01T00:00:00Z"}\n')
+
+    def register() -> None:
+        tags = (f"concern:t{two.orders[0].last_position()}",)
+        south.register(Registration(session_id="ben", tags=tags), "ben")
+        two.orders[0].first = register
+
+    two.orders[0].first = register
+    monkeypatch.setattr(replica, "ROUNDS", 3)
+    with pytest.raises(Busy, match="engine is too busy") as told:
+        north.catch_up()
+    assert (told.value.hint, copy_state.copy_age(place)) == ("try again; nothing is lost", None)
+    two.orders[0].first = None
+    north.catch_up()
+    assert copy_state.copy_age(place) is not None
 
 
 def test_what_is_no_record_of_ours_is_passed_over_once(two: Two) -> None:

@@ -14,7 +14,7 @@ from agent_mailbox.space.copy import comparison, lost_records
 from agent_mailbox.space.copy import replica as replica_module
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.order import bundles, follow_progress
-from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, Moved, reads_of
+from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, Moved, Ordered, reads_of
 from agent_mailbox.store.archive.archive import ROSTER as ARCHIVED
 from agent_mailbox.upkeep import shared_steward
 from tests.helpers import PATIENCE
@@ -198,6 +198,21 @@ def test_a_machine_that_begins_again_tells_of_a_damaged_record_no_second_time(tw
         west.share(Replica(west.logs, MemoryOrder(space, "west"), str(tmp_path / "west.engine")))
         west.catch_up()
     assert sum(b'"damaged"' in record.line for record in space.records) == 1
+    assert "unread" in live(machine(two, tmp_path, "east")), "its own record is damaged in its sum alone"
+
+
+def test_who_looks_at_all_finds_a_loss_that_the_count_of_holes_hides(two: Two, tmp_path: Path) -> None:
+    """A stranger's message has the position of a lost one. The replicator's short look does not see that; the engine's
+    doctor, which reads all, brings the mail back, and then finds nothing more."""
+    with_history(two)
+    north = two.boxes[0].replica
+    assert north is not None
+    space = two.orders[0].space
+    space.records = [Ordered(one.position, "", b"", "") if b"unread" in one.line else one for one in space.records]
+    with north.machine_lock():
+        north.catch_up()
+        assert [north.look_closer(), north.look_closer(at_all=True), north.look_closer(at_all=True)] == [0, 1, 0]
+    assert "unread" in live(machine(two, tmp_path, "east"))
 
 
 def test_a_machine_tells_of_every_damaged_record_though_few_fit_at_once(

@@ -341,6 +341,10 @@ def test_mail_whose_acknowledgement_is_lost_is_there_once(two: Two) -> None:
     order = asking(two)
     order.before = lambda: setattr(order, "mute", True)
     assert north.send(Draft(sender="ann", to=("ben",), content="one")).queued
+    assert north.replica is not None
+    (waits,) = north.replica.queue.read_messages()
+    assert (waits.content, waits.proof) == ("one", north.prove("ann"))
+    assert waits.proof is not None
     assert take_in_beside(second(two, 0)) == 1
     order.mute = False
     north.catch_up()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,8 @@ def test_a_rule_that_was_taken_back_waits_for_a_word_of_its_own(scene: Scene, tm
     words = ("doctor", "--trust") if command == "doctor" else ("init", scene.post.box, "--adopt")
     told = scene.post.ok(*words, "--yes")
     assert told["withheld"] == [{"agent": WORKER, "allow": [RULE], "mode": None}]
+    order = json.loads(scene.post.objects(MESSAGES)[-1]["content"])
+    assert (order["type"], order["agentId"]) == ("team_permission_update", USER)
     assert scene.mailbox.logs.broken() is None
     assert (scene.rules(), scene.asked()) == (((), ("Bash(rm:*)",)), None)
     assert scene.asked({"command": "rm x"}) == "deny"

@@ -303,7 +303,6 @@ class Replica(KnownCopy):
     def _take_lines(self, records: Sequence[Ordered]) -> None:
         """Append the records that the local logs do not have."""
         fresh: dict[str, list[tuple[Ordered, bytes, Judged]]] = {kind: [] for kind in KINDS}
-        key = b""
         if self.judge is not None:
             self.judge.prepare_judging(self.logs)
         for record in records:
