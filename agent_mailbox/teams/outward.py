@@ -25,7 +25,7 @@ from ..core.records import BadLine, Read, Record
 from ..core.roster import DEAD
 from ..core.showing import message_frame
 from ..core.text import clipped, neutral, typed
-from ..errors import Busy, Refused
+from ..errors import Busy, Malformed, Refused
 from ..mailbox.delivery import Delivery, recall_offers
 from ..store.log.stamps import EVERYONE
 from . import format as form
@@ -162,7 +162,7 @@ class Outward:
             with self._mailbox.logs.delivery(me):
                 items = self._mailbox.part(Delivery).claim(me, self._wanted_mail(member))
                 return sum(self._offer_mail(member, items[at : at + MOST]) for at in range(0, len(items), MOST))
-        except Refused as error:
+        except (Malformed, Refused) as error:  # such as a reserved id: the others have their mail
             self._problems[me] = f"{me}: {error.what}"
             return 0
 

@@ -130,6 +130,17 @@ def test_what_cannot_be_delivered_is_said_and_waits(teams: Teams) -> None:
     assert bridge(teams)["out"] == 1
 
 
+def test_a_member_whose_name_is_reserved_here_costs_the_others_nothing(teams: Teams) -> None:
+    """The bridge says so, and goes on: it would end at each start."""
+    teams.make("user", "ann", "user")
+    teams.register("bob")
+    teams.send("bob", "team:user/ann", "TO ANN")
+    done = teams.call("teams", "bridge", "user", "--once")
+    assert done.rc == 0, done
+    assert any("'user@user' is reserved" in w for w in done.warnings)
+    assert len(teams.holds("user", "ann")) == 1
+
+
 def test_a_broken_inbox_costs_the_log_nothing(teams: Teams) -> None:
     """A bridge looks again and again at an inbox that takes nothing. It records no offer meanwhile, and leaves no
     file."""
