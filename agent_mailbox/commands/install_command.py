@@ -17,6 +17,7 @@ from ..clients import places, texts
 from ..clients.checks import settings
 from ..clients.checks.overview import installed_settings
 from ..clients.install import installation as installer
+from ..clients.install.foreign_files import FileRecords
 from ..core.text import neutral, neutral_lines, typed
 from ..errors import Malformed, NoMailbox, Refused
 from ..known_clients.claude_code import CLAUDE_CODE
@@ -166,7 +167,10 @@ def find_program(app: App) -> str:
 
 def _uninstall_from(app: App, client: KnownClient, project: str | None, user: bool, dry_run: bool) -> None:
     plan = _plan_removal(app, client, project, user)
-    _carry_out(app, plan, dry_run, "not installed; nothing to change\n", forget=True)
+    nothing = f"not installed in {neutral(_target_of(app, client, project, user).base)}; nothing to change\n"
+    if others := FileRecords(app.environ).recorded_paths():  # another directory, or all sessions instead of a project
+        nothing += f"ours elsewhere: {neutral(others[0])}; `agent-mailbox uninstall --all` takes out all\n"
+    _carry_out(app, plan, dry_run, nothing, forget=True)
 
 
 def _plan_removal(app: App, client: KnownClient, project: str | None, user: bool) -> installer.InstallPlan:

@@ -21,7 +21,7 @@ from agent_mailbox.known_clients.claude_code import BELLS, CLAUDE_CODE
 from agent_mailbox.known_clients.known_client import BELL, FILES, PERMIT
 from tests.door import switches
 from tests.faults.killing import killed
-from tests.helpers import PATIENCE, Program, copy_package, refused, refused_both
+from tests.helpers import PATIENCE, Post, Program, copy_package, refused, refused_both
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -269,6 +269,19 @@ INDENTS: dict[str, Callable[[], bytes]] = {
     "crlf": lambda: json.dumps(SETTINGS, indent=4).replace("\n", "\r\n").encode() + b"\r\n",
     "bom": lambda: b"\xef\xbb\xbf" + json.dumps(SETTINGS, indent=2, ensure_ascii=False).encode(),
 }
+
+
+def test_who_looks_in_the_wrong_place_is_told_where_ours_is(post: Post) -> None:
+    """The client's own variable names another directory, or it is installed for all sessions: "not installed" would be
+    believed, and the hooks go on."""
+    other = {"CLAUDE_CONFIG_DIR": str(post.scratch / "other")}
+    assert "elsewhere" not in post.call("uninstall", "claude-code", "--user").stdout
+    assert post.call("install", "claude-code", "--user", env=other).rc == 0
+    for words in (("--user",), ()):
+        told = post.call("uninstall", "claude-code", *words).stdout.splitlines()
+        assert told[0] == f"not installed in {post.cwd if not words else post.home}/.claude; nothing to change"
+        assert told[1].startswith(f"ours elsewhere: {post.scratch}/other/")
+        assert "`agent-mailbox uninstall --all`" in told[1]
 
 
 @pytest.mark.parametrize("form", INDENTS)

@@ -236,7 +236,7 @@ def test_what_changes_nothing_asks_nothing(led: Post) -> None:
     assert "[y/N]" not in done.stdout
     for told in (
         "perm-1 is decided: denied",
-        "not installed; nothing to change",
+        "; nothing to change",
         "missing.tar",
         "is a mailbox already",
     ):
