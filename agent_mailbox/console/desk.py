@@ -208,12 +208,12 @@ class Desk:
     def advance_cursor(self) -> None:
         """Advance the person's cursor past read mail after many writes, so that the next page reads only news. Marks
         nothing as read."""
-        with self.lock_for_acting() as now:
-            inode, size = now.mailbox.logs.ends()[0]
-            if inode == self._followed[0] and size - self._followed[1] < STEP:
-                return
-            self._followed = inode, size
-            try:
+        try:
+            with self.lock_for_acting() as now:
+                inode, size = now.mailbox.logs.ends()[0]
+                if inode == self._followed[0] and size - self._followed[1] < STEP:
+                    return
+                self._followed = inode, size
                 now.mailbox.deliver(USER, lambda _: ())
-            except MailboxError:
-                pass  # the cursor is derived; pages only get slower
+        except (MailboxError, OSError):
+            pass  # the cursor is derived; pages only get slower. The mailbox may be gone for a while

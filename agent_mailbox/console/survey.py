@@ -142,5 +142,5 @@ class SurveyThread:
         try:
             wants_dead, self._wants_dead = self._wants_dead, False
             self.newest = take_survey(self._mailbox, wants_dead)
-        except MailboxError:
+        except (MailboxError, OSError):
             pass  # busy, or a failing disk: the next change asks again

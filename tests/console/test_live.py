@@ -12,7 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent_mailbox.console.desk import Desk
 from agent_mailbox.console.live import KEPT, MAX_PAGES, QUEUE, Event, LiveHub, OpenPage, Watcher
+from agent_mailbox.console.survey import SurveyThread
 from agent_mailbox.core.instant import HOUR
 from agent_mailbox.store.log.logs import Logs, of_mailbox
 from tests.console.conftest import PATIENCE, Running
@@ -237,6 +239,19 @@ def test_a_mailbox_that_was_moved_away_is_not_made_again_and_is_whole_when_it_is
         away.rename(post.box)
         assert "doctor --trust" not in console.ask("/").text
         assert post.call("status", "--session", "ann").stderr == ""
+
+
+def test_the_counts_go_on_once_a_mailbox_that_was_away_is_back(post: Post) -> None:
+    """The thread that counts meets no mailbox for a while; it lives on, and counts what came since."""
+    surveyor = SurveyThread(str(post.box), Desk(str(post.box)).advance_cursor)
+    away = post.box.rename(post.scratch / "away")
+    surveyor.start_counting()
+    away.rename(post.box)
+    post.register("ann")
+    surveyor.request_count()
+    until(lambda: "ann" in surveyor.newest.lines)
+    surveyor.stop_counting()
+    surveyor._thread.join(PATIENCE)
 
 
 def test_no_page_is_live_while_its_mailbox_is_gone(running: Running) -> None:
