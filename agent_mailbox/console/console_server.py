@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import webbrowser
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -113,7 +113,8 @@ class Server:
 
     def serve_until_signal(self) -> None:
         """Serve until a signal ends the process."""
-        signal.signal(signal.SIGHUP, self._server.handle_exit)  # as uvicorn does with the two others
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as uvicorn does with the two others
+            signal.signal(signal.SIGHUP, self._server.handle_exit)
         try:
             self._server.run(sockets=[self._socket])
         except KeyboardInterrupt:
@@ -157,7 +158,8 @@ def end_in_order() -> None:
         raise KeyboardInterrupt
 
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, interrupt_server)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as ``nohup`` has it
+            signal.signal(number, interrupt_server)
 
 
 def ask_for_links(server: Server, say: Callable[[str], None]) -> None:
@@ -166,8 +168,9 @@ def ask_for_links(server: Server, say: Callable[[str], None]) -> None:
         return
 
     def print_links() -> None:
-        for _ in sys.stdin:
-            say(f"{server.new_link()}\n")
+        with suppress(OSError, MailboxError):  # the terminal is gone
+            for _ in sys.stdin:
+                say(f"{server.new_link()}\n")
 
     threading.Thread(target=print_links, name="links", daemon=True).start()
 

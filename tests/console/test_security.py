@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import os
 import re
 import signal
@@ -278,6 +280,23 @@ def test_the_link_is_written_into_no_file(post: Post, tmp_path: Path) -> None:
         assert child.returncode == 1
         assert b"must not be kept in a file" in err
         assert b"token" not in log.read_bytes()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_hangup_that_the_person_has_ignored_ends_no_console(post: Post) -> None:
+    """One below ``nohup`` outlives its terminal."""
+    child = post.start("console", "--port", "0", "--json", under=("nohup",), stdin=subprocess.DEVNULL)
+    assert child.stdout is not None
+    try:
+        port = json.loads(child.stdout.readline())["port"]
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        connection.request("GET", "/")  # it serves
+        assert connection.getresponse().status
+        (ignored,) = re.findall(r"^SigIgn:\s*(\w+)", Path(f"/proc/{child.pid}/status").read_text(), re.MULTILINE)
+    finally:
+        child.terminate()
+        child.communicate(timeout=PATIENCE)
+    assert int(ignored, 16) & 1 << signal.SIGHUP - 1
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
