@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..cli.group import cli
@@ -11,6 +14,11 @@ from ..cli.options import App, CommandWithOptions, pass_app
 from ..errors import Malformed
 from ..mcp.tool_commands import answer_call
 from ..upkeep import extras
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..mcp.tool_schemas import ToolAnswer
 
 NEEDED = ("mcp", "mcp_types", "anyio")
 
@@ -30,4 +38,25 @@ def mcp(app: App, /) -> None:
     from ..mcp.tool_server import ToolServer
 
     load_rooms("mcp")
-    ToolServer(__version__, lambda tool, given, write: answer_call(app.directory, tool, given, write)).serve_client()
+    place = _directory()
+
+    def answer(tool: str, given: dict[str, Any], write: Callable[[ToolAnswer], None]) -> None:
+        _return_to(place)
+        answer_call(app.directory, tool, given, write)
+
+    ToolServer(__version__, answer).serve_client()
+
+
+def _return_to(place: str | None) -> None:
+    """Go back to the directory of the server's start, if it was removed and made again, as by a restored backup."""
+    if _directory() is None and place is not None:
+        with suppress(OSError):
+            os.chdir(place)
+
+
+def _directory() -> str | None:
+    """Return the working directory; None if it was removed."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return None

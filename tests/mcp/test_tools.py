@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import shlex
+import shutil
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -390,3 +391,27 @@ def test_a_call_that_waited_and_was_taken_back_does_nothing(post: Post) -> None:
         assert asking.answer(server)["id"] == 4
         server.stdin.close()
     assert [m["content"] for m in post.objects(MESSAGES)] == ["first"]
+
+
+def test_the_server_finds_a_directory_again_that_was_removed_and_restored(post: Post, tmp_path: Path) -> None:
+    """It was started there, and no client starts it again for that. While it is gone, a call says so."""
+    place = tmp_path / "place"
+    place.mkdir()
+    post.register("ada")
+    server = post.start("mcp", cwd=place, env={"AGENT_MAILBOX_SESSION": "ada", "AGENT_MAILBOX_DIR": None})
+    failed, said = [], []
+    with server:
+        asking.begin(server)
+        for number in range(3):
+            if number == 1:
+                place.rmdir()
+            if number == 2:
+                shutil.copytree(post.box, place / "data")
+            asking.ask(server, number + 1, "who")
+            result = asking.answer(server)["result"]
+            failed.append(result["isError"])
+            said.append(result["content"][0]["text"])
+        assert server.stdin is not None
+        server.stdin.close()
+    assert failed == [True, True, False], said
+    assert "the working directory is gone" in said[1]
