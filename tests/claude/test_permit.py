@@ -595,9 +595,11 @@ def test_where_there_is_no_python_one_that_was_bound_may_not(shim: Shim) -> None
     assert decision(shim.hook("Permit").stdout)[0] == "deny"
 
 
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 @pytest.mark.parametrize("early", [False, True], ids=["while it waits", "while it writes the request"])
-def test_a_question_that_the_client_gives_up_is_given_up(led: Post, early: bool) -> None:
-    """It ends its hooks with SIGTERM, at their time-out and when the person interrupts: nothing later counts."""
+def test_a_question_that_the_client_gives_up_is_given_up(led: Post, early: bool, end: signal.Signals) -> None:
+    """It ends its hooks with SIGTERM, at their time-out and when the person interrupts: nothing later counts. Nor does
+    anything once its terminal was closed."""
     command(led, "mode", ME, "safe")
     call = {"session_id": ME, "cwd": str(led.cwd), "tool_name": "Bash", "tool_input": TOUCH}
     desk = ControlDesk(OpenMailbox(str(led.box)))
@@ -608,7 +610,7 @@ def test_a_question_that_the_client_gives_up_is_given_up(led: Post, early: bool)
             hook.stdin.close()
             hook.stdin = None
             until(lambda: hook.poll() is not None or _terminates_later(hook) if early else desk.pending(LEAD))
-            hook.terminate()
+            hook.send_signal(end)
         out, _ = hook.communicate(timeout=PATIENCE)
     assert (hook.returncode, out) == (0, b"")
     (asked,) = [m["id"] for m in led.objects(MESSAGES) if json.loads(m["content"])["type"] == "permission_request"]
