@@ -119,6 +119,21 @@ def test_what_stays_in_the_engine_whoever_followed() -> None:
         assert tuple(one for one in found.positions if one <= end) == positions
 
 
+def test_a_purge_keeps_the_last_word_of_each_kind() -> None:
+    """A machine that joins later knows by these who was given up, whose name was taken over, and how far all are.
+    Earlier ones go, and so does what was told of a damaged record."""
+    space = MemorySpace()
+    order, other = MemoryOrder(space, "north"), MemoryOrder(space, "south")
+    for _ in range(2):
+        for one in (order, other):
+            one.append_lines(PASSED, [follow_progress.followed_line(1), follow_progress.took_over("k")])
+        order.append_lines(PASSED, [*map(follow_progress.gave_up, ("w", "w-2")), follow_progress.purged_line(0)])
+        order.append_lines(PASSED, [follow_progress.damaged_line(1)])
+    found = purging.plan_purge(order, ["north", "south"])
+    assert found.positions == (*range(1, 9), 16)
+    assert (found.whole, found.others) == ({PASSED: 8}, (16,))
+
+
 def test_pending_mail_is_judged_over_the_whole_space(two: Two) -> None:
     """Mail that another machine's session has read is finished, also here; what it has not read stays."""
     north, south = two.boxes

@@ -756,6 +756,21 @@ def test_an_option_that_names_no_machine_is_refused(text: str) -> None:
         space_trust.read_changes([], [text])
 
 
+def test_whom_a_machine_speaks_for_is_read_from_an_option() -> None:
+    """The person, all sessions or some of them, each once; or nobody, which is said alone."""
+    for said, user, sessions in (
+        ("user,all", True, ("all",)),
+        ("s-1,,user,s-1", True, ("s-1",)),
+        ("s-1", False, ("s-1",)),
+        ("nobody", False, ()),
+    ):
+        (found,) = space_trust.read_changes([], [f"south={said}"])
+        assert (found.machine, found.fingerprint, found.user, found.sessions) == ("south", None, user, sessions)
+    for wrong in ("", ",", "nobody,user"):
+        with pytest.raises(Malformed, match="speakers are missing"):
+            space_trust.read_changes([], [f"south={wrong}"])
+
+
 def test_a_fingerprint_is_taken_as_people_write_it_and_no_other() -> None:
     """A fingerprint may have colons, dashes and capitals. A shorter one, or one with another sign, is refused."""
     whole = "0123456789abcdef" * 2
