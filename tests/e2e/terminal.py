@@ -59,7 +59,7 @@ class Terminal:
         self.client = client
         self.screen = bytearray()
         """Everything the client wrote."""
-        self._marked = 0
+        self._marked, self._asked = 0, ""
         self._master, slave = os.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         try:
@@ -137,6 +137,7 @@ class Terminal:
     def ask(self, prompt: str) -> str:
         """Submit; returns the conversation as the model was sent it."""
         self.mark()
+        self._asked = prompt
         self.submit(prompt)
         return str(self.wait(lambda: self.client.model.asked(prompt))[0])
 
@@ -168,16 +169,26 @@ class Terminal:
         old, seen = self.session(), len(self.screen)
         self.submit("/clear")
         self.wait(lambda: self.session() not in (None, old))
+        self._asked = ""  # nothing yet, of the new one
         return self.started(seen)
 
     def mark(self) -> None:
         """What comes now begins a turn: ``idle`` means after it, for the client writes down late what it does."""
-        self._marked = time.time_ns() // 1_000_000
+        self._marked, self._asked = time.time_ns() // 1_000_000, ""
 
     def idle(self) -> bool:
-        """Does the client say that its session is between turns, since the last mark?"""
+        """Does the client say that its session is between turns, since the last mark? It also has written down the
+        answer to what was asked: a busy machine may delay its "idle" of an earlier turn into this one."""
         entry = self._registered()
-        return entry.get("status") in ("idle", "shell") and entry.get("statusUpdatedAt", 0) >= self._marked
+        is_between = entry.get("status") in ("idle", "shell") and entry.get("statusUpdatedAt", 0) >= self._marked
+        return is_between and (not self._asked or self.has_answer())
+
+    def has_answer(self) -> bool:
+        """Did it write down an answer to what was asked? Without hooks it may be too quick to say "busy"."""
+        transcripts = (self.client.post.home / ".claude/projects").glob(f"*/{self.session()}.jsonl")
+        return any(
+            b'"type":"assistant"' in file.read_bytes().partition(self._asked.encode())[2] for file in transcripts
+        )
 
     def busy(self) -> bool:
         """Does it say that a turn is going on?"""

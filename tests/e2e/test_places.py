@@ -119,7 +119,7 @@ def test_a_session_that_comes_back_without_its_hooks_is_promised_nothing(client:
         assert sent["reasons"] == {session: why}
         assert client.post.ok("roster", "show", session)["agent"]["mail"]["reason"] == why
         assert "MAIL_MEANWHILE" not in terminal.ask("PROMPT_TWO")
-        terminal.wait(terminal.idle)
+        terminal.wait(terminal.has_answer)
         terminal.leave()
     assert client.post.ok("roster", "show", session)["agent"]["state"] == "frozen"
     client.ask("PROMPT_THREE", "--resume", session)
@@ -139,7 +139,7 @@ def test_a_session_whose_settings_switch_hooks_off_is_promised_nothing(client: C
 
         def unseen() -> bool:
             until(lambda: seen(client, session) == "when_it_looks")
-            terminal.wait(terminal.idle)
+            terminal.wait(lambda: terminal.idle() or terminal.has_answer())
             number = len(client.model.requests)
             sent = client.post.ok("send", "--from", "bob", "--to", session, "--body", f"MAIL_{number}_")
             assert sent["delivery"]["when_it_looks"] == [session]
