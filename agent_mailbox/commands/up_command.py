@@ -23,6 +23,7 @@ from ..core import frame, team_file
 from ..core.control import message_text, messages
 from ..core.frame import shown_state
 from ..core.records import USER
+from ..core.roster import ALIVE
 from ..core.text import neutral, typed
 from ..errors import BadData, Busy, Malformed, NotFound, Refused
 from ..known_clients.every_client import STARTED
@@ -96,6 +97,8 @@ def _alone(app: App, path: str) -> Iterator[None]:
 
 def _start_team(app: App, path: str, data: bytes, team: Team, *, in_tmux: bool, yes: bool) -> fleet.Fleet:
     """Ask the person, unless they agreed to this, and start whoever is missing."""
+    if in_tmux and shutil.which("tmux", path=app.environ.get("PATH")) is None:
+        raise NotFound("tmux is not on your PATH", "install it, or leave --tmux out: then they run in the background")
     box, record = app.open_desk(OpenMailbox), team_records.load_record(path, app.environ)
     if record.box not in ("", box.directory) and record.members:
         raise Refused(
@@ -241,6 +244,8 @@ def _print_fleet(app: App, team: Team, record: TeamRecord, tmux_session: str = "
     for one in team.members:
         agent = roster.get(fleet.session_of(one, record, roster))
         state = "not started" if agent is None else shown_state(agent, box.gone_of([agent]))
+        if agent is not None and state == ALIVE and not app.hosts.hosting(agent.session_id):
+            state = "no hook yet"  # its entry is the person's word alone
         lead = frame.name_of(agent.lead, roster) if agent is not None and agent.lead else "-"
         session = frame.short(agent.session_id) if agent is not None else "-"
         rows.append((state, one.name, STARTED[one.client].title, session, ", ".join(one.roles) or "-", lead))

@@ -164,6 +164,8 @@ def _text(entry: Mapping[str, Any], key: str, where: str, default: str | None = 
     if not isinstance(value, str) or len(value) > LONG or (default is None and not value):
         size = f"{'1 to' if default is None else 'at most'} {LONG} characters"
         raise BadData(f"{where} {key} must be a text of {size}", f'write {key} = "…"')
+    if "\0" in value:
+        raise BadData(f"{where} {key} has a null character, which no program can be given", "take it out")
     return value
 
 

@@ -199,6 +199,7 @@ def test_members_are_started_in_windows_of_tmux_and_ended_there(team: Post) -> N
         ("client = 1", "must be a text of 1 to"),
         (f'prompt = "{"x" * 20_001}"', "must be a text of at most"),
         ("tags = [1]", "must be a list of texts"),
+        ('prompt = "a\\u0000b"', "has a null character"),
         ("worktree = 1", "must be true or false"),
         ("wakes_per_day = 0", "must be a whole number"),
         ("wakes_per_day = true", "must be a whole number"),
@@ -240,6 +241,13 @@ def test_a_team_s_record_that_cannot_be_read_is_an_empty_one(team: Post, content
     assert team_records.load_record(file, environ).agreed == "x"
     Path(team_records._path(file, environ)).write_text(content)
     assert team_records.load_record(file, environ) == team_records.TeamRecord()
+
+
+def test_without_tmux_nobody_is_started_or_registered(team: Post) -> None:
+    """An agent that is in the roster and nowhere else would be sent mail."""
+    done = team.call("up", "--tmux", "--yes", env={"PATH": str(team.scratch / "tools")})
+    refused(done, 1, "tmux is not on your PATH", "leave --tmux out")
+    assert team.ok("roster", "list")["agents"] == []
 
 
 def test_two_that_lead_each_other_are_refused(team: Post) -> None:
@@ -310,7 +318,7 @@ def test_a_client_that_fails_is_told_with_the_member_and_who_was_started_stays_k
     ann = team.ok("up", "--status")["members"][1]["session_id"]
     (team.scratch / "tools/claude").write_text(CLAUDE)
     again = team.call("up", "--wait", "0", "--json").json["members"]
-    assert (again[1]["session_id"], again[0]["state"]) == (ann, "alive")
+    assert (again[1]["session_id"], again[0]["state"]) == (ann, "no hook yet")
 
 
 def test_a_member_that_comes_later_has_the_rules_and_so_has_a_rule_that_comes_later(team: Post) -> None:
@@ -424,3 +432,16 @@ def test_a_copy_of_a_session_is_ended_and_told(team: Post) -> None:
     (team.scratch / "tools/claude").write_text(f"{CLAUDE}\nprint('backgrounded - c0b1e5')\n")
     refused(team.call("up", "--wait", "0"), 1, "Ann was not started: ", "made a copy", "run `up` again")
     assert calls(team)[-1][0] == ["stop", "c0b1e5"]
+
+
+def test_a_session_that_the_service_still_lists_is_let_go_before_it_is_brought_back(team: Post) -> None:
+    """It is listed after a restart of the machine, too. The client would make a copy, under another id."""
+    (team.cwd / "team.toml").write_text('[member.Ann]\nclient = "claude"\n')
+    (ann,) = team.call("up", "--yes", "--wait", "0", "--json").json["members"]
+    with Child(["true"]) as gone:
+        serve(team, ann["session_id"], gone)
+    forgets = 'if words[0] == "stop": os.remove(os.environ["HOME"] + "/.claude/daemon/roster.json")\n'
+    (team.scratch / "tools/claude").write_text(CLAUDE + forgets)
+    assert team.call("up", "--wait", "0").rc == 0
+    asked = [words[:3] for words, _ in calls(team)[1:]]
+    assert asked == [["stop", ann["session_id"][:8]], ["--bg", "--resume", ann["session_id"]]]

@@ -136,6 +136,8 @@ def test_three_clients_come_up_come_back_after_all_was_killed_and_end(team: Team
         until(lambda model=model, word=word: model.asked(word))
     again = team.call("up")
     assert again == first
+    ann = first["Ann"]["session_id"]  # killed before its first words are kept, it could not be brought back
+    until(lambda: [*(team.post.home / ".claude/projects").glob(f"*/{ann}.jsonl")])
     team.kill()
     until(lambda: all(one["state"] != "alive" for one in team.call("up", "--status").values()))
     team.post.ok("--dir", team.box, "send", "--from", "user", "--to", "Ann", "--body", "MAIL_MEANWHILE")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import time
 import uuid
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from ...core import codec
 from ...core.records import Record
 from ...core.text import neutral
 from ...errors import Refused
+from ...identity import background_jobs
 from ...known_clients.claude_code import CLAUDE_CODE
 from ...known_clients.codex import CODEX
 from ...store.files import small_files
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 60.0
 """Seconds that a client may take to begin a session."""
+LAST = 10.0
+"""Seconds that a client's service may take to let go of a session."""
 
 
 class Start(Record):
@@ -55,6 +59,7 @@ class Begun(Record):
 def start_claude(start: Start, register: Callable[[str], None], environ: Mapping[str, str]) -> Begun:
     """Have Claude Code's background service begin or bring back a session."""
     if start.session_id:
+        _let_go(start, environ)
         register(start.session_id)
     words = [*start.words, "--bg", *_claude_words(start, start.session_id), "--", start.prompt]
     said = run_client(words, start.directory, environ)
@@ -72,6 +77,17 @@ def has_talk(session_id: str, environ: Mapping[str, str]) -> bool:
     projects = os.path.join(CLAUDE_CODE.find_home(environ), "projects")
     names = small_files.list_names(projects)
     return not names or any(os.path.exists(os.path.join(projects, name, f"{session_id}.jsonl")) for name in names)
+
+
+def _let_go(start: Start, environ: Mapping[str, str]) -> None:
+    """Have the service let go of a session that it still lists, as after a restart of the machine.
+
+    It would make a copy of that one."""
+    if background_jobs.of(start.session_id, environ) is not None:
+        run_client([*start.words, "stop", start.session_id[:8]], start.directory, environ)
+        until = time.monotonic() + LAST
+        while background_jobs.of(start.session_id, environ) is not None and time.monotonic() < until:
+            time.sleep(0.1)
 
 
 def _refuse_copy(start: Start, said: str, environ: Mapping[str, str]) -> None:
