@@ -23,7 +23,7 @@ from agent_mailbox.space import purging
 from agent_mailbox.space.copy import comparison, following, publishing, replica, send_queue
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.order import bundles, follow_progress
-from agent_mailbox.space.order.order import ARCHIVE, MESSAGES, PASSED, WIDEST
+from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, WIDEST
 from agent_mailbox.store.archive import roster_compaction, rotation
 from agent_mailbox.store.archive.manifest import Manifest
 from agent_mailbox.store.log.unordered import unsealed
@@ -112,10 +112,14 @@ def test_what_stays_in_the_engine_whoever_followed() -> None:
     order.append_lines(ARCHIVE, [*bundles.records_of("2026-02.jsonl", [bundle])])
     order.append_lines(MESSAGES, [mail[0], b'{"id":"m10"}'])  # the same again is newer than what was archived
     end = order.last_position()
-    for name, followed, positions in (("w-1", end, ()), ("w-10", 3, ()), ("w-10", end, (1, 2, 3))):
+    (forged,) = bundles.records_of("2026-03.jsonl", [b'{"id":"m10"}'])
+    order.append_lines(CLAIMS, [forged, b"last"])  # any machine may append to that log: it is no bundle there
+    for name, followed, positions in (("w-1", end + 2, ()), ("w-10", 3, ()), ("w-10", end + 2, (1, 2, 3))):
         orders[name].append_lines(PASSED, [follow_progress.followed_line(followed)])
         order.append_lines(PASSED, [follow_progress.gave_up("gone")])
+        order.append_lines(MESSAGES, [b"newest"])
         found = purging.plan_purge(order, order.joined_machines())
+        assert found.records == len(space.records)
         assert tuple(one for one in found.positions if one <= end) == positions
 
 
@@ -801,3 +805,5 @@ def test_a_line_that_no_record_can_hold_stops_no_other_line() -> None:
     assert all(0 < len(record) <= WIDEST for record in records)
     found = [line for record in records if (bundle := bundles.unpack_bundle(record)) for line in bundle.lines]
     assert found == [b"first", *wide[1:3], b"last"]
+    marked = [[*bundles.records_of("2026-01.jsonl", [b"x"], mark)] for mark in ("1", "2", "2")]
+    assert [marked[0] == marked[1], marked[1] == marked[2]] == [False, True], "what comes back twice differs"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import shutil
 from pathlib import Path
@@ -11,17 +12,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox import Draft, Mailbox, NotFound, Refused, Registration
+from agent_mailbox.core import codec, instant, proofs
 from agent_mailbox.errors import BadData
 from agent_mailbox.space import joining_space, moved_mailbox, replicator, space_checks, space_words
 from agent_mailbox.space import space as spaces
 from agent_mailbox.space.copy import comparison, copy_state
 from agent_mailbox.space.copy.space_troubles import AWAY, note_trouble
 from agent_mailbox.space.joining_space import SpaceStanding
+from agent_mailbox.space.order import elsewhere, waiting_lines
+from agent_mailbox.space.order.order import CLAIMS, MESSAGES, ROSTER, WIDEST, reads_of
 from agent_mailbox.space.space import Space
 from agent_mailbox.store.files import small_files, system
 from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import doctor
+from tests.helpers import record
 
 from .hostile_space import Joined
 from .memory_order import MemorySpace
@@ -177,6 +182,61 @@ def test_what_the_replicator_notices_is_told_once(tmp_path: Path) -> None:
         "1 bundle brings them back",
         "2 bundles bring them back",
     ]
+
+
+def test_the_words_of_other_machines_are_kept_and_told(join: Callable[[str], Joined]) -> None:
+    """The last one of each counts, by the time at which it came; one of another form counts for nothing."""
+    north = join("north")
+    join("south").box.register(Registration(session_id="ben"), "ben")
+    join("west")
+    for applied, word in ((3, None), (4, None), (0, b"[]"), (0, b'{"applied":1}')):
+        said = elsewhere.own_word(north.box.logs, applied, 7, 0, "h") if word is None else word
+        elsewhere.keep_words(north.directory, {"south": said}, 1_700_000_000_000 + applied)
+    (kept,) = elsewhere.load_peers(north.directory)
+    assert (kept.machine, kept.applied, kept.behind, kept.heard) == ("south", 4, 3, 1_700_000_000_004)
+    told = {
+        one["machine"]: (one["behind"], one["heard"]) for one in joining_space.read_standing(north.box.logs).machines
+    }
+    assert told == {"south": (3, instant.text(1_700_000_000_004)), "west": (None, None)}
+    elsewhere.forget_machines(north.directory)
+    assert (elsewhere.load_peers(north.directory), elsewhere.load_joined(north.directory)) == ([], [])
+
+
+def test_a_word_in_one_s_own_name_is_a_twin_s_unless_this_process_said_it() -> None:
+    """One that left by that word is none any more; what names no process was said by an earlier version."""
+    ours = elsewhere.parting_word()
+    theirs = ours.replace(elsewhere.PROCESS.encode(), b"another")
+    for word, host in (
+        (b"", None),
+        (b"[]", None),
+        (b"{}", None),
+        (ours, None),
+        (theirs, ""),
+        (b'{"by":"another"}', "unknown"),
+        (b'{"by":"another","host":"far","left":1}', "far"),
+    ):
+        assert elsewhere.find_twin(word) == host
+
+
+def test_a_line_is_published_up_to_the_width_that_an_engine_takes() -> None:
+    """One byte more, or no record, stays here alone. A program's claim decides nothing, and belongs to its machine."""
+    read = json.dumps({"message_id": "m", "reader_session_id": "a", "timestamp": "2026-01-01T00:00:00Z", "event": "%"})
+    mail = codec.dumps(record("ann", "ben", "%")).encode()
+    event = b'{"event":"register","session_id":"a","timestamp":"2026-01-01T00:00:00Z"}'
+    for kind, line in ((MESSAGES, mail), (ROSTER, event), (CLAIMS, read.replace("%", "read").encode())):
+        for room, fits in ((WIDEST, True), (WIDEST + 1, False)):
+            found = waiting_lines.place_line(kind, 7, line.ljust(room), "n", None)
+            assert (found is not None) == fits
+        assert waiting_lines.place_line(kind, 7, b"[]", "n", None) is None
+    for word, proof, log in (
+        ("claim", None, reads_of("n")),
+        ("release", None, reads_of("n")),
+        ("claim", proofs.of_session("a"), CLAIMS),
+        ("release", proofs.of_session("a"), CLAIMS),
+        ("read", proofs.of_session("a"), reads_of("n")),
+    ):
+        (placed,) = filter(None, [waiting_lines.place_line(CLAIMS, 7, read.replace("%", word).encode(), "n", proof)])
+        assert (placed.position, placed.log, placed.id, placed.proof) == (7, log, None, proof)
 
 
 def test_what_an_engine_s_stream_may_not_have_is_told() -> None:

@@ -403,6 +403,24 @@ def test_what_came_before_the_person_s_word_is_judged_again(pair: Three) -> None
     assert pair.south.box.logs.broken() is None
 
 
+@pytest.mark.parametrize("forged", ["changed", "by another key", ""])
+def test_a_line_that_waits_counts_if_the_confirmed_key_signed_it(pair: Three, forged: str) -> None:
+    """Its seal was not looked at as it came. A line that was changed since does not count, nor does one that another
+    key signed. A machine is strange only by another key than a confirmed one."""
+    machine_trust.save_rights(pair.south.directory, {}, applied=True)
+    signer = Machine(pair.place / "other", NORTH, MemorySpace()) if forged == "by another key" else pair.north
+    line = signer.judge.sign_line(MESSAGES, policy(LEAD, "Read").rstrip(b"\n"), proofs.of_session(LEAD))
+    pair.north.put(MESSAGES, line.replace(b"Read", b"Bash") if forged == "changed" else line)
+    assert allowed(pair.south) == ()
+    assert pair.south.judge.strange == set()
+    rights = {NORTH: Rights(pair.north.fingerprint, user=False, sessions=("all",))}
+    machine_trust.save_rights(pair.south.directory, rights, applied=False)
+    assert pair.south.again() == (not forged)
+    assert allowed(pair.south) == (() if forged else ("Read",))
+    pair.north.publish(MESSAGES, policy(LEAD, "Grep"), proofs.of_session(LEAD))
+    assert (allowed(pair.south), pair.south.judge.strange) == (("Grep",), set())
+
+
 def test_copies_of_a_waiting_line_count_once(pair: Three) -> None:
     """A line that waits, published again before the person's word and after it, appended here by a program, or taken
     from elsewhere, is no second order."""

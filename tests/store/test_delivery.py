@@ -11,6 +11,7 @@ import pytest
 
 from agent_mailbox import Busy, Draft, Mailbox, NotFound, Refused, StorageFailed
 from agent_mailbox.core import codec, inbox, obligations, proofs
+from agent_mailbox.core.control.messages import TaskAssignment
 from agent_mailbox.core.inbox import Item
 from agent_mailbox.core.instant import HOUR
 from agent_mailbox.core.records import Message
@@ -18,10 +19,12 @@ from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.mailbox import absence
 from agent_mailbox.mailbox.delivery import Delivery, Offering
 from agent_mailbox.mailbox.open_mailbox import wall_clock
+from agent_mailbox.mailbox.registry import Registry
 from agent_mailbox.store.files import small_files
 from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.store.log.stamps import StampFiles
 from agent_mailbox.upkeep import steward as stewards
+from tests.control_desk import ControlDesk
 from tests.helpers import PATIENCE, Post
 
 if TYPE_CHECKING:
@@ -51,6 +54,37 @@ def test_a_blocked_reader_is_shown_nothing_twice_in_one_delivery(holder: Mailbox
         holder.deliver("bob", show)
     assert calls == [2]
     assert len(holder.peek("bob")) == 2
+
+
+def test_a_session_that_looks_is_registered_once(holder: Mailbox) -> None:
+    """The command says so that time alone, and not as a frozen one comes back."""
+    for is_first in (True, False, False):
+        delivery = Delivery(holder)
+        delivery.check_in("zoe")
+        assert delivery.registered is is_first
+        assert holder.logs.read_roster().state("zoe") == "alive"
+    assert not Registry(holder).admit("zoe"), "another process was first"
+    holder.end("zoe", "freeze", "zoe")
+    delivery = Delivery(holder)
+    delivery.check_in("zoe")
+    assert (delivery.registered, holder.logs.read_roster().state("zoe")) == (False, "alive")
+
+
+def test_a_held_task_is_given_to_another_and_taken_by_nobody(holder: Mailbox) -> None:
+    """Its adder may give it to Cat, though Bob holds it, and may not take it for itself; the view is the asker's."""
+    holder.prove = proofs.of_session
+    for who in ("ann", "cat"):
+        holder.register(Registration(session_id=who), who)
+    desk = ControlDesk(holder)
+    assert desk.add_task("ann", ("all",), TaskAssignment(title="open")).is_open_to_me
+    added = desk.add_task("ann", ("bob",), TaskAssignment(title="held"))
+    desk.claim_task("bob", added.task.id)
+    with pytest.raises(Refused):
+        desk.claim_task("ann", added.task.id)
+    with pytest.raises(Refused):
+        desk.claim_task("cat", added.task.id)
+    assert desk.tasking.views.task(added.task.id).holder == "bob"
+    assert desk.claim_task("ann", added.task.id, "cat").holder == "cat"
 
 
 @pytest.mark.parametrize("log", ["messages", "roster"])
