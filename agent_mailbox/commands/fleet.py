@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 LOOK = 0.1
 """Seconds between two looks."""
-LEFT = "still runs"
-"""It is told of a member that ``down`` could not end."""
+LEFT, UNTOLD = "still runs", "may still run"
+"""It is told of a member that ``down`` could not end; of one of which nothing tells whether it runs."""
 AGAIN = "You were started again. `agent-mailbox status` shows what you owe and hold; go on with it."
 OURS = ("AGENT_MAILBOX_DIR", "AGENT_MAILBOX_NAME", "AGENT_MAILBOX_ROLE", "AGENT_MAILBOX_TAGS", "AGENT_MAILBOX_LEAD")
 """Variables that no member has from the terminal."""
@@ -174,13 +174,20 @@ class Fleet:
             Started(
                 session_id=begun.session_id,
                 client=member.client,
-                pid=begun.server,
-                start=_start_of(begun.server),
+                pid=(server := begun.server or self._server_of(member)),
+                start=_start_of(server),
                 here=self._hosts.here,
                 window=begun.window,
                 denied=denied,
             ),
         )
+
+    def _server_of(self, member: PlannedMember) -> int:
+        """Return the process that ``up`` started for another member, and that runs this one, too; 0 if there is
+        none."""
+        others = self.record.members.values() if _has_one_server(member.client) and not self._in_tmux else ()
+        mine = (one for one in others if one.client == member.client and not one.window and self._has_process(one))
+        return next((one.pid for one in mine), 0)
 
     def _keep_member(self, member: PlannedMember, known: Started) -> None:
         self.keep(members={**self.record.members, member.name: known})
@@ -296,6 +303,7 @@ class Fleet:
         while time.monotonic() < until and any(self._is_there(one) for one in asked.values()):
             time.sleep(LOOK)
         ended = {name: "was ended" if name in left else "was not running" for name in members}
+        ended.update((name, UNTOLD) for name, one in members.items() if self._is_untold(one))
         ended.update((name, "ended by itself") for name, one in asked.items() if not self._is_there(one))
         for one in members.values():
             self._end(one)
@@ -314,10 +322,15 @@ class Fleet:
             or (_is_in_service(one.client) and background_jobs.is_served(one.session_id, self._environ))
         )
 
+    def _is_untold(self, one: Started) -> bool:
+        """Return whether a server that ``up`` did not start may run a member, which never called a hook."""
+        is_served = _has_one_server(one.client) and not one.window and not one.pid
+        return is_served and not self._hosts.hosting(one.session_id) and start_servers.is_listening(self._environ)
+
     def _is_begun(self, one: Started) -> bool:
         """Return whether a member was begun and runs, though perhaps without our hooks. A server that has the sessions
         of all terminals tells nothing of one."""
-        is_its_own = bool(one.window) or not STARTED[one.client].server
+        is_its_own = bool(one.window) or not _has_one_server(one.client)
         return (is_its_own and self._has_process(one)) or background_jobs.is_served(one.session_id, self._environ)
 
     def _is_there(self, one: Started) -> bool:
@@ -366,6 +379,11 @@ def _is_in_service(client: str) -> bool:
 
 LAST = 5.0
 """Seconds that what was told to end has for it, before the next step."""
+
+
+def _has_one_server(client: str) -> bool:
+    """Return whether one server of the client of that word runs the sessions of all terminals."""
+    return client in STARTED and bool(STARTED[client].server)
 
 
 def _start_of(pid: int) -> str:

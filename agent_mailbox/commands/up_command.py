@@ -19,7 +19,7 @@ from ..cli import render, widening
 from ..cli.group import cli
 from ..cli.options import App, CommandWithOptions, Seconds, pass_app
 from ..control.tasking import Tasking
-from ..core import frame, team_file
+from ..core import frame, shown_ids, team_file
 from ..core.control import message_text, messages
 from ..core.frame import shown_state
 from ..core.records import USER
@@ -140,8 +140,9 @@ def down(app: App, /, file: str, wait: float) -> None:
             raise NotFound(f"no team was started from {path}", "`agent-mailbox up FILE` starts one")
         app.directory = record.box or app.directory  # the person agreed to it with the team
         ended = fleet.Fleet(app, app.open_desk(OpenMailbox), path, record, {}).bring_down(wait)
-    for name in (name for name, how in ended.items() if how == fleet.LEFT):
-        app.give_warning(f"{name} still runs: what runs it was not started by `up`; end it in its own client")
+    for name, how in ended.items():
+        if how in (fleet.LEFT, fleet.UNTOLD):
+            app.give_warning(f"{name} {how}: what runs it was not started by `up`; end it in its own client")
     lines = "".join(f"{neutral(name)}: {how}\n" for name, how in ended.items())
     app.print_done(lines, {"members": [{"name": name, "how": how} for name, how in ended.items()]})
 
@@ -247,7 +248,7 @@ def _print_fleet(app: App, team: Team, record: TeamRecord, tmux_session: str = "
         if agent is not None and state == ALIVE and not app.hosts.hosting(agent.session_id):
             state = "no hook yet"  # its entry is the person's word alone
         lead = frame.name_of(agent.lead, roster) if agent is not None and agent.lead else "-"
-        session = frame.short(agent.session_id) if agent is not None else "-"
+        session = frame.word(shown_ids.shorten_ids(agent.session_id, roster.agents)) if agent is not None else "-"
         rows.append((state, one.name, STARTED[one.client].title, session, ", ".join(one.roles) or "-", lead))
         told.append({"name": one.name, "client": one.client, "session_id": agent and agent.session_id, "state": state})
     lines = render.table_lines(rows, ("state", "name", "client", "session", "roles", "lead"))

@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,7 @@ from agent_mailbox.clients.starting.start_words import Begun
 from agent_mailbox.commands import fleet
 from agent_mailbox.core.instant import DAY
 from agent_mailbox.core.team_file import PlannedMember
+from agent_mailbox.known_clients.codex import CODEX
 from agent_mailbox.mailbox.delivery import Delivery
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.mailbox.session_brake import SessionBrake
@@ -445,3 +448,39 @@ def test_a_session_that_the_service_still_lists_is_let_go_before_it_is_brought_b
     assert team.call("up", "--wait", "0").rc == 0
     asked = [words[:3] for words, _ in calls(team)[1:]]
     assert asked == [["stop", ann["session_id"][:8]], ["--bg", "--resume", ann["session_id"]]]
+
+
+def test_a_session_in_a_server_of_all_terminals_is_not_told_as_over(team: Post) -> None:
+    """Without our hooks nothing tells whether the person's own server still runs it. One that `up` started for another
+    member ends with that one."""
+    (team.cwd / "team.toml").write_text('[member.Ann]\nclient = "codex"\n[member.Bob]\nclient = "codex"\n')
+    file, environ = str(team.cwd / "team.toml"), team.environ()
+    place = Path(CODEX.find_home(environ)) / "app-server-control/app-server-control.sock"
+    place.parent.mkdir(parents=True)
+    there = {name: team_records.Started(session_id=name.lower(), client="codex") for name in ("Ann", "Bob")}
+    team_records.save_record(file, team_records.TeamRecord(members=there), environ)
+    # a socket's path is at most 108 bytes long
+    with tempfile.TemporaryDirectory(dir="/tmp") as short, socket.socket(socket.AF_UNIX) as server:
+        server.bind(f"{short}/s")
+        place.symlink_to(f"{short}/s")
+        server.listen()
+        down = team.call("down", "--wait", "0")
+    assert down.stdout == "Ann: may still run\nBob: may still run\n"
+    assert "warning: Ann may still run: " in down.stderr
+    assert team.call("down", "--wait", "0").stdout == "Ann: was not running\nBob: was not running\n"
+    begin_alike = [f"01a22ae2-ed{n}-7c51-b9bd-841ccfd61cfb" for n in ("58", "8c")]  # Codex's tell the time first
+    for one in begin_alike:
+        team.register(one)
+    alike = {name: there[name].replace(session_id=one) for name, one in zip(there, begin_alike, strict=True)}
+    team_records.save_record(file, team_records.TeamRecord(members=alike), environ)
+    assert all(one in team.call("up", "--status").stdout for one in begin_alike)
+    with Child(["sleep", "1000"]) as process:
+        app = Context(str(team.box))
+        app.environ = environ
+        made = fleet.Fleet(app, OpenMailbox(str(team.box)), file, team_records.TeamRecord(), {"codex": ("",)})
+        begun = iter([Begun("ann", server=process.pid), Begun("bob")])
+        made._begin = lambda *_: next(begun)  # type: ignore[method-assign]
+        for name in ("Ann", "Bob"):
+            made.bring_up(PlannedMember(name=name, client="codex", prompt="Wait."))
+        assert {one.pid for one in made.record.members.values()} == {process.pid}
+        process.kill()

@@ -75,8 +75,7 @@ def _address(log: str, pid: int) -> str:
 
 def start_codex(start: Start, register: Callable[[str], None], environ: Mapping[str, str]) -> Begun:
     """Have Codex's background server begin or bring back a session; start the server if none runs."""
-    home = CODEX.find_home(environ)
-    path = os.path.join(home, "app-server-control", "app-server-control.sock")
+    path = _socket_of(environ)
     server, line = 0, _connected(path)
     if line is None:
         server = spawn_server([*start.words, "app-server", "--listen", "unix://"], start, environ)
@@ -102,6 +101,18 @@ def start_codex(start: Start, register: Callable[[str], None], environ: Mapping[
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise Refused(f"Codex's server does not answer as expected: {error}", f"see {start.log}") from None
     return Begun(me, server=server)
+
+
+def is_listening(environ: Mapping[str, str]) -> bool:
+    """Return whether Codex's background server runs."""
+    line = _connected(_socket_of(environ))
+    if line is not None:
+        line.close()
+    return line is not None
+
+
+def _socket_of(environ: Mapping[str, str]) -> str:
+    return os.path.join(CODEX.find_home(environ), "app-server-control", "app-server-control.sock")
 
 
 def _connected(path: str) -> socket.socket | None:
