@@ -17,6 +17,7 @@ from ..core.message_reads import Reads
 from ..errors import MailboxError
 from ..mailbox.followed_mail import FollowedMail
 from ..mailbox.selection import Selection, chooses
+from ..store.files import paths
 from ..store.files.watch import Watch
 from . import fleet_view, standing_verbs, status_line
 
@@ -81,6 +82,7 @@ def tail(app: App, /, session: str | None, everyones: bool, with_address: str | 
             for message in first:
                 _print_message(app, message, reads)
             while not following_output.is_left():
+                paths.check(box.directory)  # a watch stays with a directory that was moved or removed
                 for message in followed.read_news():
                     if message.id not in shown and chooses(selection, box.logs.read_roster())(message):
                         _print_message(app, message, Reads())

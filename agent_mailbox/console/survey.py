@@ -120,7 +120,7 @@ class SurveyThread:
 
     def current_survey(self) -> Survey:
         """Return the newest count; request another if it is older than a minute."""
-        if self._mailbox.now() - self.newest.taken > MINUTE:
+        if abs(self._mailbox.now() - self.newest.taken) > MINUTE:  # the clock may be set back
             self._due.set()
         return self.newest
 

@@ -20,7 +20,7 @@ from agent_mailbox.commands.status_line import StatusLine
 from tests.claude.test_guard import SHELLS, Shim
 from tests.claude.test_hooks import ME
 from tests.faults.conftest import strace as strace
-from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, refused, until
+from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, delete, refused, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -218,6 +218,21 @@ def test_the_steward_s_new_log_is_followed(pair: Post) -> None:
         assert [*followed.read_news()] == []
         os.rename(f"{whole}.away", whole)
         assert [m.id for m in followed.read_news()] == [kept, late, after], "a log that comes is news"
+
+
+@pytest.mark.parametrize("is_moved", [True, False])
+def test_tail_ends_as_its_mailbox_goes(pair: Post, is_moved: bool) -> None:
+    """It says so: one that is restored or made there is another directory, which it does not watch."""
+    pair.send("ann", "bob", "one")
+    with follow(pair, "--all", "-n", "1") as child:
+        assert child.stdout is not None
+        assert b"one" in child.stdout.readline()
+        if is_moved:
+            pair.box.rename(pair.scratch / "away")
+        else:
+            delete(pair.box)
+        _, said = child.communicate(timeout=PATIENCE)
+    assert (child.returncode, f"no mailbox at {pair.box}" in said.decode()) == (1, True)
 
 
 def test_tail_refuses_what_history_refuses(pair: Post) -> None:
