@@ -116,7 +116,7 @@ def _changed_hosts(known: ClusterRecord | None, change: ClusterChange) -> tuple[
     """Return the hosts of the servers; without ``--host`` those that there were, or this one."""
     before = () if known is None else known.hosts
     nodes = change.nodes or len(before) or NODES
-    if known is not None and before and nodes != len(before) and (nodes < len(before) or len(before) == 1):
+    if nodes < len(before) or (len(before) == 1 and nodes > 1):
         raise Refused(
             f"cluster has {len(before)} servers, with the mail on them: {nodes} cannot take their place",
             "write another cluster: --into DIR",
