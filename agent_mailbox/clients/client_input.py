@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..core.records import Proof
 
 PATHS = ("cwd", "transcript_path")
-"""The client's names for paths: one with a null byte is none."""
+"""The client's names for paths: what the system cannot have as one is none."""
 LOCK_WAIT = 1.0
 """Seconds a hook waits for any lock: SessionEnd hooks share 1.5 s."""
 READER_WAIT = 8.0
@@ -115,7 +115,12 @@ def parse_call(event: str, obj: Mapping[str, Any] | BadLine, environ: Mapping[st
 
     def text_of(key: str, default: str | None = "") -> Any:
         value = obj.get(key)
-        return value if isinstance(value, str) and value and not (key in PATHS and "\0" in value) else default
+        if key in PATHS and isinstance(value, str):
+            try:
+                value = None if b"\0" in value.encode("utf-8", "surrogateescape") else value
+            except UnicodeEncodeError:  # half of a character, which JSON can spell
+                value = None
+        return value if isinstance(value, str) and value else default
 
     suggested = obj.get("permission_suggestions")
     session_id = next(filter(None, map(text_of, SESSION_KEYS)), environ.get(USUAL.session_variable))

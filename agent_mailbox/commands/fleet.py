@@ -239,12 +239,8 @@ class Fleet:
     def _runs(self, session_id: str) -> bool:
         """Return whether a session is there: its client called a hook, and its process lives."""
         agent = self._box.logs.read_roster().get(session_id)
-        return (
-            agent is not None and agent.state == ALIVE and self._is_hosted(session_id) and not self._is_gone(session_id)
-        )
-
-    def _is_gone(self, session_id: str) -> bool:
-        return bool(self._box.gone([session_id]))
+        is_alive = agent is not None and agent.state == ALIVE and self._is_hosted(session_id)
+        return is_alive and not self._box.gone([session_id])
 
     def _is_hosted(self, session_id: str) -> bool:
         return any(self._hosts.is_living(host) for host in self._hosts.hosting(session_id))
@@ -273,6 +269,11 @@ class Fleet:
             if known.session_id:  # one that runs has the limit of the file as it is now
                 SessionBrake(self._box, known.session_id).set_most(one.wakes_per_day)
         self.keep(members=members)
+
+    def former_members(self, team: Team) -> list[str]:
+        """Return those who run, and whom the file does not name any more."""
+        now = {one.name for one in team.members}
+        return [name for name, one in self.record.members.items() if name not in now and self._is_left(one)]
 
     # -- rules ------------------------------------------------------------------------------------------------------
 

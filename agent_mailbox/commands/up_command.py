@@ -79,6 +79,8 @@ def up(app: App, /, file: str, in_tmux: bool, status: bool, example: bool, yes: 
         started = _start_team(app, path, data, team, in_tmux=in_tmux, yes=yes)
         for member in started.wait_for_all(team, wait):
             app.give_warning(f"{member.name} has not called its hooks yet: `agent-mailbox setup` installs them")
+        for name in started.former_members(team):
+            app.give_warning(f"{name} is not in {path} any more, and runs: `agent-mailbox down {typed(path)}` ends all")
         _begin_work(app.open_desk(OpenMailbox), team, started)
     _print_fleet(app, team, started.record, started.tmux_session)
 

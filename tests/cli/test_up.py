@@ -484,3 +484,16 @@ def test_a_session_in_a_server_of_all_terminals_is_not_told_as_over(team: Post) 
             made.bring_up(PlannedMember(name=name, client="codex", prompt="Wait."))
         assert {one.pid for one in made.record.members.values()} == {process.pid}
         process.kill()
+
+
+def test_a_member_that_the_file_does_not_name_any_more_is_told_while_it_runs(team: Post) -> None:
+    """Nothing else tells: it goes on, has its mail, and is in no table."""
+    told = team.call("up", "--yes", "--wait", "0", "--json").json["members"]
+    (team.cwd / "team.toml").write_text(TEAM.replace("Bob", "Cid"))
+    with Child(["sleep", "1000"]) as worker:
+        serve(team, told[0]["session_id"], worker)
+        path = team.cwd / "team.toml"
+        said = team.call("up", "--yes", "--wait", "0").stderr
+        assert f"Bob is not in {path} any more, and runs: `agent-mailbox down {path}` ends all" in said
+        worker.kill()
+    assert "any more" not in team.call("up", "--wait", "0").stderr

@@ -64,6 +64,7 @@ calls = (
 
 
 @example(event="SessionStart", data=b'{"session_id": "bob", "cwd": "\\u0000"}')
+@example(event="SessionStart", data=b'{"session_id": "bob", "cwd": "\\ud800"}')
 @given(event=st.sampled_from(EVENTS), data=calls)
 def test_a_hook_never_fails_whatever_the_client_says(box: Post, event: str, data: bytes) -> None:
     """Exit code 0, nothing or one JSON document on standard output, our own words on standard error."""
