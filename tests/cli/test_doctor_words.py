@@ -88,6 +88,23 @@ def test_settings_that_a_backup_brings_are_counted_behind_thirty() -> None:
     assert brought_settings.describe_settings(long + b"#") == ("config.toml is too long to show",)
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[ttl]\nbroadcast = 4\ndirect = 24\n[steward]\nmax_live = 1000\n", ()),
+        ("[ttl]\nbroadcast = 40\ndirect = 24\n", ("[ttl] broadcast = 40",)),
+        ("[ttl]\nbroadcast = 5\n[steward]\nmax_live = 10\n", ("[ttl] broadcast = 5", "[steward] max_live = 10")),
+        ('[ttl]\nbroadcast = "x"\n', ("[ttl] broadcast = x (wrong: it does not count)",)),
+        ("\ufeffx = 1", ("[x]  = 1 (wrong: it does not count)",)),
+        ('[notify]\nntfy = "x"\n', ("[notify] ntfy = x (ignored: it counts in your own configuration alone)",)),
+        ("[", ("config.toml is not valid TOML",)),
+    ],
+)
+def test_a_setting_that_a_backup_brings_is_named_unless_it_is_the_default(text: str, told: tuple[str, ...]) -> None:
+    """One that does not count is named with the reason."""
+    assert brought_settings.describe_settings(text.encode()) == told
+
+
 def test_what_a_repair_cuts_is_kept_as_it_was() -> None:
     """Zeros as their number, text as text, and anything else as its bytes."""
     for torn, kept in ((bytes(3), {"zeros": 3}), (b'{"a', {"text": '{"a'}), (b'{"\xff', {"hex": "7b22ff"})):

@@ -308,3 +308,47 @@ def test_what_waits_for_the_person_s_word_is_told_with_the_command() -> None:
     two = standing(refused={"south": 2})
     (told_of,) = space_words.describe_wrong_seals(two)
     assert told_of.startswith("2 lines of south whose seal is wrong")
+
+
+def test_a_machine_s_place_in_its_space_is_shown_whole() -> None:
+    """Whatever is in order is a line; what is not has a line more, with the command that mends it."""
+    assert space_words.describe_standing(standing(), str) == (
+        "space      s as north, nats://h\n"
+        "engine     answers\n"
+        "replicator runs\n"
+        "records    7 of 7 are here\n"
+        "waiting    0 lines of this machine, 0 sends\n"
+        "key        f\n"
+    )
+    south = {"machine": "south", "behind": None, "heard": None, "given_up": False, "key": "new"}
+    wrong = standing(
+        serving=False,
+        trouble="engine is away",
+        waiting=1,
+        queued=1,
+        unsent=2,
+        fingerprint="",
+        machines=(south,),
+        trusted=({"machine": "south", "fingerprint": "old", "speaks": []},),
+        unheard=({"machine": "south", "fingerprint": "old", "lines": 3},),
+        refused={"south": 1},
+    )
+    told = (
+        "space      s as north, nats://h\n"
+        "engine     engine is away\n"
+        "replicator does not run: `engine serve --install`\n"
+        "records    7 of 7 are here\n"
+        "waiting    1 line of this machine, 1 send\n"
+        "unsent     2 messages whose ids are other messages'\n"
+        "south      not heard of yet\n"
+        "key        none: mail flows, and no decision of this machine counts elsewhere; `MAKE` mends it\n"
+        "south      speaks for nobody; key old\n"
+        "south      has another mailbox now: say for whom it speaks, if its own `engine status` has this key:"
+        " `engine join --key south=new --speaks south=user,all`\n"
+        "refused    1 line of south whose seal is wrong, was used before, or came late\n"
+        "waits      3 lines of south by its key before another mailbox took its name over: they count for nothing\n"
+    )
+    assert space_words.describe_standing(wrong, "`{}`".format, "MAKE") == told
+    troubled = space_words.describe_standing(wrong.replace(troubles=("one", "two")), "`{}`".format, "MAKE")
+    more = "look       one\nlook       two\n"
+    assert troubled == told.replace(": `engine serve --install`", "").replace("unsent  ", f"{more}unsent  ")
