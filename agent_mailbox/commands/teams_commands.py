@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from ..cli.group import CommandGroup, cli
+from ..cli.loading_ahead import load_rooms
 from ..cli.options import App, CommandWithOptions, Seconds, pass_app
 from ..clients import client
 from ..clients.foreign_fields import list_unfit
@@ -280,6 +281,8 @@ def bridge_team(app: App, /, team: str | None, once: bool, wait: float, interval
     """
     app.proves = nobody
     where, name = _teams_directory(app), _awaited_team(app, team, wait).name
+    if not once:
+        load_rooms("teams")
     came, went = bridge.run_bridge(
         app.mailbox, where, name, interval, lambda problem: _print_problems(app, [problem], name), once=once
     )
