@@ -35,10 +35,12 @@ _CHUNK = 4096  # PIPE_BUF: what poll(2) calls writable takes this much without b
 
 
 class InputStream(io.TextIOBase):
-    """Lines of a file descriptor, up to its end or that of the process that started this one."""
+    """Lines of a file descriptor, up to its end or that of the process that started this one. They also end once no
+    answer can be written: the server would wait for the next line for ever."""
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, answers: OutputStream) -> None:
         self._fd = fd
+        self._answers = answers
         self._parent = os.getppid()
         self._data = b""
         self._poll = select.poll()
@@ -59,14 +61,15 @@ class InputStream(io.TextIOBase):
         return _mend_halves(text) if _HALF.search(text) else text
 
     def _read_more(self) -> bytes:
-        while True:
+        while not self._answers.has_failed:
             if self._poll.poll(_LOOK * 1000):
                 try:
                     return os.read(self._fd, 1 << 16)
                 except BlockingIOError:  # another process that holds the pipe took what was there
                     continue
             if os.getppid() != self._parent:
-                return b""
+                break
+        return b""
 
 
 _HALF = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
@@ -86,6 +89,7 @@ class OutputStream(io.TextIOBase):
     """Answers on a file descriptor; ``taken`` is called with the id of each request whose answer the client has."""
 
     def __init__(self, fd: int, taken: Callable[[object], None]) -> None:
+        self.has_failed = False
         self._fd = fd
         self._taken = taken
         self._poll = select.poll()
@@ -93,7 +97,17 @@ class OutputStream(io.TextIOBase):
 
     def write(self, text: str, /) -> int:
         """Write an answer in full. Raises ``Busy`` if the client does not take it."""
-        data = text.encode("utf-8", "backslashreplace")
+        try:
+            self._write_whole(text.encode("utf-8", "backslashreplace"))
+        except (OSError, Busy):
+            self.has_failed = True
+            raise
+        message = json.loads(text)
+        if "method" not in message and output.why_untaken(self._fd, TAKEN) is None:
+            self._taken(message.get("id"))
+        return len(text)
+
+    def _write_whole(self, data: bytes) -> None:
         for start in range(0, len(data), _CHUNK):
             piece = data[start : start + _CHUNK]
             while piece:
@@ -102,10 +116,6 @@ class OutputStream(io.TextIOBase):
                     piece = piece[os.write(self._fd, piece) :]
                 except BlockingIOError:  # another process that holds the pipe filled it
                     continue
-        message = json.loads(text)
-        if "method" not in message and output.why_untaken(self._fd, TAKEN) is None:
-            self._taken(message.get("id"))
-        return len(text)
 
     def _wait_until_writable(self) -> None:
         until = time.monotonic() + PATIENCE
@@ -122,4 +132,5 @@ def claim_streams(taken: Callable[[object], None]) -> tuple[InputStream, OutputS
     os.close(nothing)
     sys.stdout.flush()
     os.dup2(2, 1)
-    return InputStream(ends[0]), OutputStream(ends[1], taken)
+    answers = OutputStream(ends[1], taken)
+    return InputStream(ends[0], answers), answers

@@ -16,7 +16,7 @@ import pytest
 from agent_mailbox.errors import Busy
 from agent_mailbox.mcp import standard_streams, tool_commands, tool_schemas
 from agent_mailbox.mcp.tool_schemas import ToolAnswer
-from tests.helpers import MESSAGES, READS, Post, record, until
+from tests.helpers import MESSAGES, PATIENCE, READS, Post, record, until
 from tests.mcp import asking
 from tests.surroundings import NOBODY_SAID, Client, at_terminal
 
@@ -280,14 +280,15 @@ def test_the_input_ends_with_the_client(monkeypatch: pytest.MonkeyPatch, tmp_pat
     """Though another process holds the pipe; a request without an end is refused before it fills the memory."""
     ends = os.pipe()
     monkeypatch.setattr(standard_streams, "_LOOK", 0.001)
-    lines = standard_streams.InputStream(ends[0])
+    answers = standard_streams.OutputStream(ends[1], print)
+    lines = standard_streams.InputStream(ends[0], answers)
     os.write(ends[1], b"a\nb")
     assert lines.readline() == "a\n"
     monkeypatch.setattr(os, "getppid", lambda: 1)
     assert lines.readline() == ""
     (endless := tmp_path / "endless").write_bytes(b"x" * (standard_streams.LONGEST + (1 << 17)))
     with endless.open("rb") as file, pytest.raises(Exception, match="over the limit"):
-        standard_streams.InputStream(file.fileno()).readline()
+        standard_streams.InputStream(file.fileno(), answers).readline()
 
 
 def test_a_missing_extra_is_said_with_the_command_that_adds_it(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -415,3 +416,19 @@ def test_the_server_finds_a_directory_again_that_was_removed_and_restored(post: 
         server.stdin.close()
     assert failed == [True, True, False], said
     assert "the working directory is gone" in said[1]
+
+
+def test_the_server_ends_once_its_answers_go_nowhere(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its client holds the input, and takes no answer any more: no later call is left without one."""
+    monkeypatch.setattr(standard_streams, "_LOOK", 0.05)
+    post.register("ada")
+    server = post.start("mcp", env={"AGENT_MAILBOX_SESSION": "ada"}, forked=True)
+    assert server.stdin is not None
+    assert server.stdout is not None
+    asking.begin(server)
+    server.stdout.close()
+    asking.ask(server, 1, "who")
+    assert server.wait(PATIENCE) != 0
+    server.stdin.close()
+    assert server.stderr is not None
+    server.stderr.close()
