@@ -70,7 +70,7 @@ def run_replicator(
     _note_unreached(copy.directory, None)
     away, back, delay, ends, is_new, spoke = "", "", TURN, None, True, -elsewhere.EVERY
     known: frozenset[str] = frozenset()
-    is_sure, restored, noted = False, 0, 0.0
+    is_sure, restored, noted, asked = False, 0, 0.0, 0
     while not ended():
         try:
             if words := order.latest_words():
@@ -102,7 +102,7 @@ def run_replicator(
                 else:
                     ends = before
             elif monotonic() - noted >= NOTED:
-                copy_state.note_fresh(copy.directory)
+                copy_state.note_fresh(copy.directory, asked)
                 noted = monotonic()
             files.take_turn(time_ns() // 1_000_000)
             if away:
@@ -110,6 +110,7 @@ def run_replicator(
                 _note_unreached(copy.directory, None)
             away, delay = "", TURN
             says_away(None)
+            asked = time_ns() // 1_000_000
             is_new = order.wait_for_record(copy.state.applied, TURN)
         except (Refused, Busy, StorageFailed) as error:  # a credential or a space may be put right meanwhile
             if error.what != away:

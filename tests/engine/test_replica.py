@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +15,7 @@ from agent_mailbox import Draft, Mailbox, Refused, Registration
 from agent_mailbox.core import codec
 from agent_mailbox.core.instant import DAY
 from agent_mailbox.core.records import Read
-from agent_mailbox.errors import BadData, Busy
+from agent_mailbox.errors import BadData, Busy, Unavailable
 from agent_mailbox.mailbox.open_mailbox import wall_clock
 from agent_mailbox.space.copy import comparison, copy_state, publishing, replica
 from agent_mailbox.space.copy.replica import Replica
@@ -320,6 +322,26 @@ def test_a_copy_is_as_old_as_its_last_whole_look(two: Two, tmp_path: Path, monke
     two.orders[0].first = None
     north.catch_up()
     assert copy_state.copy_age(place) is not None
+
+
+def test_what_another_process_took_in_since_is_not_asked_for_again(two: Two, tmp_path: Path) -> None:
+    """Several commands waited for their turn at once: the first that gets it looks for all. A look that began before a
+    command did is none of its own, nor is one at a time to come. A log that was replaced is compared all the same."""
+    logs, place = two.boxes[0].logs, str(tmp_path / "north.engine")
+    order = Overtaken(two.orders[0].space, "north")
+    other, now = Replica(logs, order, place), time.time_ns() // 1_000_000
+    two.boxes[0].catch_up()
+    order.reachable = False
+    for looked, began, asks in ((-10, -20, False), (-10, -10, True), (-10, -5, True), (3_600_000, -20, True)):
+        copy_state.note_fresh(place, now + looked)
+        with other.machine_lock(), pytest.raises(Unavailable) if asks else nullcontext():
+            other.catch_up_since(now + began)
+    copy_state.note_fresh(place, now - 10)
+    path = Path(logs.messages.path)
+    path.with_name("other").write_bytes(path.read_bytes())
+    path.with_name("other").replace(path)
+    with other.machine_lock(), pytest.raises(Unavailable):
+        other.catch_up_since(now - 20)
 
 
 def test_what_is_no_record_of_ours_is_passed_over_once(two: Two) -> None:

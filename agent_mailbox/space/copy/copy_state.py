@@ -82,9 +82,15 @@ def noted_proofs(directory: str) -> dict[str, Proof | None]:
     return {key: proofs.parse(word.encode()) for key, word in told if isinstance(word, str)}
 
 
-def note_fresh(directory: str) -> None:
-    """Note that this machine has just had all that is in the order; if that fails, the copy only looks older."""
-    note_time(system.join(directory, FRESH), system.time_ns() // 1_000_000)
+def note_fresh(directory: str, at: int) -> None:
+    """Note that this machine has had all that was in the order then (ms); if that fails, the copy only looks older."""
+    note_time(system.join(directory, FRESH), at)
+
+
+def is_fresh(directory: str, since: int) -> bool:
+    """Return whether a process of this machine began to take in what is in the order after that time (ms), and did."""
+    age = noted_age(system.join(directory, FRESH), now := system.time_ns() // 1_000_000)
+    return age is not None and 0 <= age < now - since
 
 
 def copy_age(directory: str) -> float | None:

@@ -24,6 +24,7 @@ import itertools
 from ...core.space_seals import is_ignored
 from ...errors import Busy
 from ...store.archive.archived_digests import ArchivedDigests
+from ...store.files import system
 from ...store.log.unordered import digest, number, unsealed
 from ..order import follow_progress
 from ..order.bundles import unpack_bundle
@@ -66,13 +67,25 @@ class Replica(KnownCopy):
 
     # -- in the order -------------------------------------------------------------------------------------------------
 
+    def catch_up_since(self, since: int) -> None:
+        """Do what ``catch_up`` does, unless another process did all of it after that time (ms): then look here."""
+        if not copy_state.is_fresh(self.directory, since):
+            self.catch_up()
+            return
+        self._is_sure = False
+        self.look_locally()
+        if self.state.applied:
+            self._is_fresh = True
+        else:
+            self.catch_up()
+
     def catch_up(self) -> None:
         """Write what is new in the order, publish what is new here, until neither has anything; under the lock.
 
         Raises ``Unavailable`` with everything as a kill would leave it, and ``Displaced`` ahead of publishing."""
+        began = system.time_ns() // 1_000_000
         is_sure, self._is_sure = self._is_sure, False
-        self._load_state()
-        self._look_at_parts()
+        self.look_locally()
         end = self._take_in_behind_tip() if not is_sure and self.state.applied and self.state.tip else None
         for _ in range(ROUNDS):
             self._look_at_parts()
@@ -96,7 +109,7 @@ class Replica(KnownCopy):
             publishing.send_queued(self)
             self._note_settled()
             self._is_sure = True
-            copy_state.note_fresh(self.directory)
+            copy_state.note_fresh(self.directory, began)
             return
         raise Busy("engine is too busy: others are always first", "try again; nothing is lost")
 

@@ -114,12 +114,13 @@ class SharedLog:
         self._away: Busy | None = None
 
     def catch_up(self) -> None:
-        """Take in what other machines decided, ahead of a look.
+        """Take in what other machines decided, ahead of a look. If several commands wait for their turn, one asks.
 
         If the engine is out of reach, or another command keeps the machine's lock, ``decide`` raises that."""
+        since = system.time_ns() // 1_000_000
         try:
             with Patience(IN_TURN), self._replica.machine_lock(hurried=True):
-                self._replica.catch_up()
+                self._replica.catch_up_since(since)
         except Busy as error:
             self._away = error
         else:
