@@ -42,6 +42,8 @@ _INTERRUPTED = b'"[Request interrupted by user'
 _COMPACTS = b'"subtype":"compact_boundary"'
 """The client's line for a compaction."""
 MAX_LINE = 64 << 20
+_IN_LINE = ("SessionStart", "UserPromptSubmit", "Stop")
+"""Hooks whose text the next line follows. Between tools that run at once, the client follows one of them alone."""
 _PASSING = (5, 12, 23, 24)
 """Numbers of errors by which a file that is there cannot be read for the moment: EIO, ENOMEM, ENFILE, EMFILE."""
 
@@ -172,14 +174,15 @@ def _states_in(lines: Iterator[bytes], session_id: str, offers: Sequence[Offer])
             answer, spoken = message.get("id"), instant.told(event.get("timestamp"))
             for offer in offers:
                 state = found[offer.nonce]
-                if state == SHOWN and answer != during[offer.nonce]:
+                if state == SHOWN and answer != during[offer.nonce] and behind[offer.nonce].is_followed_by(line):
                     found[offer.nonce] = SEEN
                 elif state == OPEN and spoken >= offer.time:
                     found[offer.nonce] = PASSED
         for nonce in shown:
             if found[nonce] in (OPEN, PASSED) and _has_delivery(event, nonce):
-                found[nonce], during[nonce], behind[nonce] = SHOWN, answer, _Behind(line)
-                if kind == "attachment" and event["attachment"].get("hookEvent") == "UserPromptSubmit":
+                hook = event["attachment"].get("hookEvent") if kind == "attachment" else None
+                found[nonce], during[nonce], behind[nonce] = SHOWN, answer, _Behind(line, in_line=hook in _IN_LINE)
+                if hook == "UserPromptSubmit":
                     prompted.add(nonce)
     return found
 
@@ -187,14 +190,20 @@ def _states_in(lines: Iterator[bytes], session_id: str, offers: Sequence[Offer])
 class _Behind:
     """The lines of a conversation from one of them on, by their ids."""
 
-    def __init__(self, line: bytes) -> None:
-        self._ids = set[bytes]()
-        self.add(line)
-        self._first = frozenset(self._ids)
+    def __init__(self, line: bytes, *, in_line: bool) -> None:
+        self._first = frozenset(_ids_of(line))
+        self._ids, self._beside, self._in_line = {*self._first}, set[bytes](), in_line
 
     def add(self, line: bytes) -> None:
         """Add a line, by every id that it has."""
-        self._ids.update(part.partition(b'"')[0] for part in line.split(b'"uuid":"')[1:])
+        if self._in_line and not self.is_followed_by(line):
+            self._beside.update(_ids_of(line))
+        self._ids.update(_ids_of(line))
+
+    def is_followed_by(self, line: bytes) -> bool:
+        """Return whether a line goes on with these. Another process of the session may write its own turn beside."""
+        before = line.partition(b'"parentUuid":"')[2].partition(b'"')[0]
+        return not (self._in_line and before) or (before in self._ids and before not in self._beside)
 
     def is_left_by(self, event: Mapping[str, Any], *, is_open: bool) -> bool:
         """Return whether the conversation goes on without these lines at this one: a prompt follows an earlier line, or
@@ -205,6 +214,10 @@ class _Behind:
             return False
         is_result = any(block.get("type") == "tool_result" for block in blocks_of(event))
         return not is_result and str(event["parentUuid"]).encode() not in self._ids
+
+
+def _ids_of(line: bytes) -> list[bytes]:
+    return [part.partition(b'"')[0] for part in line.split(b'"uuid":"')[1:]]
 
 
 def _kept_by(event: Mapping[str, Any]) -> set[bytes]:

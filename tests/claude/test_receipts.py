@@ -345,6 +345,23 @@ def test_a_prompt_that_was_taken_back_took_its_mail_along(talk: Talk, interrupte
     assert talk.events() == (["read", "seen"] if interrupted else ["read", "release", "read"])
 
 
+@pytest.mark.parametrize("event", ["UserPromptSubmit", "Stop"])
+def test_the_turn_of_another_terminal_does_not_prove_mail_seen(talk: Talk, event: str) -> None:
+    """Two terminals resumed one session, and write one transcript. One is told its mail. The other's answers belong to
+    a turn that began before, and lack it. Only the model's words behind that mail prove it."""
+    talk.write(type="user", uuid="prompt", parentUuid=None, message={"role": "user", "content": "first"})
+    talk.post.send("x", ME)
+    talk.keep(event, talk.context(event), uuid="mail", parentUuid="prompt")
+    talk.speak(uuid="beside", parentUuid="prompt")
+    talk.speak(uuid="beside too", parentUuid="beside")
+    assert talk.context("Stop") == ""
+    assert talk.events() == ["read"]
+    talk.write(type="system", uuid="between", parentUuid="mail")
+    talk.speak(uuid="answer", parentUuid="between")
+    assert talk.context("Stop") == ""
+    assert talk.events() == ["read", "seen"]
+
+
 def test_a_transcript_that_is_not_the_one_of_the_offer_is_read_from_its_beginning(talk: Talk) -> None:
     """A session that is resumed elsewhere has another, shorter file; a line may be longer than what is read at once."""
     talk.write(type="user", message="x" * 3_000_000)
