@@ -466,7 +466,7 @@ def test_what_is_refused_is_said_and_nothing_written_is_lost(quiet: Running) -> 
     assert "not a JSON object" in quiet.does("/decide", request=request, decision="approve", input=" ")["said"]
     assert quiet.does("/decide", request=request, decision="perhaps")["status"] == 400
     assert quiet.does("/decide", request=request, decision="approve", input='{"command":"make"}')["kind"] == "done"
-    assert "decided" in quiet.does("/decide", request=request, decision="deny")["said"]
+    assert "approved by you, " in quiet.does("/decide", request=request, decision="deny")["said"]
     assert post.ok("control", "wait", request, "--session", "ada")["request"]["state"] == "approved"
 
 

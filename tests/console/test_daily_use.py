@@ -154,7 +154,7 @@ def test_what_became_of_a_decision_sent_by_leaving_is_told_on_the_next_page(offi
     page.get_by_text("Sent in").wait_for()
     office.post.ok("control", "deny", first, "--session", "user")
     page = window.go("/agents")
-    page.locator("#said .problem, #told .problem").filter(has_text=first).wait_for()
+    page.locator("#said .problem, #told .problem").filter(has_text="denied by you, ").wait_for()
     page = window.go("/")
     window.choose(second).locator(".deny").press("Enter")
     page.get_by_text("Sent in").wait_for()
