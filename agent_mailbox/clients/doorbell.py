@@ -167,12 +167,10 @@ class Doorbell:
             return None
         except Exception as error:
             if replaced_program.was_replaced():
-                return (
-                    RING  # an upgrade: the hook that shows the mail starts the next doorbell, which is of its version
-                )
-            if isinstance(error, (MailboxError, OSError)):
-                return time.monotonic() + TROUBLE  # the session's next hook says what is wrong
-            raise
+                return RING  # the hook that shows the mail starts the next doorbell, which is of the new version
+            if not isinstance(error, (MailboxError, OSError)):
+                raise
+            return time.monotonic() + TROUBLE  # the session's next hook says what is wrong
 
     def _take_place_again(self, now: float) -> float | None:
         """Take the place again after the derived files were removed, but not during the removal."""

@@ -196,14 +196,17 @@ class _Behind:
 
     def add(self, line: bytes) -> None:
         """Add a line, by every id that it has."""
-        if self._in_line and not self.is_followed_by(line):
-            self._beside.update(_ids_of(line))
-        self._ids.update(_ids_of(line))
+        ids = _ids_of(line)
+        if not self.is_followed_by(line):
+            self._beside.update(ids)
+        self._ids.update(ids)
 
     def is_followed_by(self, line: bytes) -> bool:
         """Return whether a line goes on with these. Another process of the session may write its own turn beside."""
+        if not self._in_line:
+            return True
         before = line.partition(b'"parentUuid":"')[2].partition(b'"')[0]
-        return not (self._in_line and before) or (before in self._ids and before not in self._beside)
+        return not before or (before in self._ids and before not in self._beside)
 
     def is_left_by(self, event: Mapping[str, Any], *, is_open: bool) -> bool:
         """Return whether the conversation goes on without these lines at this one: a prompt follows an earlier line, or

@@ -34,7 +34,7 @@ from ..store.user_state import processes, team_records
 from ..store.user_state.team_records import Started
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from ..cli.context import Context
     from ..core.roster import Roster
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from ..mailbox.open_mailbox import OpenMailbox
     from ..store.user_state.team_records import TeamRecord
 
-LOOK = 0.1
-"""Seconds between two looks."""
 LEFT, UNTOLD = "still runs", "may still run"
 """It is told of a member that ``down`` could not end; of one of which nothing tells whether it runs."""
 AGAIN = "You were started again. `agent-mailbox status` shows what you owe and hold; go on with it."
@@ -253,7 +251,7 @@ class Fleet:
             roster = self._box.logs.read_roster()
             left = [one for one in left if not self._runs(session_of(one, self.record, roster))]
             if left:
-                time.sleep(LOOK)
+                time.sleep(start_words.LOOK)
         self._note_processes(team)
         return left
 
@@ -300,9 +298,7 @@ class Fleet:
         asked = {name: members[name] for name in left if self._runs(members[name].session_id)}
         for one in asked.values():
             self._ask_to_end(one)
-        until = time.monotonic() + wait
-        while time.monotonic() < until and any(self._is_there(one) for one in asked.values()):
-            time.sleep(LOOK)
+        start_words.wait_while(lambda: any(map(self._is_there, asked.values())), wait)
         ended = {name: "was ended" if name in left else "was not running" for name in members}
         ended.update((name, UNTOLD) for name, one in members.items() if self._is_untold(one))
         ended.update((name, "ended by itself") for name, one in asked.items() if not self._is_there(one))
@@ -349,19 +345,16 @@ class Fleet:
             try:
                 program = self._box.own.up.get(one.client) or (STARTED[one.client].program,)
                 start_words.run_client([*program, "stop", one.session_id[:8]], "/", self._environ)
-                self._wait(lambda: self._is_left(one))  # brought back before that, the client makes a copy
+                start_words.wait_while(
+                    lambda: self._is_left(one), LAST
+                )  # brought back before that, the client makes a copy
             except MailboxError:
                 pass  # its process is ended below
         for number in (signal.SIGTERM, signal.SIGKILL):
             if self._has_process(one):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(one.pid, number)
-                self._wait(lambda: self._has_process(one))
-
-    def _wait(self, is_left: Callable[[], bool]) -> None:
-        until = time.monotonic() + LAST
-        while is_left() and time.monotonic() < until:
-            time.sleep(LOOK)
+                start_words.wait_while(lambda: self._has_process(one), LAST)
 
     def _freeze(self, one: Started) -> None:
         agent = self._box.logs.read_roster().get(one.session_id)

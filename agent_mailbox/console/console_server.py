@@ -32,6 +32,7 @@ from .guard import LOOPBACK, AllowedHosts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from types import FrameType
 
     from .consoles import Hint
 
@@ -113,8 +114,7 @@ class Server:
 
     def serve_until_signal(self) -> None:
         """Serve until a signal ends the process."""
-        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as uvicorn does with the two others
-            signal.signal(signal.SIGHUP, self._server.handle_exit)
+        _handle_signal(signal.SIGHUP, self._server.handle_exit)  # as uvicorn does with the two others
         try:
             self._server.run(sockets=[self._socket])
         except KeyboardInterrupt:
@@ -158,8 +158,13 @@ def end_in_order() -> None:
         raise KeyboardInterrupt
 
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as ``nohup`` has it
-            signal.signal(number, interrupt_server)
+        _handle_signal(number, interrupt_server)
+
+
+def _handle_signal(number: int, act: Callable[[int, FrameType | None], None]) -> None:
+    """Have a signal do that, unless it is ignored, as ``nohup`` has it."""
+    if signal.getsignal(number) is not signal.SIG_IGN:
+        signal.signal(number, act)
 
 
 def ask_for_links(server: Server, say: Callable[[str], None]) -> None:

@@ -53,16 +53,14 @@ def view_talks(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, 
     newest = _newest_by_channel(now)
     direct = now.queries.page(Selection(person=True, kind="mail"), None, MOST_DIRECT).messages
     found = sorted([*_list_topics(now, newest), *_list_direct(now, direct)], key=lambda one: -one.at)
-    is_full = len(direct) >= MOST_DIRECT or any(len(digests) >= EACH for digests in newest.values())
+    is_cut = len(direct) >= MOST_DIRECT or len(newest) >= rail.MOST_PLACES or EACH in map(len, newest.values())
     chosen = [one for one in found if one.new or not only]
     return {
         "title": "Conversations",
         "talks": chosen[:MOST],
         "more": max(len(chosen) - MOST, 0),
         "only": only,
-        "looked_at": {"channels": len(newest), "each": EACH, "direct": MOST_DIRECT}
-        if is_full or len(newest) >= rail.MOST_PLACES
-        else None,
+        "looked_at": {"channels": len(newest), "each": EACH, "direct": MOST_DIRECT} if is_cut else None,
         "new": sum(bool(one.new) for one in found),
     }
 

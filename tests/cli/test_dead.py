@@ -61,20 +61,21 @@ def letters(post: Post, *words: object) -> dict[str, str]:
 
 def test_what_was_given_back_is_not_called_never_read(pair: Post) -> None:
     """Its reader saw it, gave it back and was retired: the notice says so, beside one that nobody saw."""
-    pair.register("carl")
-    sent = pair.send("alice", "carl")
-    pair.check("carl")
-    pair.ok("release", sent, "--session", "carl")
-    pair.ok("roster", "retire", "carl")
+
+    def given_back(reader: str) -> str:
+        pair.register(reader)
+        sent = pair.send("alice", reader)
+        pair.check(reader)
+        pair.ok("release", sent, "--session", reader)
+        pair.ok("roster", "retire", reader)
+        return str(sent)
+
+    sent = given_back("carl")
     pair.ok("steward", "run")
     (notice,) = notices(pair, "alice")
     assert notice["subject"] == "A message of yours was given back, and nobody took it"
     assert notice["content"] == f"{sent[:8]} to carl: given back, recipient dead"
-    pair.register("dora")
-    back, unread = pair.send("alice", "dora"), expired(pair)
-    pair.check("dora")
-    pair.ok("release", back, "--session", "dora")
-    pair.ok("roster", "retire", "dora")
+    back, unread = given_back("dora"), expired(pair)
     pair.ok("steward", "run")
     (notice,) = notices(pair, "alice")
     assert notice["subject"] == "2 messages of yours were never read, or given back"

@@ -29,6 +29,8 @@ PATIENCE = 60.0
 """Seconds that a client may take to begin a session."""
 LAST = 10.0
 """Seconds that a client's service may take to let go of a session."""
+LOOK = 0.1
+"""Seconds between two looks."""
 
 
 class Start(Record):
@@ -79,15 +81,20 @@ def has_talk(session_id: str, environ: Mapping[str, str]) -> bool:
     return not names or any(os.path.exists(os.path.join(projects, name, f"{session_id}.jsonl")) for name in names)
 
 
+def wait_while(is_so: Callable[[], bool], seconds: float) -> None:
+    """Wait until that is not so any more, but no longer than so many seconds."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and is_so():
+        time.sleep(LOOK)
+
+
 def _let_go(start: Start, environ: Mapping[str, str]) -> None:
     """Have the service let go of a session that it still lists, as after a restart of the machine.
 
     It would make a copy of that one."""
     if background_jobs.of(start.session_id, environ) is not None:
         run_client([*start.words, "stop", start.session_id[:8]], start.directory, environ)
-        until = time.monotonic() + LAST
-        while background_jobs.of(start.session_id, environ) is not None and time.monotonic() < until:
-            time.sleep(0.1)
+        wait_while(lambda: background_jobs.of(start.session_id, environ) is not None, LAST)
 
 
 def _refuse_copy(start: Start, said: str, environ: Mapping[str, str]) -> None:
