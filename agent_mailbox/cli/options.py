@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from ..core.records import USER
+from ..errors import Malformed
 from ..mailbox.mailbox import Mailbox
 from ..mailbox.open_mailbox import locate_mailbox
 from ..mailbox.queries import MailQueries
@@ -37,6 +38,15 @@ class App(Context):
     def session_for(self, given: str | None, option: str = SESSION) -> str:
         """Return the session that the command acts as; see ``Context.acting_session``."""
         return self.acting_session(given, self.mailbox, option)
+
+    def looking_session(self, given: str | None) -> str:
+        """Return the session of a look that needs none; it is empty for a program that has none."""
+        try:
+            return self.session_for(given)
+        except Malformed as error:
+            if error.code != "no_session":
+                raise
+            return ""
 
 
 Widens = Callable[[App, Mapping[str, Any]], str]

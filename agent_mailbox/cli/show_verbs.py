@@ -44,7 +44,14 @@ def search_messages(app: Context, mailbox: Mailbox, query: str, limit: int) -> N
 
     words.check(query)
     found, reads = MailQueries(mailbox).search(query, one_more(limit))
-    messages, is_older = split_newest(found, limit)
+    list_messages(app, mailbox, found, reads, limit, "no message contains all these words")
+
+
+def list_messages(
+    app: Context, mailbox: Mailbox, every: list[Message], reads: message_reads.Reads, limit: int, nothing: str
+) -> None:
+    """Print the newest ``limit`` messages (0: all), a line each; ``nothing``: what is said where there are none."""
+    messages, is_older = split_newest(every, limit)
     box, unsent = mailbox.directory, mailbox.unsent()
     if app.json:
         told = [mail_output.message_json(m, reads, box) | mail_output.unsent_json(unsent.get(m.id)) for m in messages]
@@ -54,7 +61,7 @@ def search_messages(app: Context, mailbox: Mailbox, query: str, limit: int) -> N
         text = render.messages_text(messages, reads, roster, app.style_text, app.columns, unsent)
         app.write_answer(text + (OLDER if is_older else ""))
     else:
-        app.write_answer("no message contains all these words\n")
+        app.write_answer(f"{app.complete_hint(nothing)}\n")
 
 
 def show_message(app: Context, mailbox: Mailbox, message_id: str, start: int = 0) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import click
 
@@ -18,7 +18,7 @@ from ..control.tasking import Tasking
 from ..control_plane import control_log
 from ..core.address import ALL
 from ..core.control import messages, summary, transitions
-from ..core.records import USER, Record
+from ..core.records import USER
 from ..errors import Malformed
 from . import control_output, request_commands, widened_output
 from . import handover_command as handover_command
@@ -39,16 +39,6 @@ def control() -> None:
 
 
 control.add_command(request_commands.request)
-
-
-def _looking_session(app: App, /, session: str | None) -> str:
-    """Return the session of a look that needs none; it is empty for a program that has none."""
-    try:
-        return app.session_for(session)
-    except Malformed as error:
-        if error.code != "no_session":
-            raise
-        return ""
 
 
 def _deciding_session(app: App, /, session: str | None, what: str) -> str:
@@ -90,15 +80,15 @@ def report(
     app.print_done(summary.describe_request(reported.task, roster, app.painter, already=reported.already), value)
 
 
-class _Said(Record):
-    """The options of an answer."""
+class Answered(TypedDict, total=False):
+    """The options of an answer, as the command line has them."""
 
     reason: str
-    mode: str | None = None
-    scope: str | None = None
-    hosts: Sequence[str] = ()
-    tool_input: str | None = None
-    always: bool = False
+    tool_input: str | None
+    mode: str | None
+    scope: str | None
+    hosts: Sequence[str]
+    always: bool
 
 
 def _approval_options(command: Any) -> Any:
@@ -122,7 +112,7 @@ def _is_own_end(app: App, request: str) -> bool:
     return asked.flow == transitions.SHUTDOWN and asked.answerer in app.caller.sessions
 
 
-def _decide_request(app: App, /, request: str, session: str | None, approved: bool, given: _Said) -> None:
+def _decide_request(app: App, /, request: str, session: str | None, approved: bool, **given: Unpack[Answered]) -> None:
     caller = app.caller
     if not (caller.is_served and _is_own_end(app, request)):
         caller.refuse_deciding("an answer")
@@ -130,15 +120,15 @@ def _decide_request(app: App, /, request: str, session: str | None, approved: bo
     me = app.deciding_session(session, box, "an answer")
     pane = app.environ.get("TMUX_PANE", "")
     said: dict[str, Any] = {
-        "notes": given.reason,
-        "mode": given.mode,
-        "scope": given.scope,
-        "hosts": tuple(given.hosts),
+        "notes": given["reason"],
+        "mode": given.get("mode"),
+        "scope": given.get("scope"),
+        "hosts": tuple(given.get("hosts", ())),
     }
-    if given.tool_input is not None:
-        said["updated_input"] = values.json_object(app, given.tool_input)
+    if (tool_input := given.get("tool_input")) is not None:
+        said["updated_input"] = values.json_object(app, tool_input)
     asked = find_request(box, request)
-    if given.always:
+    if given.get("always"):
         said["updates"] = always_updates(asked)
     if approved and asked.flow == transitions.SHUTDOWN:
         said["pane"] = pane
@@ -158,18 +148,7 @@ def _decide_request(app: App, /, request: str, session: str | None, approved: bo
 @_approval_options
 @click.option("--always", is_flag=True, help="Also add the rules that `pending` shows, for this agent.")
 @pass_app
-def approve(
-    app: App,
-    /,
-    request: str,
-    session: str | None,
-    reason: str,
-    tool_input: str | None,
-    mode: str | None,
-    scope: str | None,
-    hosts: Sequence[str],
-    always: bool,
-) -> None:
+def approve(app: App, /, request: str, session: str | None, **given: Unpack[Answered]) -> None:
     """Approve a request. You may give another input, fewer hosts, or a mode.
 
     With `--always` the agent's client asks about such calls no more. `control policy AGENT` lists the rules, and
@@ -178,7 +157,7 @@ def approve(
     \b
     Example: agent-mailbox approve perm-b70d --reason "staging only"
     """
-    _decide_request(app, request, session, True, _Said(reason, mode, scope, hosts, tool_input, always))
+    _decide_request(app, request, session, True, **given)
 
 
 @control.command(cls=CommandWithOptions)
@@ -188,30 +167,19 @@ def approve(
 @pass_app
 def deny(app: App, /, request: str, session: str | None, reason: str) -> None:
     """Deny a request."""
-    _decide_request(app, request, session, False, _Said(reason))
+    _decide_request(app, request, session, False, reason=reason)
 
 
 @control.command(cls=CommandWithOptions, widens=widened_output.of_answer())
 @_approval_options
 @click.argument("decision", type=click.Choice(["approve", "deny"]))
 @pass_app
-def answer(
-    app: App,
-    /,
-    request: str,
-    session: str | None,
-    decision: str,
-    reason: str,
-    tool_input: str | None,
-    mode: str | None,
-    scope: str | None,
-    hosts: Sequence[str],
-) -> None:
+def answer(app: App, /, request: str, session: str | None, decision: str, **given: Unpack[Answered]) -> None:
     """Approve or deny a request; a worker answers a shutdown with this.
 
     An agent that approves its shutdown is retired: its lead is told, and the command of `[control] cleanup` runs.
     """
-    _decide_request(app, request, session, decision == "approve", _Said(reason, mode, scope, hosts, tool_input))
+    _decide_request(app, request, session, decision == "approve", **given)
 
 
 @control.command(cls=CommandWithOptions)
@@ -220,7 +188,7 @@ def answer(
 @pass_app
 def pending(app: App, /, session: str | None, everyones: bool) -> None:
     """Show the requests that wait for your decision, oldest first."""
-    me = _looking_session(app, session) if everyones else app.session_for(session)
+    me = app.looking_session(session) if everyones else app.session_for(session)
     requests = Requests(app.mailbox)
     found, roster = requests.pending(me, everyones=everyones), app.mailbox.logs.read_roster()
     value: dict[str, Any] = {"session": me or None, "requests": [control_output.request_json(r, roster) for r in found]}
@@ -243,7 +211,7 @@ def mode(app: App, /, agent: str | None, mode: str | None, session: str | None) 
     if mode is not None:
         me = _deciding_session(app, session, "a mode")
     else:
-        me = app.session_for(session) if agent in (None, ALL) else _looking_session(app, session)
+        me = app.session_for(session) if agent in (None, ALL) else app.looking_session(session)
     if agent is not None and mode is not None:
         Orders(app.mailbox).set_mode(me, [agent], mode)
     control_output.show_standing(app, app.mailbox, me, [agent] if agent else [], changed=mode is not None)
@@ -272,7 +240,7 @@ def policy(
     if said or clear:
         me = _deciding_session(app, session, "a policy")
     else:
-        me = app.session_for(session) if not agents or ALL in agents else _looking_session(app, session)
+        me = app.session_for(session) if not agents or ALL in agents else app.looking_session(session)
     if (said and clear) or ((said or clear) and not agents) or (add and not said):
         raise Malformed(
             "AGENT is missing" if not agents else "--clear and rules do not go together",

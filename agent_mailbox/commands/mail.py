@@ -12,8 +12,8 @@ from ..cli import mail_output, render, show_verbs, thread_folding, values, verbs
 from ..cli.group import cli
 from ..cli.options import App, CommandWithOptions, Seconds, everyones_option, pass_app, session_option, with_option
 from ..core import frame
-from ..core.message_reads import Reads
-from ..core.records import USER, Message
+from ..core.records import USER
+from ..core.text import neutral
 from . import check_verb, standing_verbs
 
 
@@ -98,18 +98,6 @@ def thread(app: App, /, message_id: str, full: bool) -> None:
     show_verbs.print_and_note(app, app.mailbox, "\n\n".join(map("\n".join, blocks)) + "\n", value, messages, reads)
 
 
-def _list_messages(app: App, /, every: list[Message], reads: Reads, limit: int, nothing: str) -> None:
-    messages, is_older = show_verbs.split_newest(every, limit)
-    if not messages and not app.json:
-        app.write_answer(f"{nothing}\n")
-        return
-    roster, box = app.mailbox.logs.read_roster(), app.mailbox.directory
-    unsent = app.mailbox.unsent()
-    found = [mail_output.message_json(m, reads, box) | mail_output.unsent_json(unsent.get(m.id)) for m in messages]
-    text = render.messages_text(messages, reads, roster, app.style_text, app.columns, unsent)
-    app.print_answer(text + (show_verbs.OLDER if is_older else ""), {"messages": found, "older": is_older})
-
-
 @cli.command(cls=CommandWithOptions)
 @session_option
 @with_option
@@ -131,10 +119,14 @@ def history(
     """
     me = None if everyones else standing_verbs.who_or_all(app, app.mailbox, session)
     start = values.parse_since(since, app.mailbox.now())
-    nothing = "no mail of yours (`agent-mailbox history --all` lists everyone's)" if me == USER else "no mail"
+    nothing = "no mail"
+    if me == USER:
+        nothing = "no mail of yours (`agent-mailbox history --all` lists everyone's)"
+    elif me is not None and app.mailbox.logs.read_roster().get(me) is None:
+        nothing = f"no mail, and no agent {neutral(me)} is known (`agent-mailbox roster list` shows all)"
     asked = show_verbs.one_more(limit)
     found, reads = app.queries.history(me, with_address=with_address, since=start, limit=asked)
-    _list_messages(app, found, reads, limit, nothing)
+    show_verbs.list_messages(app, app.mailbox, found, reads, limit, nothing)
 
 
 @cli.command(cls=CommandWithOptions)

@@ -39,17 +39,6 @@ def _desk(app: App, session: str | None, what: str) -> tuple[Tasking, str]:
     return desk, app.deciding_session(session, desk.box, what)
 
 
-def _looking(app: App, session: str | None) -> tuple[Tasking, str]:
-    """Open the mailbox for a look that needs no session; it is empty for a program that has none."""
-    desk = Tasking(app.mailbox)
-    try:
-        return desk, app.acting_session(session, desk.box)
-    except Malformed as error:
-        if error.code != "no_session":
-            raise
-        return desk, ""
-
-
 def _reported(app: App, desk: Tasking, found: TaskView) -> None:
     value = {"task": task_output.task_json(found), "already": found.already}
     app.print_done(task_output.step_text(found, desk.box, app.style_text), value)
@@ -114,7 +103,7 @@ def list_tasks(app: App, /, mine: bool, is_open: bool, to: str | None, everythin
 
     Tasks of a client's own team stand behind them while a bridge serves that team. They are only shown.
     """
-    desk, me = _looking(app, session)
+    desk, me = Tasking(app.mailbox), app.looking_session(session)
     if me:
         task_reports.tell(desk.box, me)
     found = desk.tasks_for(desk.views.tasks(me, everything=everything), to)
@@ -229,7 +218,7 @@ def cancel(app: App, /, task_id: str, reason: str, session: str | None) -> None:
 @pass_app
 def show(app: App, /, task_id: str, session: str | None) -> None:
     """Show a task: what it says, its state, and its history."""
-    desk, me = _looking(app, session)
+    desk, me = Tasking(app.mailbox), app.looking_session(session)
     found = desk.views.task(task_id, me)
     history = desk.views.task_history(found)
     text = task_output.whole_text(found, desk.box, app.style_text, app.complete_command, history)

@@ -739,6 +739,16 @@ def test_history_filters_by_address_time_and_number(pair: Post) -> None:
     assert "Bob → alice" in lines[1]
 
 
+def test_history_of_a_session_that_nobody_knows_says_so(pair: Post) -> None:
+    """A typing mistake would read like an agent without mail. The command in the hint is of this mailbox."""
+    there = ("--dir", pair.box)
+    unknown = pair.call("history", "--session", "somebody-else", *there).stdout
+    assert unknown == (
+        f"no mail, and no agent somebody-else is known (`agent-mailbox roster list --dir {pair.box}` shows all)\n"
+    )
+    assert pair.call("history", "--session", "alice", *there).stdout == "no mail\n"
+
+
 def test_search_needs_every_word_in_any_case(pair: Post) -> None:
     """Subject, body and sender; live and archived; the newest N, newest last."""
     old = pair.send("x", "alice", "The LEDGER of öffnen", "--subject", "Straße")
