@@ -34,7 +34,7 @@ from ..store.user_state import processes, team_records
 from ..store.user_state.team_records import Started
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ..cli.context import Context
     from ..core.roster import Roster
@@ -137,11 +137,28 @@ class Fleet:
         is_served = _is_in_service(member.client) and not known.window
         return "" if is_served and not self._is_left(known) and not start_words.has_talk(me, self._environ) else me
 
-    def bring_up(self, member: PlannedMember) -> None:
+    def bring_all_up(self, team: Team) -> dict[str, MailboxError]:
+        """Start whoever is missing, each behind its lead. Return by name why one was not started: the others are.
+
+        One whose lead is not there waits for the next time: without it the person would lead that one."""
+        failed = dict[str, MailboxError]()
+        for member in in_order(team):
+            try:
+                if member.lead in failed:
+                    raise Refused(f"it is led by {member.lead}", "run `up` again once that one starts")
+                self._bring_up(member, team)
+            except MailboxError as error:
+                error.what = f"{member.name} was not started: {error.what}"
+                failed[member.name] = error
+        return failed
+
+    def _bring_up(self, member: PlannedMember, team: Team) -> None:
         """Start a member, or bring it back. One that runs is left alone, and so is one that did not call a hook yet."""
         roster, known = self._box.logs.read_roster(), self.record.members.get(member.name)
         me = self._session_to_bring_back(member, roster)
         if (me and self._runs(me)) or (known is not None and self._is_begun(known)):
+            if known is not None:
+                self.give_rules(member, team)
             return
         start = Start(
             name=member.name,
@@ -155,40 +172,32 @@ class Fleet:
             wishes=self._wishes(member),
             log=f"{self._path_of_logs()}/{member.name}.log",
         )
-        denied = known.denied if known is not None and me else ()
+        denied, served_by = known.denied if known is not None and me else (), self._server_of(member)
+        self._keep_member(member, Started(session_id=me, client=member.client, denied=denied))
 
         def register(session_id: str) -> None:
             # first, so that one whose `up` is killed now is found again
-            self._keep_member(member, Started(session_id=session_id, client=member.client, denied=denied))
+            self._change_member(member, session_id=session_id)
             self._register(member, session_id)
+            self.give_rules(member, team)
 
-        try:
-            begun = self._begin(start, register)
-        except MailboxError as error:
-            error.what = f"{member.name} was not started: {error.what}"
-            raise
-        self._keep_member(
-            member,
-            Started(
-                session_id=begun.session_id,
-                client=member.client,
-                pid=(server := begun.server or self._server_of(member)),
-                start=_start_of(server),
-                here=self._hosts.here,
-                window=begun.window,
-                denied=denied,
-            ),
-        )
+        begun = self._begin(start, register)
+        server = begun.server or served_by
+        place = {"pid": server, "start": _start_of(server), "here": self._hosts.here, "window": begun.window}
+        self._change_member(member, session_id=begun.session_id, **place)
 
     def _server_of(self, member: PlannedMember) -> int:
-        """Return the process that ``up`` started for another member, and that runs this one, too; 0 if there is
+        """Return the process that ``up`` started for a member before, and that runs this one, too; 0 if there is
         none."""
-        others = self.record.members.values() if _has_one_server(member.client) and not self._in_tmux else ()
-        mine = (one for one in others if one.client == member.client and not one.window and self._has_process(one))
+        started = self.record.members.values() if _has_one_server(member.client) and not self._in_tmux else ()
+        mine = (one for one in started if one.client == member.client and not one.window and self._has_process(one))
         return next((one.pid for one in mine), 0)
 
     def _keep_member(self, member: PlannedMember, known: Started) -> None:
         self.keep(members={**self.record.members, member.name: known})
+
+    def _change_member(self, member: PlannedMember, **changes: Any) -> None:
+        self._keep_member(member, self.record.members[member.name].replace(**changes))
 
     def _begin(self, start: Start, register: Any) -> Begun:
         if self._in_tmux:
@@ -243,30 +252,30 @@ class Fleet:
     def _is_hosted(self, session_id: str) -> bool:
         return any(self._hosts.is_living(host) for host in self._hosts.hosting(session_id))
 
-    def wait_for_all(self, team: Team, seconds: float) -> list[PlannedMember]:
+    def wait_for_all(self, members: Sequence[PlannedMember], seconds: float) -> list[PlannedMember]:
         """Wait until each member's client called a hook; return those that did not."""
         until = time.monotonic() + seconds
-        left = [*team.members]
+        left = [*members]
         while left and time.monotonic() < until:
             roster = self._box.logs.read_roster()
             left = [one for one in left if not self._runs(session_of(one, self.record, roster))]
             if left:
                 time.sleep(start_words.LOOK)
-        self._note_processes(team)
+        self._note_processes(members)
         return left
 
-    def _note_processes(self, team: Team) -> None:
+    def _note_processes(self, members: Sequence[PlannedMember]) -> None:
         """Note which process runs each session, for ``down``."""
-        roster, members = self._box.logs.read_roster(), dict(self.record.members)
-        for one in team.members:
-            known = members[one.name].replace(session_id=session_of(one, self.record, roster))
+        roster, changed = self._box.logs.read_roster(), dict(self.record.members)
+        for one in members:
+            known = changed[one.name].replace(session_id=session_of(one, self.record, roster))
             hosts = [host for host in self._hosts.hosting(known.session_id) if self._hosts.is_living(host)]
             if hosts and _is_in_service(one.client) and not known.window:
                 known = known.replace(pid=hosts[0].pid, start=hosts[0].start, here=hosts[0].here)
-            members[one.name] = known
+            changed[one.name] = known
             if known.session_id:  # one that runs has the limit of the file as it is now
                 SessionBrake(self._box, known.session_id).set_most(one.wakes_per_day)
-        self.keep(members=members)
+        self.keep(members=changed)
 
     def former_members(self, team: Team) -> list[str]:
         """Return those who run, and whom the file does not name any more."""
@@ -275,15 +284,14 @@ class Fleet:
 
     # -- rules ------------------------------------------------------------------------------------------------------
 
-    def give_rules(self, team: Team) -> None:
-        """Put each member under those rules of its roles that it was not given yet."""
-        for member in team.members:
-            known = self.record.members[member.name]
-            rules = dict.fromkeys(rule for role in member.roles for rule in team.denied.get(role, ()))
-            new = [rule for rule in rules if rule not in known.denied]
-            if new and known.session_id:
-                Orders(self._box).set_policy(USER, [known.session_id], deny=new, adds=True)
-                self._keep_member(member, known.replace(denied=(*known.denied, *new)))
+    def give_rules(self, member: PlannedMember, team: Team) -> None:
+        """Put a member under those rules of its roles that it was not given yet; later, if its session is unknown."""
+        known = self.record.members[member.name]
+        rules = dict.fromkeys(rule for role in member.roles for rule in team.denied.get(role, ()))
+        new = [rule for rule in rules if rule not in known.denied]
+        if new and known.session_id:
+            Orders(self._box).set_policy(USER, [known.session_id], deny=new, adds=True)
+            self._change_member(member, denied=(*known.denied, *new))
 
     # -- the end ------------------------------------------------------------------------------------------------------
 

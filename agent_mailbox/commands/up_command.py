@@ -76,11 +76,20 @@ def up(app: App, /, file: str, in_tmux: bool, status: bool, example: bool, yes: 
         _print_fleet(app, team, team_records.load_record(path, app.environ))
         return
     with _alone(app, path):
-        started = _start_team(app, path, data, team, in_tmux=in_tmux, yes=yes)
-        for member in started.wait_for_all(team, wait):
+        started = _open_fleet(app, path, data, team, in_tmux=in_tmux, yes=yes)
+        failed = started.bring_all_up(team)
+        there = [member for member in team.members if member.name not in failed]
+        for member in started.wait_for_all(there, wait):
             app.give_warning(f"{member.name} has not called its hooks yet: `agent-mailbox setup` installs them")
         for name in started.former_members(team):
             app.give_warning(f"{name} is not in {path} any more, and runs: `agent-mailbox down {typed(path)}` ends all")
+        for member in there:
+            started.give_rules(member, team)
+        errors = [*failed.values()]
+        for error in errors[1:]:
+            app.give_warning(f"{error.what}; {error.hint}")
+        if errors:
+            raise errors[0]
         _begin_work(app.open_desk(OpenMailbox), team, started)
     _print_fleet(app, team, started.record, started.tmux_session)
 
@@ -97,8 +106,8 @@ def _alone(app: App, path: str) -> Iterator[None]:
         yield
 
 
-def _start_team(app: App, path: str, data: bytes, team: Team, *, in_tmux: bool, yes: bool) -> fleet.Fleet:
-    """Ask the person, unless they agreed to this, and start whoever is missing."""
+def _open_fleet(app: App, path: str, data: bytes, team: Team, *, in_tmux: bool, yes: bool) -> fleet.Fleet:
+    """Return the team's sessions, once the person agreed to what the file says."""
     if in_tmux and shutil.which("tmux", path=app.environ.get("PATH")) is None:
         raise NotFound("tmux is not on your PATH", "install it, or leave --tmux out: then they run in the background")
     box, record = app.open_desk(OpenMailbox), team_records.load_record(path, app.environ)
@@ -114,8 +123,6 @@ def _start_team(app: App, path: str, data: bytes, team: Team, *, in_tmux: bool, 
     if record.agreed != agreed:
         _ask(app, path, team, programs, yes=yes, has_tasks=record.has_tasks)
         started.keep(agreed=agreed, box=box.directory)
-    for member in fleet.in_order(team):
-        started.bring_up(member)
     return started
 
 
@@ -231,8 +238,7 @@ def _told(path: str, team: Team, programs: Mapping[str, tuple[str, ...]], *, has
 
 
 def _begin_work(box: OpenMailbox, team: Team, started: fleet.Fleet) -> None:
-    """Give each member its rules, and add the first tasks: once."""
-    started.give_rules(team)
+    """Add the first tasks: once."""
     if not started.record.has_tasks:
         for task in team.tasks:
             Tasking(box).add_task(USER, [task.to], messages.TaskAssignment(title=task.title, instructions=task.body))

@@ -22,7 +22,7 @@ from agent_mailbox.cli.context import Context
 from agent_mailbox.clients.starting.start_words import Begun
 from agent_mailbox.commands import fleet
 from agent_mailbox.core.instant import DAY
-from agent_mailbox.core.team_file import PlannedMember
+from agent_mailbox.core.team_file import PlannedMember, Team
 from agent_mailbox.known_clients.codex import CODEX
 from agent_mailbox.mailbox.delivery import Delivery
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
@@ -32,6 +32,8 @@ from tests.helpers import Child, each, refused, until
 from tests.surroundings import at_terminal, line
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent_mailbox.clients.starting.start_words import Start
     from tests.helpers import Post
 
@@ -324,6 +326,33 @@ def test_a_client_that_fails_is_told_with_the_member_and_who_was_started_stays_k
     assert (again[1]["session_id"], again[0]["state"]) == (ann, "no hook yet")
 
 
+def test_one_that_cannot_be_started_keeps_no_other_from_its_start_and_its_rules(team: Post) -> None:
+    """Only those whom it leads wait: the person would lead them. The tasks wait for all."""
+    (team.scratch / "tools/claude").write_text(
+        CLAUDE.replace('if "--bg"', 'if words[-1] == "Lead.": sys.exit("boom")\nif "--bg"', 1)
+    )
+    others = "".join(f'[member.{name}]\nclient = "claude"\nrole = "builder"\n' for name in ("Cid", "Dot"))
+    (team.cwd / "team.toml").write_text(f"{TEAM}\n{others}")
+    told = team.call("up", "--yes", "--wait", "0")
+    refused(told, 1, "Ann was not started: ", "boom")
+    assert "Bob was not started: it is led by Ann; run `up` again" in told.stderr
+    assert {words[-1].split()[2] for words, _ in calls(team)[1:]} == {"Cid.", "Dot."}
+    assert [team.call("control", "policy", name).stdout.count("git push") for name in ("Cid", "Dot")] == [1, 1]
+    assert team.ok("task", "list")["tasks"] == []
+    (team.scratch / "tools/claude").write_text(CLAUDE)
+    started = {one["name"]: one for one in team.call("up", "--wait", "0", "--json").json["members"]}
+    assert {one["state"] for one in started.values()} == {"no hook yet"}
+    assert len(team.ok("task", "list")["tasks"]) == 1
+
+
+def test_a_member_is_under_its_rules_before_the_others_are_there(team: Post) -> None:
+    """While `up` waits for the others, it is at work."""
+    with team.start("up", "--yes", "--wait", "3600") as waiting:
+        until(lambda: len(calls(team)) == 2)
+        until(lambda: "git push" in team.call("control", "policy", "Bob").stdout)
+        waiting.kill()
+
+
 def test_a_member_that_comes_later_has_the_rules_and_so_has_a_rule_that_comes_later(team: Post) -> None:
     """The question shows the rules: who says yes counts on them. Each is given once, so what the person then changes
     stays. Tasks are added as the team begins, and a later question says so."""
@@ -399,7 +428,7 @@ def test_a_member_that_gets_another_client_begins_anew_under_its_name(team: Post
     app.environ = environ
     made = fleet.Fleet(app, OpenMailbox(str(team.box)), file, team_records.load_record(file, environ), {"codex": ("",)})
     made._begin = lambda start, _: begun.append(start) or Begun("")  # type: ignore[assignment, func-returns-value]
-    made.bring_up(PlannedMember(name="Bob", client="codex", prompt="Build."))
+    made.bring_all_up(Team((PlannedMember(name="Bob", client="codex", prompt="Build."),)))
     assert [(one.session_id, one.prompt) for one in begun] == [("", "Build.")]
 
 
@@ -452,7 +481,7 @@ def test_a_session_that_the_service_still_lists_is_let_go_before_it_is_brought_b
 
 def test_a_session_in_a_server_of_all_terminals_is_not_told_as_over(team: Post) -> None:
     """Without our hooks nothing tells whether the person's own server still runs it. One that `up` started for another
-    member ends with that one."""
+    member, or for this one before, ends with that one."""
     (team.cwd / "team.toml").write_text('[member.Ann]\nclient = "codex"\n[member.Bob]\nclient = "codex"\n')
     file, environ = str(team.cwd / "team.toml"), team.environ()
     place = Path(CODEX.find_home(environ)) / "app-server-control/app-server-control.sock"
@@ -478,10 +507,16 @@ def test_a_session_in_a_server_of_all_terminals_is_not_told_as_over(team: Post) 
         app = Context(str(team.box))
         app.environ = environ
         made = fleet.Fleet(app, OpenMailbox(str(team.box)), file, team_records.TeamRecord(), {"codex": ("",)})
-        begun = iter([Begun("ann", server=process.pid), Begun("bob")])
-        made._begin = lambda *_: next(begun)  # type: ignore[method-assign]
-        for name in ("Ann", "Bob"):
-            made.bring_up(PlannedMember(name=name, client="codex", prompt="Wait."))
+        begun = iter([Begun("ann", server=process.pid), Begun("ann"), Begun("bob")])
+
+        def begin(_: Start, register: Callable[[str], None]) -> Begun:
+            one = next(begun)
+            register(one.session_id)
+            return one
+
+        made._begin = begin  # type: ignore[method-assign]
+        for name in ("Ann", "Ann", "Bob"):
+            made.bring_all_up(Team((PlannedMember(name=name, client="codex", prompt="Wait."),)))
         assert {one.pid for one in made.record.members.values()} == {process.pid}
         process.kill()
 
