@@ -1,4 +1,4 @@
-"""The records of a gateway's own logs: ledger, outbox and statuses, one type for each kind of event.
+"""The records of a gateway's own logs: ledger, outbox and statuses, by the kind of event.
 
 Belongs here: the members that the folds rely on. A line that lacks one counts for nothing, and the doctors report it.
 An unknown kind is a later version's: it changes nothing here.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, create_model, model_validator
 
 from ...core import instant
-from .envelope import Model
+from .envelope import Model, read_model
+from .refusal import Refusal
 
 _PLAIN = re.compile(r"[12]\d{3}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z", re.ASCII)
 """Our own spelling, on days that every month has: these need no parsing, which costs more than all the rest."""
@@ -63,122 +64,6 @@ class Announcement(Model):
     mail: dict[str, Any] | None = None
 
 
-class LedgerEvent(Model):
-    """A decision about membership."""
-
-    at: Moment
-    announce: list[Announcement] = Field(default_factory=list)
-
-
-class Identity(LedgerEvent):
-    """This gateway's name and place."""
-
-    agent_id: str
-    endpoint: str
-
-
-class SwarmEvent(LedgerEvent):
-    """A decision about one swarm."""
-
-    swarm_id: str
-
-
-class Created(SwarmEvent):
-    """A swarm of ours."""
-
-    name: str
-    alias: str
-    member: MemberFields
-    settings: dict[str, bool]
-
-
-class Joining(SwarmEvent):
-    """A request of ours to join."""
-
-    invitation: str
-    alias: str
-    master: str
-
-
-class Entered(SwarmEvent):
-    """The membership that a master told us."""
-
-    master: str
-    members: list[MemberFields]
-    name: str | None = None
-    alias: str | None = None
-    settings: dict[str, bool] | None = None
-
-
-class Asked(SwarmEvent):
-    """An answered request to join, by its id."""
-
-    request: str | None = None
-
-
-class Requested(Asked):
-    """An agent that waits for approval."""
-
-    member: MemberFields
-    token: str
-
-
-class Joined(Asked):
-    """An agent that came in."""
-
-    member: MemberFields
-    token: str | None = None
-
-
-class AgentEvent(SwarmEvent):
-    """An agent that left, was kicked or denied."""
-
-    agent_id: str
-
-
-class KeyLearnt(AgentEvent):
-    """The key of a member that was listed without one."""
-
-    public_key: str
-
-
-class Revoked(SwarmEvent):
-    """An invitation that lets nobody else in, by its fingerprint."""
-
-    token: str
-
-
-class Ended(SwarmEvent):
-    """The end of our membership."""
-
-    how: Literal["left", "kicked", "dissolved", "denied"]
-
-
-class Placed(SwarmEvent):
-    """The mailbox of this machine that a swarm belongs to."""
-
-    mailbox: str
-
-
-class Mastered(SwarmEvent):
-    """A swarm's new master."""
-
-    master: str
-
-
-class Sealed(LedgerEvent):
-    """A key that sealed a message."""
-
-    public_key: str
-
-
-class Muting(LedgerEvent):
-    """A mute, or its end."""
-
-    what: Literal["swarm", "agent"]
-    id: str
-
-
 class ImportedSwarm(Model):
     """A swarm of a state file."""
 
@@ -189,15 +74,6 @@ class ImportedSwarm(Model):
     members: Annotated[list[MemberFields], Field(min_length=1)]
     settings: dict[str, bool]
     joined_at: Moment
-
-
-class Imported(LedgerEvent):
-    """A state file that was taken in."""
-
-    how: Literal["merge", "replace"]
-    swarms: list[ImportedSwarm]
-    muted_swarms: list[str]
-    muted_agents: list[str]
 
 
 class QueuedEvent(Model):
@@ -221,46 +97,76 @@ class QueuedEvent(Model):
         return self
 
 
-class Tried(Model):
-    """The outcome of a try with one peer."""
+class LedgerEvent(Model):
+    """A decision about membership."""
 
-    id: str
-    peer: str
     at: Moment
+    announce: list[Announcement] = Field(default_factory=list)
 
 
-class StatusGiven(Model):
-    """A status that a caller of the local API gave to remote mail."""
+class SwarmEvent(LedgerEvent):
+    """A decision about one swarm."""
 
-    message_id: str
-    status: str
-    at: Moment
+    swarm_id: str
 
 
+def _event(base: type[Model], **members: Any) -> type[Model]:
+    """Return the type of an event with these members beside those of ``base``; one that may be None may be missing."""
+    known: Any = {name: (kind, None if type(None) in get_args(kind) else ...) for name, kind in members.items()}
+    made: type[Model] = create_model("Event", __base__=base, **known)
+    return made
+
+
+_TRIED = _event(Model, id=str, peer=str, at=Moment)
+_MUTING = _event(LedgerEvent, what=Literal["swarm", "agent"], id=str)
+_STATUS = _event(Model, message_id=str, status=str, at=Moment)
+"""A status that a caller of the local API gave to remote mail."""
 KINDS: Mapping[str, type[Model]] = {
-    "identity": Identity,
-    "created": Created,
-    "joining": Joining,
-    "entered": Entered,
-    "asked": Asked,
-    "requested": Requested,
-    "joined": Joined,
-    "left": AgentEvent,
-    "kicked": AgentEvent,
-    "denied": AgentEvent,
-    "key": KeyLearnt,
-    "revoked": Revoked,
-    "ended": Ended,
-    "mastered": Mastered,
-    "placed": Placed,
-    "sealed": Sealed,
-    "muted": Muting,
-    "unmuted": Muting,
-    "imported": Imported,
+    # the ledger: this gateway's name and place; its swarms, and those it asks to join
+    "identity": _event(LedgerEvent, agent_id=str, endpoint=str),
+    "created": _event(SwarmEvent, name=str, alias=str, member=MemberFields, settings=dict[str, bool]),
+    "joining": _event(SwarmEvent, invitation=str, alias=str, master=str),
+    # the membership that a master told us
+    "entered": _event(
+        SwarmEvent,
+        master=str,
+        members=list[MemberFields],
+        name=str | None,
+        alias=str | None,
+        settings=dict[str, bool] | None,
+    ),
+    # a request to join, by its id: answered, waiting for approval, accepted
+    "asked": _event(SwarmEvent, request=str | None),
+    "requested": _event(SwarmEvent, request=str | None, member=MemberFields, token=str),
+    "joined": _event(SwarmEvent, request=str | None, member=MemberFields, token=str | None),
+    "left": _event(SwarmEvent, agent_id=str),
+    "kicked": _event(SwarmEvent, agent_id=str),
+    "denied": _event(SwarmEvent, agent_id=str),
+    # the key of a member that was listed without one
+    "key": _event(SwarmEvent, agent_id=str, public_key=str),
+    # an invitation that lets nobody else in, by its fingerprint
+    "revoked": _event(SwarmEvent, token=str),
+    "ended": _event(SwarmEvent, how=Literal["left", "kicked", "dissolved", "denied"]),
+    "mastered": _event(SwarmEvent, master=str),
+    # the mailbox of this machine that a swarm belongs to
+    "placed": _event(SwarmEvent, mailbox=str),
+    # a key that sealed a message
+    "sealed": _event(LedgerEvent, public_key=str),
+    "muted": _MUTING,
+    "unmuted": _MUTING,
+    # a state file that was taken in
+    "imported": _event(
+        LedgerEvent,
+        how=Literal["merge", "replace"],
+        swarms=list[ImportedSwarm],
+        muted_swarms=list[str],
+        muted_agents=list[str],
+    ),
+    # the outbox: a parcel, and each try with one peer
     "queued": QueuedEvent,
-    "sent": Tried,
-    "delivered": Tried,
-    "failed": Tried,
+    "sent": _TRIED,
+    "delivered": _TRIED,
+    "failed": _TRIED,
 }
 """The type of each kind of event; a line without ``event`` is a status."""
 
@@ -268,12 +174,11 @@ KINDS: Mapping[str, type[Model]] = {
 def event_problem(event: Mapping[str, Any]) -> str:
     """Return the first thing wrong with an event; empty if nothing is, or if a later version wrote it."""
     kind = event.get("event")
-    model = StatusGiven if kind is None else KINDS.get(kind) if isinstance(kind, str) else None
+    model = _STATUS if kind is None else KINDS.get(kind) if isinstance(kind, str) else None
     if model is None:
         return "" if isinstance(kind, str) else "event: Input should be a valid string"
     try:
-        model.model_validate(event)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        return f"{'.'.join(map(str, first['loc'][:4])) or 'event'}: {first['msg'][:200]}"
+        read_model(model, event, "event")
+    except Refusal as refusal:
+        return refusal.message
     return ""
