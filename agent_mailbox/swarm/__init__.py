@@ -5,3 +5,6 @@ membership. ``gateway`` and ``inbound`` put verified mail into the mailbox; ``ou
 it. ``server`` and ``local`` translate HTTP, ``gateway_process`` runs everything, ``decisions`` are the person's. The
 room needs the extra ``[swarm]``; only the command line imports it.
 """
+
+EXTRA = ("starlette", "hypercorn", "pydantic", "cryptography", "jwt", "httpx", "h2", "rfc8785", "prometheus_client")
+"""The libraries of that extra."""

@@ -22,7 +22,7 @@ from .home_checks import SKEW, Finding
 from .ledger import Ledger
 from .peer_client import Peers, verifying_context
 from .protocol import signing, wire
-from .protocol.membership import ACTIVE
+from .protocol.membership import ACTIVE, Member
 from .protocol.outgoing import PeerAnswer
 from .swarm_settings import GatewaySettings
 
@@ -37,24 +37,24 @@ async def check_network(ledger: Ledger, peers: Peers, settings: GatewaySettings)
     if settings.private_addresses:
         found.append(("config.toml", "private_addresses admits peers at private addresses: for tests only", True))
     mine = signing.public_of(ledger.home.read_key()) if os.path.lexists(ledger.home.path_of(names.KEY)) else ""
-    endpoints, keys = {known.endpoint: known.agent_id}, {known.endpoint: mine}
+    at = {known.endpoint: Member(known.agent_id, known.endpoint, mine, "")}
     for swarm in known.seen:
         if swarm.state == ACTIVE:
-            endpoints |= {m.endpoint: m.agent_id for m in swarm.members.values()}
-            keys |= {m.endpoint: m.public_key for m in swarm.members.values()}
+            at |= {member.endpoint: member for member in swarm.members.values()}
     skews: dict[str, int] = {}
-    answers = await asyncio.gather(*(peers.get_document(f"{one}/health", keys[one]) for one in endpoints))
-    for (endpoint, agent), answer in zip(endpoints.items(), answers, strict=True):
+    asked = (peers.get_document(f"{endpoint}/health", member.public_key) for endpoint, member in at.items())
+    answers = await asyncio.gather(*asked)
+    for (endpoint, member), answer in zip(at.items(), answers, strict=True):
         ours = endpoint == known.endpoint
         if answer.status != 200 or answer.body is None:
-            found.append((endpoint, _unfit_words(ledger, agent, answer, ours=ours), not ours))
+            found.append((endpoint, _unfit_words(ledger, member.agent_id, answer, ours=ours), not ours))
         elif ours and answer.body.get("agent_id") != known.agent_id:
             found.append((endpoint, f"another agent answers there: {str(answer.body.get('agent_id'))[:64]!r}", False))
         elif ours and not is_held(ledger.home.path_of(SERVING)):
             found.append((endpoint, f"{_COPY}: {known.agent_id}", False))
         elif not ours:
             skews |= _clock_skew_of(endpoint, answer.body.get("timestamp"), ledger.now())
-    found += _check_clocks(skews, endpoints)
+    found += _check_clocks(skews, at)
     found += await asyncio.to_thread(_check_certificate, known.endpoint, mine, ledger.now(), settings)
     return found
 
@@ -77,7 +77,7 @@ def _clock_skew_of(endpoint: str, told: object, now: int) -> dict[str, int]:
         return {}
 
 
-def _check_clocks(skews: Mapping[str, int], agents: Mapping[str, str]) -> list[Finding]:
+def _check_clocks(skews: Mapping[str, int], at: Mapping[str, Member]) -> list[Finding]:
     """Return the wrong clocks. If several peers agree with each other but not with us, ours is wrong."""
     grave = "messages are refused until it is set" if any(abs(s) > wire.FRESH for s in skews.values()) else ""
     if len(skews) > 1 and max(skews.values()) - min(skews.values()) <= SKEW < min(map(abs, skews.values())):
@@ -87,7 +87,7 @@ def _check_clocks(skews: Mapping[str, int], agents: Mapping[str, str]) -> list[F
     return [
         (
             endpoint,
-            f"its clock and ours differ by {skew // 1000} s; {agents[endpoint]} or this machine is wrong",
+            f"its clock and ours differ by {skew // 1000} s; {at[endpoint].agent_id} or this machine is wrong",
             abs(skew) <= wire.FRESH,
         )
         for endpoint, skew in skews.items()

@@ -14,6 +14,7 @@ import signal
 import socket
 import ssl
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -23,7 +24,6 @@ from ..core.records import Record
 from ..errors import MailboxError, Refused
 from ..mailbox.mailbox import Mailbox
 from ..store.files.small_files import replace_file
-from ..store.locks.lock import FileLock
 from ..upkeep import extras
 from . import boxes, gateway_log, local, server, sockets
 from . import home as names
@@ -156,7 +156,7 @@ class GatewayProcess:
         self.gateway = Gateway(opened, ledger, outboxes[0], settings)
         self.waker = WakeCaller(settings)
         # the carrier writes to the mailboxes from its own threads, so it has its own objects
-        peers = Peers.peers_from_settings(settings)
+        peers = Peers(settings)
         self.carrier = Carrier(home, ledger, self._open_outboxes(mailbox), peers, settings)
         self.readiness = Readiness(opened, ledger)
         self.carrier.looked = self._look_at_mailboxes
@@ -191,17 +191,14 @@ class GatewayProcess:
 
     def _note_outcome(self, code: str) -> None:
         self.meter.count_batch(code)
-        if code:
-            self.readiness.note_failed(code)
-        else:
-            self.readiness.note_kept()
+        self.readiness.note_outcome(code)
 
     def reload_settings(self) -> None:
         """Go on by the configuration as it is now, or as before if that is wrong."""
         try:
             fresh = Mailbox(self._directory)
             settings = configured.sound_settings(fresh.config, fresh.own)
-            peers = Peers.peers_from_settings(settings)
+            peers = Peers(settings)
             opened = [box for box, _ in boxes.open_boxes(self._home, fresh)]
             outboxes = self._open_outboxes(fresh)
             self.waker.apply_settings(settings)
@@ -219,7 +216,7 @@ class GatewayProcess:
     def public_application(self) -> Any:
         """Return the application that peers see."""
         app = server.public_application(self.gateway, self.readiness, self.members)
-        bounded = server.BoundedServer(app, self.requests, lambda request: server.address_of(self.gateway, request))
+        bounded = server.BoundedServer(app, self.requests, partial(server.address_of, self.gateway))
         bounded.counted = self.meter.count_request
         return bounded
 
@@ -297,9 +294,3 @@ async def _wait_until_ended(tasks: Sequence[asyncio.Future[Any]], seconds: float
         task.cancel()
     if tasks:
         await asyncio.wait(tasks, timeout=seconds)
-
-
-def gateway_lock(home: Home, name: str, wait: float = 0.0) -> FileLock:
-    """Return the lock by which one gateway serves a home, or one process carries; it raises ``Busy`` after ``wait``
-    seconds."""
-    return FileLock(home.path_of(name), wait)

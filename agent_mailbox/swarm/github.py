@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import Malformed
-from .protocol.envelope import ACTIONS, EnvelopeReference, read_model
 from .protocol.refusal import Refusal
 
 EVENTS = {
@@ -38,10 +37,11 @@ def make_notification(
 
 def make_reference(kind: str, repo: str, number: int, action: str) -> dict[str, Any]:
     """Return a checked reference; raise ``Malformed``."""
+    from .protocol.envelope import ACTIONS, EnvelopeReference, read_model  # the help needs no extra
+
+    value = {"type": kind, "repo": repo, "number": number, "action": action}
     try:
-        found = read_model(
-            EnvelopeReference, {"type": kind, "repo": repo, "number": number, "action": action}, "the reference"
-        )
+        found = read_model(EnvelopeReference, value, "the reference")
     except Refusal as refusal:
         raise Malformed(
             f"reference invalid: {refusal.message}", f"write OWNER/REPO, a number, and one of {', '.join(ACTIONS)}"

@@ -17,7 +17,7 @@ from ..errors import MailboxError
 from ..mailbox import mailbox_gateway
 from ..store.log.log import Log
 from ..upkeep import extras
-from . import extra
+from . import EXTRA
 from . import home as names
 from .home import Home
 
@@ -29,16 +29,11 @@ Finding = tuple[str, str, bool]
 
 def check_files(home: Home, now: int) -> list[Finding]:
     """Return everything wrong with the directory at ``now`` (ms)."""
-    found: list[Finding] = []
-    for name in sorted(os.listdir(home.directory)) if os.path.isdir(home.directory) else ():
-        problem = names.mode_problem(home.path_of(name))
-        if problem:
-            found.append((home.path_of(name), problem, False))
-    problem = names.mode_problem(home.directory)
-    if problem:
-        found.append((home.directory, problem, False))
+    inside = sorted(os.listdir(home.directory)) if os.path.isdir(home.directory) else ()
+    paths = (*map(home.path_of, inside), home.directory)
+    found = [(path, problem, False) for path in paths if (problem := names.mode_problem(path))]
     try:
-        if extra.missing_libraries():
+        if extras.find_missing(EXTRA):
             found.append(
                 (home.directory, f"extra missing, it cannot serve: run `{extras.command_to_add('swarm')}`", True)
             )
@@ -79,7 +74,7 @@ def _check_log(path: str, now: int) -> Iterator[Finding]:
 
 def _record_judge(name: str) -> Callable[[Mapping[str, Any]], str]:
     """Return the judge of a log's records; without the extra's libraries one that knows nothing wrong."""
-    if name == mailbox_gateway.IN_HOME or extra.missing_libraries():
+    if name == mailbox_gateway.IN_HOME or extras.find_missing(EXTRA):
         return lambda _: ""
     from .protocol.gateway_events import event_problem
 

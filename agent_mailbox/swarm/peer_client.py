@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 from urllib.parse import urlsplit
@@ -106,22 +106,20 @@ class _Request(Record):
         return "" not in self.trusts
 
 
+Way = tuple[str, int, str, str]
+"""The name and port of a peer, its address, and the key that vouches for it (empty: the authorities)."""
+
+
 class Peers:
-    """Connections to peers, kept by origin. ``private``: peers may be on this machine or a private network;
-    ``networks``: on these."""
+    """Connections to peers, kept by origin."""
 
-    def __init__(self, *, private: bool = False, ca_file: str | None = None, networks: Iterable[str] = ()) -> None:
-        self._private = private
-        self._networks = [ip_network(network) for network in networks]
-        self._context = verifying_context(ca_file)
-        self._clients: dict[tuple[str, int, str, str], httpx.AsyncClient] = {}
-        self._by_key: set[tuple[str, int, str, str]] = set()
+    def __init__(self, settings: GatewaySettings) -> None:
+        self._private = settings.private_addresses
+        self._networks = [ip_network(network) for network in settings.networks]
+        self._context = verifying_context(settings.ca_file)
+        self._clients: dict[Way, httpx.AsyncClient] = {}
+        self._by_key: set[Way] = set()
         """Those of them whose certificate only the peer's own key signed."""
-
-    @classmethod
-    def peers_from_settings(cls, settings: GatewaySettings) -> Peers:
-        """Return a client as the settings want it."""
-        return cls(private=settings.private_addresses, ca_file=settings.ca_file, networks=settings.networks)
 
     def _may_be_at(self, address: str) -> bool:
         ip = ip_address(address.partition("%")[0])
@@ -198,30 +196,39 @@ class Peers:
 
         A certificate is verified before anything is sent: a vain try tells nobody the request.
         """
-        first, last = request.trusts[0], request.trusts[-1]
-        where = (request.host, request.port, address, last)
-        if where in self._by_key:
+        first, last = ((request.host, request.port, address, key) for key in (request.trusts[0], request.trusts[-1]))
+        if last in self._by_key:
             first = last
         try:
-            return await self._send_request(request, address, first)
+            return await self._send_request(request, first)
         except httpx.ConnectError as error:
-            self._by_key.discard(where)  # it may have an authority's certificate by now
+            self._by_key.discard(last)  # it may have an authority's certificate by now
             if first == last or UNVERIFIED not in str(error):
                 raise
             try:
-                answer = await self._send_request(request, address, last)
+                answer = await self._send_request(request, last)
             except httpx.ConnectError:
                 raise error from None  # why no authority vouches for it says more
-        self._by_key.add(where)
+        self._by_key.add(last)
         return answer
 
-    async def _send_request(self, request: _Request, address: str, key: str) -> httpx.Response:
-        client = self._client_for(request.host, request.port, address, key)
-        parts = urlsplit(request.url)
-        target = f"https://{f'[{address}]' if ':' in address else address}:{request.port}{parts.path}"
+    async def _send_request(self, request: _Request, where: Way) -> httpx.Response:
+        """Return the answer's head, by the client of that way: a connection verified for one name, or by one peer's
+        key, serves no other."""
+        _, port, address, key = where
+        if where not in self._clients:
+            self._clients[where] = httpx.AsyncClient(
+                http2=True,
+                verify=own_certificate.context_for_key(key) if key else self._context,
+                trust_env=False,
+                follow_redirects=False,
+                timeout=TIMEOUT,
+                limits=httpx.Limits(max_connections=4, max_keepalive_connections=2, keepalive_expiry=60),
+            )
+        client, parts = self._clients[where], urlsplit(request.url)
         made = client.build_request(
             request.method,
-            target,
+            f"https://{f'[{address}]' if ':' in address else address}:{port}{parts.path}",
             content=request.body,
             headers={**request.headers, "Host": parts.netloc},
             extensions={"sni_hostname": request.host},
@@ -240,21 +247,6 @@ class Peers:
             # a name may resolve elsewhere soon: behind a hotel's portal every one is private
             raise Unreachable(f"{host} is at no public address; nothing was sent there", final=host in addresses)
         return allowed[:MAX_ADDRESSES]
-
-    def _client_for(self, host: str, port: int, address: str, key: str) -> httpx.AsyncClient:
-        """Return the client for a name at an address: a connection verified for one name, or by one peer's key, serves
-        no other."""
-        where = (host, port, address, key)
-        if where not in self._clients:
-            self._clients[where] = httpx.AsyncClient(
-                http2=True,
-                verify=own_certificate.context_for_key(key) if key else self._context,
-                trust_env=False,
-                follow_redirects=False,
-                timeout=TIMEOUT,
-                limits=httpx.Limits(max_connections=4, max_keepalive_connections=2, keepalive_expiry=60),
-            )
-        return self._clients[where]
 
 
 def _trusted_keys(key: str, only: bool = False) -> tuple[str, ...]:
@@ -281,6 +273,4 @@ def _parse_wait(given: Any) -> int | None:
     """Return the seconds a peer asks to wait, at most an hour; None if invalid: the reference writes an instant
     there."""
     text = str(given or "")
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        return None
-    return min(int(text), MAX_WAIT) if int(text) < 1_000_000 else None
+    return min(int(text), MAX_WAIT) if text.isascii() and text.isdigit() and len(text) < 7 else None

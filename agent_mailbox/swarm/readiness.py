@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from ..errors import MailboxError
 from ..mailbox.mailbox import Mailbox
@@ -38,58 +38,59 @@ class Readiness:
         self._looked, self._found = float("-inf"), ""
         self._failed: tuple[float, str] | None = None
 
-    def note_kept(self) -> None:
-        """Note that mail was kept."""
-        self._failed = None
-
-    def note_failed(self, code: str) -> None:
-        """Note that mail could not be kept."""
-        self._failed = self._clock(), code
+    def note_outcome(self, code: str) -> None:
+        """Note that mail was kept, or (``code``) was not."""
+        self._failed = (self._clock(), code) if code else None
 
     def current_problem(self) -> str:
         """Return why nothing can be kept, for the machine's own eyes; empty if mail can be kept."""
         with self._lock:
             now = self._clock()
             if now - self._looked >= FRESH:
-                self._found = next(self._find_problems(), "")
+                self._found = self._find_problem()
                 self._looked = self._clock()
         failed = self._failed
         if not self._found and failed is not None and self._clock() - failed[0] < REMEMBERED:
             return f"the last message could not be kept: {failed[1]}"
         return self._found
 
-    def _find_problems(self) -> Iterator[str]:
+    def _find_problem(self) -> str:
         home = self._ledger.home
         try:
             home.check_modes()
             if not self._ledger.read_knowledge().agent_id:
-                yield f"the ledger is gone: {home.path_of(names.LEDGER)}"
-            for path in (home.path_of(names.KEY), home.path_of(names.LEDGER)):
-                _check_opens(path, os.O_RDONLY if path.endswith(names.KEY) else os.O_WRONLY | os.O_APPEND)
-            _check_writable(home.path_of(PROBE))
+                return f"the ledger is gone: {home.path_of(names.LEDGER)}"
+            _check_opens(home.path_of(names.KEY), os.O_RDONLY)
+            _check_opens(home.path_of(names.LEDGER), os.O_WRONLY | os.O_APPEND)
+            replace_file(home.path_of(PROBE), BLOCK)
+            os.unlink(home.path_of(PROBE))
             _check_appendable(home.path_of(names.OUTBOX))
         except MailboxError as error:
-            yield error.what
+            return error.what
         except OSError as error:
-            yield f"{error.filename or home.directory}: {error.strerror}"
-        found = [next(_of_mailbox(mailbox), "") for mailbox in self.mailboxes]
-        if all(found):
-            yield found[0]
+            return f"{error.filename or home.directory}: {error.strerror}"
+        found = [_problem_of(mailbox) for mailbox in self.mailboxes]
+        return found[0] if all(found) else ""
 
     def unusable_mailboxes(self) -> dict[str, str]:
         """Return the mailboxes that cannot keep mail, each with the reason."""
-        found = {mailbox.directory: next(_of_mailbox(mailbox), "") for mailbox in self.mailboxes}
+        found = {mailbox.directory: _problem_of(mailbox) for mailbox in self.mailboxes}
         return {place: why for place, why in found.items() if why}
 
 
-def _of_mailbox(mailbox: Mailbox) -> Iterator[str]:
+def _problem_of(mailbox: Mailbox) -> str:
+    """Return why a mailbox takes no new lines; empty if it does."""
+    directory = mailbox.directory
     try:
         _check_appendable(mailbox.logs.messages.path)
+        free = os.statvfs(directory)
     except MailboxError as error:
-        yield error.what
+        return error.what
     except OSError as error:
-        yield f"{error.filename or mailbox.directory}: {error.strerror}"
-    yield from _check_room(mailbox.directory)
+        return f"{error.filename or directory}: {error.strerror}"
+    if not os.access(directory, os.W_OK | os.X_OK) or free.f_flag & os.ST_RDONLY:
+        return f"{directory}: cannot be written"
+    return f"{directory}: no space is left" if free.f_blocks and free.f_bavail == 0 else ""
 
 
 def _check_appendable(path: str) -> None:
@@ -99,21 +100,3 @@ def _check_appendable(path: str) -> None:
 
 def _check_opens(path: str, flags: int) -> None:
     os.close(open_file(path, flags))
-
-
-def _check_writable(path: str) -> None:
-    replace_file(path, BLOCK)
-    os.unlink(path)
-
-
-def _check_room(directory: str) -> Iterator[str]:
-    """Yield why a directory takes no new lines."""
-    try:
-        free = os.statvfs(directory)
-    except OSError as error:
-        yield f"{directory}: {error.strerror}"
-        return
-    if not os.access(directory, os.W_OK | os.X_OK) or free.f_flag & os.ST_RDONLY:
-        yield f"{directory}: cannot be written"
-    elif free.f_blocks and free.f_bavail == 0:
-        yield f"{directory}: no space is left"

@@ -5,16 +5,21 @@ Belongs here: parsing and answering. ``swarm_mail_commands`` has the mail to and
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from ..cli import loading_ahead, render, values
 from ..cli.group import CommandGroup, cli
-from ..cli.options import App, CommandWithOptions, pass_app
 from ..core.frame import word
 from ..core.text import neutral
 from ..errors import Busy, MailboxError, Malformed, Refused
 from ..mailbox.mailbox_gateway import SERVING
-from .swarm_context import SwarmContext, home_option, session_option, swarm_json, with_door
+from ..store.locks.lock import FileLock
+from .swarm_context import SwarmCommand, SwarmContext, session_option, swarm_json
+
+if TYPE_CHECKING:
+    from .peer_client import Peers
 
 
 @cli.group(cls=CommandGroup)
@@ -22,10 +27,9 @@ def swarm() -> None:
     """Exchange signed mail with agents on other machines. It goes from peer to peer (Agent Swarm Protocol)."""
 
 
-@swarm.command(cls=CommandWithOptions)
+@swarm.command(cls=SwarmCommand)
 @click.option("--agent", metavar="ID", required=True, help="The gateway's id among its peers, for good.")
 @click.option("--endpoint", metavar="URL", required=True, help="The URL where peers reach it: https://HOST/swarm.")
-@with_door
 def init(door: SwarmContext, agent: str, endpoint: str) -> None:
     """Give the gateway an identity. It is an Ed25519 key, mode 0600, that never leaves this machine."""
     from . import gateway_identity
@@ -39,24 +43,21 @@ def init(door: SwarmContext, agent: str, endpoint: str) -> None:
     )
 
 
-@swarm.command(cls=CommandWithOptions)
-@home_option
-@pass_app
-def attach(app: App, /, home: str | None) -> None:
+@swarm.command(cls=SwarmCommand, claims=False)
+def attach(door: SwarmContext) -> None:
     """Let a gateway that has a mailbox serve this one, too.
 
     Swarms that are made or joined here are this mailbox's alone. The gateway's key, endpoint and process stay one.
     """
     from . import pairing
 
-    door = SwarmContext(app, home)
     door.ledger.identified_knowledge()
-    pairing.attach_mailbox(door.home, app.mailbox.directory)
-    app.print_done(f"{door.home.directory} serves {app.mailbox.directory}, too\n", {"home": door.home.directory})
+    here = door.app.mailbox.directory
+    pairing.attach_mailbox(door.home, here)
+    door.app.print_done(f"{door.home.directory} serves {here}, too\n", {"home": door.home.directory})
 
 
-@swarm.command(cls=CommandWithOptions)
-@with_door
+@swarm.command(cls=SwarmCommand)
 def detach(door: SwarmContext) -> None:
     """Have the gateway serve this mailbox no more. Leave its swarms first."""
     from . import pairing
@@ -70,7 +71,7 @@ def detach(door: SwarmContext) -> None:
     door.app.print_done(f"{door.home.directory} serves this mailbox no more\n", {"home": door.home.directory})
 
 
-@swarm.command(cls=CommandWithOptions)
+@swarm.command(cls=SwarmCommand)
 @click.option(
     "--bind", metavar="HOST:PORT", default="127.0.0.1:8443", show_default=True, help="Listen at this address."
 )
@@ -87,7 +88,6 @@ def detach(door: SwarmContext) -> None:
     show_default=True,
     help="Log from this level on, to standard error.",
 )
-@with_door
 def serve(
     door: SwarmContext,
     bind: str,
@@ -119,22 +119,21 @@ def serve(
         door.app.print_answer(f"listening at {address}\n", {"listening": address})
 
     try:
-        serving = gateway_process.gateway_lock(door.home, SERVING).take()
+        serving = FileLock(door.home.path_of(SERVING), 0).take()
     except Busy as error:
         raise Busy(
             f"gateway is served already: {door.home.directory} ({error.what})",
             "stop the other `agent-mailbox swarm serve` first",
         ) from None
-    with serving, gateway_process.gateway_lock(door.home, home.CARRYING, wait=30):  # a command may be carrying
+    with serving, FileLock(door.home.path_of(home.CARRYING), 30):  # a command may be carrying
         asyncio.run(gateway_process.run_gateway(door.app.mailbox, door.home, listening, report_listening))
 
 
-@swarm.command(cls=CommandWithOptions)
+@swarm.command(cls=SwarmCommand)
 @click.argument("name")
 @click.option("--allow-member-invite", is_flag=True, help="Let members invite, too.")
 @click.option("--require-approval", is_flag=True, help="Let each joiner wait for `swarm approve`.")
 @session_option
-@with_door
 def create(
     door: SwarmContext, name: str, session: str | None, allow_member_invite: bool, require_approval: bool
 ) -> None:
@@ -149,7 +148,7 @@ def create(
     door.app.print_done(text, {"swarm": swarm_json(made, made.master), "session": who})
 
 
-@swarm.command(cls=CommandWithOptions)
+@swarm.command(cls=SwarmCommand)
 @click.argument("which", metavar="SWARM|URL")
 @click.option("--max-uses", metavar="N", type=click.IntRange(1, 1 << 31), help="Agents it lets in (default: 1).")
 @click.option("--unlimited", is_flag=True, help="Let in any number.")
@@ -162,7 +161,6 @@ def create(
     help="Hours until it expires.",
 )
 @click.option("--revoke", is_flag=True, help="Revoke the invitation URL: it lets nobody else in.")
-@with_door
 def invite(door: SwarmContext, which: str, max_uses: int | None, unlimited: bool, hours: float, revoke: bool) -> None:
     """Make an invitation. Anybody who has the URL can use it: keep it like a password."""
     from . import decisions
@@ -180,11 +178,10 @@ def invite(door: SwarmContext, which: str, max_uses: int | None, unlimited: bool
     door.app.print_answer(f"{url}\n", {"url": url, "max_uses": uses, "hours": hours})
 
 
-@swarm.command(cls=CommandWithOptions)
+@swarm.command(cls=SwarmCommand)
 @click.argument("which", metavar="URL|-|@FILE|SWARM")
 @click.option("--as", "alias", metavar="WORD", help="The swarm's alias here (default: from its name).")
 @session_option
-@with_door
 def join(door: SwarmContext, which: str, alias: str | None, session: str | None) -> None:
     """Join a swarm by its invitation. With a SWARM this gateway is in, it adds a local agent to it.
 
@@ -225,19 +222,15 @@ def join_by(door: SwarmContext, which: str, alias: str | None, session: str | No
     key = gateway_identity.key_of(door.home, door.ledger)
     door.check_enter(session)
 
-    async def ask_until_answered() -> tuple[str, str]:
-        peers = door.open_peers()
-        try:
-            for _ in range(patience):
-                answer = await joining.ask_to_join(door.ledger, peers, key, which, alias)
-                if not answer[1].startswith("ConnectError"):
-                    return answer
-                await asyncio.sleep(1)
-            return await joining.ask_to_join(door.ledger, peers, key, which, alias)
-        finally:
-            await peers.aclose()
+    async def ask_until_answered(peers: Peers) -> tuple[str, str]:
+        for _ in range(patience):
+            answer = await joining.ask_to_join(door.ledger, peers, key, which, alias)
+            if not answer[1].startswith("ConnectError"):
+                return answer
+            await asyncio.sleep(1)
+        return await joining.ask_to_join(door.ledger, peers, key, which, alias)
 
-    status, said = asyncio.run(ask_until_answered())
+    status, said = door.ask_peers(ask_until_answered)
     if status not in (joining.IN, joining.WAITING):
         raise Refused(f"swarm not joined: {neutral(said)}", _remedy_for(said), code=status)
     found = door.ledger.read_knowledge().swarms[swarm_id]
@@ -270,10 +263,9 @@ def _remedy_for(said: str) -> str:
 
 
 def _decision_command(name: str, yes: bool, text: str) -> None:
-    @swarm.command(name, cls=CommandWithOptions, help=text)
+    @swarm.command(name, cls=SwarmCommand, help=text)
     @click.argument("which", metavar="SWARM")
     @click.argument("agent", metavar="AGENT")
-    @with_door
     def decide(door: SwarmContext, which: str, agent: str) -> None:
         from . import decisions
 
@@ -287,9 +279,8 @@ _decision_command("approve", True, "Approve AGENT's request to join.")
 _decision_command("deny", False, "Reject AGENT's request to join.")
 
 
-@swarm.command(cls=CommandWithOptions)
+@swarm.command(cls=SwarmCommand)
 @click.argument("which", metavar="SWARM")
-@with_door
 def members(door: SwarmContext, which: str) -> None:
     """List a swarm's members. Those who wait to join are shown, too, and the local agents in it.
 
@@ -321,11 +312,10 @@ def members(door: SwarmContext, which: str) -> None:
     door.app.print_answer(text, {**swarm_json(found, known.agent_id), "fingerprints": marks, "here": here})
 
 
-@swarm.command(cls=CommandWithOptions)
+@swarm.command(cls=SwarmCommand)
 @click.argument("which", metavar="SWARM")
 @click.option("--dissolve", is_flag=True, help="End the swarm for everyone (its master only).")
 @session_option
-@with_door
 def leave(door: SwarmContext, which: str, dissolve: bool, session: str | None) -> None:
     """Leave a swarm and tell everyone. With --session only that local agent leaves, silently.
 
@@ -342,11 +332,10 @@ def leave(door: SwarmContext, which: str, dissolve: bool, session: str | None) -
     door.app.print_done(f"left swarm:{alias}\n", {"swarm": alias, "sessions": left, "dissolved": dissolve})
 
 
-@swarm.command(cls=CommandWithOptions)
+@swarm.command(cls=SwarmCommand)
 @click.argument("which", metavar="SWARM")
 @click.argument("agent", metavar="AGENT")
 @click.option("--reason", metavar="TEXT", help="The reason, told to everyone.")
-@with_door
 def kick(door: SwarmContext, which: str, agent: str, reason: str | None) -> None:
     """Remove AGENT from a swarm of ours and tell everyone. It needs a new invitation to come back."""
     from . import decisions
@@ -356,10 +345,9 @@ def kick(door: SwarmContext, which: str, agent: str, reason: str | None) -> None
     door.app.print_done(f"kicked {agent} from swarm:{found.alias}\n", {"agent_id": agent, "swarm": found.swarm_id})
 
 
-@swarm.command(cls=CommandWithOptions)
+@swarm.command(cls=SwarmCommand)
 @click.argument("which", metavar="SWARM")
 @click.argument("agent", metavar="AGENT")
-@with_door
 def transfer(door: SwarmContext, which: str, agent: str) -> None:
     """Make AGENT the master of a swarm of ours."""
     from . import decisions
@@ -383,18 +371,16 @@ def _mute_or_unmute(door: SwarmContext, whom: str, on: bool, reason: str | None 
     door.app.print_done(f"{'muted' if on else 'unmuted'} {which}\n", {"muted" if on else "unmuted": which})
 
 
-@swarm.command(cls=CommandWithOptions)
+@swarm.command(cls=SwarmCommand)
 @click.argument("whom", metavar="AGENT|swarm:SWARM")
 @click.option("--reason", metavar="TEXT", help="The reason, kept in the local notification.")
-@with_door
 def mute(door: SwarmContext, whom: str, reason: str | None) -> None:
     """Drop the mail of a remote agent, or of a whole swarm, silently."""
     _mute_or_unmute(door, whom, True, reason)
 
 
-@swarm.command(cls=CommandWithOptions)
+@swarm.command(cls=SwarmCommand)
 @click.argument("whom", metavar="AGENT|swarm:SWARM")
-@with_door
 def unmute(door: SwarmContext, whom: str) -> None:
     """Accept the mail of a muted agent or swarm again."""
     _mute_or_unmute(door, whom, False)

@@ -1,25 +1,26 @@
 """The gateway's parts, opened as the commands of ``swarm`` need them.
 
-Belongs here: finding the gateway's directory, carrying once, the joining and leaving of local agents; options. The
-extra's libraries are imported when a command runs, so that nothing else pays for them.
+Belongs here: finding the gateway's directory, asking peers, carrying once, the joining and leaving of local agents;
+what all commands share. The extra's libraries are imported when a command runs, so that nothing else pays for them.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from functools import wraps
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ..cli.options import App, complete_session, pass_app
+from ..cli.options import App, CommandWithOptions, complete_session, pass_app
 from ..core.records import USER
 from ..core.roster_changes import Registration
 from ..errors import Busy, NoMailbox, NotFound, Refused
 from ..mailbox import mailbox_gateway
 from ..mailbox.open_mailbox import nobody
-from . import extra, pairing, swarm_settings
+from ..store.locks.lock import FileLock
+from ..upkeep import extras
+from . import EXTRA, pairing, swarm_settings
 from .protocol.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -30,12 +31,14 @@ if TYPE_CHECKING:
     from .protocol.membership import Swarm
     from .swarm_settings import GatewaySettings
 
+T = TypeVar("T")
+
 
 class SwarmContext:
     """The gateway's parts, as a command needs them."""
 
     def __init__(self, app: App, directory: str | None) -> None:
-        extra.require_extra()
+        extras.refuse_missing("swarm", "the swarm", EXTRA)
         from . import home, ledger
 
         self.app = app
@@ -52,29 +55,34 @@ class SwarmContext:
 
     def claim_mailbox(self) -> None:
         """Pair the gateway with the mailbox found from here (``pairing.claim_mailbox``), if any: a command that needs
-        one says so itself."""
+        one says so itself. See its swarms alone; outside every mailbox those of a gateway with one mailbox."""
+        from .ledger import Ledger
+
         try:
             mailbox = self.app.mailbox.directory
         except NoMailbox:
             mailbox = ""
-        if mailbox:
+        else:
             pairing.claim_mailbox(self.home, mailbox)
-        self.look_from(mailbox)
-
-    def look_from(self, mailbox: str) -> None:
-        """See the swarms of one mailbox alone; outside every mailbox those of a gateway with one mailbox."""
-        from .ledger import Ledger
-
         places = pairing.mailboxes_of(self.home)
         here = os.path.realpath(mailbox) if mailbox else os.sep
         is_alone = not places or places == [here] or (len(places) == 1 and not mailbox)
         self.ledger = Ledger(self.home) if is_alone else Ledger(self.home, here=here, first=places[0])
 
-    def open_peers(self) -> Peers:
-        """Return a client for peers."""
+    def ask_peers(self, ask: Callable[[Peers], Awaitable[T]]) -> T:
+        """Return what is learnt by a client for peers, whose connections end with that."""
+        import asyncio  # the help needs none
+
         from .peer_client import Peers
 
-        return Peers.peers_from_settings(self.settings)
+        async def ask_and_close() -> T:
+            peers = Peers(self.settings)
+            try:
+                return await ask(peers)
+            finally:
+                await peers.aclose()
+
+        return asyncio.run(ask_and_close())
 
     def open_outbox(self, latest: int = 0) -> Outbox:
         """Return the outbox of this mailbox, which can list the latest parcels of each swarm."""
@@ -84,45 +92,33 @@ class SwarmContext:
 
     def flush_outbox(self) -> bool:
         """Carry the outbox once; return False if a gateway is doing so."""
-        from . import boxes, gateway_process, home
+        from . import boxes, home
         from .carrier import Carrier
         from .outbox import Outbox
 
         self.ledger.identified_knowledge()
         outboxes = [Outbox(self.home, *one, 0) for one in boxes.open_boxes(self.home, self.app.mailbox)]
-
-        async def flush_once() -> None:
-            peers = self.open_peers()
-            try:
-                await Carrier(
-                    self.home, boxes.ledger_of(self.home), outboxes, peers, self.settings
-                ).try_everything_now()
-            finally:
-                await peers.aclose()
-
+        ledger, settings = boxes.ledger_of(self.home), self.settings
         try:
-            with gateway_process.gateway_lock(self.home, home.CARRYING):
-                import asyncio  # the help needs none
-
-                asyncio.run(flush_once())
+            with FileLock(self.home.path_of(home.CARRYING), 0):
+                self.ask_peers(lambda peers: Carrier(self.home, ledger, outboxes, peers, settings).try_everything_now())
         except Busy:
             return False
         return True
 
     def enter_swarm(self, alias: str, session: str | None) -> str | None:
         """Let a local agent join: it carries the swarm's tag. Return its id; None for the person, who needs no tag."""
-        who = self.app.session_for(session) if session or self._has_session() else USER
-        if who == USER:
-            return None
-        self._change_tags(
-            Registration(session_id=who, event="update", add_tags=(f"swarm:{alias}",)), self.app.acting_party(who)
-        )
+        who = self._entering_agent(session)
+        if who is not None:
+            self._change_tags(who, add=(f"swarm:{alias}",))
         return who
 
-    def _change_tags(self, request: Registration, actor: str) -> None:
+    def _change_tags(self, who: str, add: tuple[str, ...] = (), remove: tuple[str, ...] = ()) -> None:
         """Change an agent's tags, with the proof of who calls: that is no mail from elsewhere."""
+        actor = self.app.acting_party(who)
         self.app.proves, before = None, self.app.proves
         try:
+            request = Registration(session_id=who, event="update", add_tags=add, remove_tags=remove)
             self.app.mailbox.register(request, actor)
         finally:
             self.app.proves = before
@@ -130,8 +126,8 @@ class SwarmContext:
     def check_enter(self, session: str | None) -> None:
         """Raise what ``enter_swarm`` would before anything is decided: repeating a failed ``create`` would make a
         second swarm."""
-        who = self.app.session_for(session) if session or self._has_session() else USER
-        if who != USER and self.app.mailbox.logs.read_roster().get(who) is None:
+        who = self._entering_agent(session)
+        if who is not None and self.app.mailbox.logs.read_roster().get(who) is None:
             raise NotFound(
                 f"agent not found: {who!r}", f"register it: `agent-mailbox roster register --session-id {who}`"
             )
@@ -144,44 +140,51 @@ class SwarmContext:
             [a.session_id for a in roster.carrying(tag, None)] if session is None else [self.app.session_for(session)]
         )
         for who in agents:
-            self._change_tags(
-                Registration(session_id=who, event="update", remove_tags=(tag,)), self.app.acting_party(who)
-            )
+            self._change_tags(who, remove=(tag,))
         return agents
 
-    def _has_session(self) -> bool:
-        return self.app.caller.said_id(self.app.environ) not in (None, USER)
+    def _entering_agent(self, session: str | None) -> str | None:
+        """Return the local agent that would join; None for the person."""
+        is_agent = session or self.app.caller.said_id(self.app.environ) not in (None, USER)
+        who = self.app.session_for(session) if is_agent else USER
+        return None if who == USER else who
 
 
-def home_option(command: Any) -> Any:
-    """Add ``--home`` to a command."""
-    said = "The gateway's directory (else AGENT_SWARM_HOME, else ~/.swarm)."
-    return click.option("--home", metavar="DIR", help=said)(command)
+class SwarmCommand(CommandWithOptions):
+    """A command of the gateway: it takes ``--home``, and its function a ``SwarmContext``.
+
+    ``claims``: pair the gateway with the mailbox here first. A refusal of the protocol becomes an error of the family.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        callback: Callable[..., int | None],
+        params: list[click.Parameter],
+        claims: bool = True,
+        **given: Any,
+    ) -> None:
+        @pass_app
+        def run_command(app: App, /, home: str | None, **values: Any) -> int | None:
+            door = SwarmContext(app, home)
+            if claims:
+                door.claim_mailbox()
+            try:
+                return callback(door, **values)
+            except Refusal as refusal:
+                raise Refused(refusal.message, "", code=refusal.code.lower()) from None
+
+        said = "The gateway's directory (else AGENT_SWARM_HOME, else ~/.swarm)."
+        params = [*params, click.Option(["--home"], metavar="DIR", help=said)]
+        super().__init__(*args, callback=run_command, params=params, **given)
 
 
-def with_door(command: Callable[..., int | None]) -> Any:
-    """Give the command its ``SwarmContext``; turn a refusal of the protocol into an error of the family."""
-
-    @wraps(command)
-    def run_command(app: App, /, home: str | None, **given: Any) -> int | None:
-        door = SwarmContext(app, home)
-        door.claim_mailbox()
-        try:
-            return command(door, **given)
-        except Refusal as refusal:
-            raise Refused(refusal.message, "", code=refusal.code.lower()) from None
-
-    return home_option(pass_app(run_command))
-
-
-def session_option(command: Any) -> Any:
-    """Add ``--session``: the local agent that the command is about."""
-    return click.option(
-        "--session",
-        metavar="ID",
-        help="The local agent (default: the client's session).",
-        shell_complete=complete_session,
-    )(command)
+session_option = click.option(
+    "--session",
+    metavar="ID",
+    help="The local agent (default: the client's session).",
+    shell_complete=complete_session,
+)
 
 
 def swarm_json(one: Swarm, me: str) -> dict[str, Any]:

@@ -14,18 +14,20 @@ import click
 from ..cli import mail_output, render, values, verbs
 from ..cli.context import FROM
 from ..cli.group import CommandGroup
-from ..cli.options import CommandWithOptions, complete_session
+from ..cli.options import complete_session
 from ..core import frame
 from ..core.address import is_remote
 from ..core.compose import Draft
 from ..core.records import PRIORITIES
 from ..core.showing import message_frame
 from ..core.text import clipped, neutral
-from ..errors import Busy, Malformed, NotFound
+from ..errors import Malformed, NotFound
 from ..mailbox.mailbox_gateway import SERVING
+from ..store.locks.lock import is_held
+from . import github as coordination
 from .protocol.outgoing import SENT
 from .swarm_commands import swarm
-from .swarm_context import SwarmContext, swarm_json, with_door
+from .swarm_context import SwarmCommand, SwarmContext, swarm_json
 
 _from = click.option(
     "--from",
@@ -51,7 +53,7 @@ def _queue_draft(door: SwarmContext, draft: Draft) -> None:
         )
 
 
-@swarm.command(cls=CommandWithOptions)
+@swarm.command(cls=SwarmCommand)
 @click.argument("to", metavar="SWARM[/AGENT]")
 @_from
 @click.option("--subject", metavar="S", help="One line that says what it is about.")
@@ -59,7 +61,6 @@ def _queue_draft(door: SwarmContext, draft: Draft) -> None:
 @click.option("--thread", metavar="ID", help="The message this answers.")
 @click.option("--ttl-hours", metavar="N", type=click.IntRange(1, 168), help="Hours until it is given up.")
 @click.option("--priority", type=click.Choice(PRIORITIES), default="normal", help="How urgent it is.")
-@with_door
 def send(
     door: SwarmContext,
     to: str,
@@ -84,7 +85,7 @@ def send(
     _queue_draft(door, draft)
 
 
-@swarm.command(cls=CommandWithOptions)
+@swarm.command(cls=SwarmCommand)
 @click.argument("ids", metavar="[ID]…", nargs=-1)
 @click.option(
     "--status",
@@ -97,7 +98,6 @@ def send(
 @click.option(
     "--limit", metavar="N", type=click.IntRange(1, 100), default=20, show_default=True, help="Most messages to show."
 )
-@with_door
 def inbox(door: SwarmContext, ids: Sequence[str], status: str, which: str | None, mark: str | None, limit: int) -> None:
     """List mail from swarms, newest first. It has the gateway's statuses; nothing is ever removed."""
     from . import decisions
@@ -133,11 +133,10 @@ def inbox(door: SwarmContext, ids: Sequence[str], status: str, which: str | None
     )
 
 
-@swarm.command(cls=CommandWithOptions)
+@swarm.command(cls=SwarmCommand)
 @click.option(
     "--limit", metavar="N", type=click.IntRange(1, 1000), default=20, show_default=True, help="Most parcels to show."
 )
-@with_door
 def outbox(door: SwarmContext, limit: int) -> None:
     """List mail to swarms, newest last. Each is queued, delivered, failed with the reason, or it waits.
 
@@ -165,8 +164,7 @@ def outbox(door: SwarmContext, limit: int) -> None:
     )
 
 
-@swarm.command(cls=CommandWithOptions)
-@with_door
+@swarm.command(cls=SwarmCommand)
 def flush(door: SwarmContext) -> None:
     """Carry outgoing mail once, now; a serving gateway does so by itself."""
     carried = door.flush_outbox()
@@ -179,21 +177,16 @@ def flush(door: SwarmContext) -> None:
     door.app.print_done(f"{text}\n", {"carried": carried, "open": left})
 
 
-@swarm.command(cls=CommandWithOptions)
-@with_door
+@swarm.command(cls=SwarmCommand)
 def status(door: SwarmContext) -> None:
     """Show this gateway: its identity, its swarms, its waiting mail."""
-    from . import gateway_identity, gateway_process
+    from . import gateway_identity
     from .inbox_view import InboxView
     from .protocol import signing
 
     known = door.ledger.identified_knowledge()
     public = signing.public_of(gateway_identity.key_of(door.home, door.ledger))
-    try:
-        with gateway_process.gateway_lock(door.home, SERVING):
-            serving = False
-    except Busy:
-        serving = True
+    serving = is_held(door.home.path_of(SERVING))
     if not serving:  # a gateway would have queued what was sent
         door.open_outbox().queue_outgoing()
     view = InboxView(door.home, door.app.mailbox)
@@ -227,12 +220,11 @@ def status(door: SwarmContext) -> None:
     door.app.print_answer("\n".join(lines) + "\n", value)
 
 
-@swarm.command(cls=CommandWithOptions)
+@swarm.command(cls=SwarmCommand)
 @click.argument("which", metavar="SWARM")
 @click.option(
     "--limit", metavar="N", type=click.IntRange(1, 100), default=20, show_default=True, help="Most messages to show."
 )
-@with_door
 def context(door: SwarmContext, which: str, limit: int) -> None:
     """Show a woken agent what it needs. That is recent and pending messages, membership, mute lists."""
     from . import decisions
@@ -268,26 +260,17 @@ def notify() -> None:
     """Tell a swarm of an event elsewhere."""
 
 
-_EVENTS = (
-    *("issue_created", "issue_assigned", "issue_claimed", "issue_completed", "issue_blocked", "issue_unblocked"),
-    *("comment_added", "pr_opened", "review_requested"),
-)
-
-
-@notify.command(cls=CommandWithOptions)
-@click.argument("event", type=click.Choice(_EVENTS))
+@notify.command(cls=SwarmCommand)
+@click.argument("event", type=click.Choice(list(coordination.EVENTS)))
 @click.argument("to", metavar="SWARM[/AGENT]")
 @click.argument("issue", metavar="OWNER/REPO#N")
 @_from
 @click.option("--body", metavar="TEXT", help="A line or two with it.")
 @click.option("--also", multiple=True, metavar="REF", help="Another ACTION:OWNER/REPO#N; repeat for several.")
-@with_door
 def github(
     door: SwarmContext, event: str, to: str, issue: str, sender: str | None, body: str | None, also: Any
 ) -> None:
     """Notify a swarm of an issue or pull request. `gh` makes the issue itself."""
-    from . import github as coordination
-
     repo, mark, number = issue.partition("#")
     if not mark or not (number.isascii() and number.isdigit() and len(number) < 12):
         raise Malformed(f"issue invalid: {issue!r}", "write OWNER/REPO#NUMBER")
@@ -304,23 +287,14 @@ def github(
     _queue_draft(door, draft)
 
 
-@swarm.command(cls=CommandWithOptions)
-@with_door
+@swarm.command(cls=SwarmCommand)
 def doctor(door: SwarmContext) -> int | None:
     """Check the gateway, and whether it can be reached. It looks at files, key, clock, certificate and peers."""
-    import asyncio
-
     from . import checkup
     from .home_checks import check_files
 
-    async def ask_network() -> list[tuple[str, str, bool]]:
-        peers = door.open_peers()
-        try:
-            return await checkup.check_network(door.ledger, peers, door.settings)
-        finally:
-            await peers.aclose()
-
-    found = [*check_files(door.home, door.ledger.now()), *asyncio.run(ask_network())]
+    found = check_files(door.home, door.ledger.now())
+    found += door.ask_peers(lambda peers: checkup.check_network(door.ledger, peers, door.settings))
     problems = [{"place": place, "what": what} for place, what, note in found if not note]
     notes = [{"place": place, "what": what} for place, what, note in found if note]
     lines = [f"{neutral(place)}: {'note: ' if note else ''}{neutral(what)}\n" for place, what, note in found]

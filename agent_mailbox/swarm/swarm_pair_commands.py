@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..cli.options import CommandWithOptions
 from ..errors import Malformed
 from .swarm_commands import join_by, read_invitation, swarm
-from .swarm_context import SwarmContext, session_option, with_door
+from .swarm_context import SwarmCommand, SwarmContext, session_option
 
 if TYPE_CHECKING:
     from .protocol.membership import Memberships, Swarm
@@ -31,7 +30,7 @@ def _own_swarm(known: Memberships, word: str) -> Swarm | None:
     return named[0] if named else None
 
 
-@swarm.command(cls=CommandWithOptions)
+@swarm.command(cls=SwarmCommand)
 @click.argument("which", metavar="SWARM|URL|-|@FILE")
 @click.option("--as", "alias", metavar="WORD", help="With a URL: the swarm's alias here (default: from its name).")
 @click.option(
@@ -43,7 +42,6 @@ def _own_swarm(known: Memberships, word: str) -> Swarm | None:
     help="Hours until it expires.",
 )
 @session_option
-@with_door
 def pair(door: SwarmContext, which: str, alias: str | None, hours: float, session: str | None) -> None:
     """Pair two gateways that serve with --self-signed. Print an invitation here, pass it to this command there.
 

@@ -11,7 +11,6 @@ import click
 
 from ..cli import mail_output
 from ..cli.group import CommandGroup
-from ..cli.options import CommandWithOptions
 from ..cli.output import write_bytes
 from ..core import instant
 from ..core.codec import BOM
@@ -19,7 +18,7 @@ from ..errors import BadData, Malformed, Refused
 from ..store.files import standard_input
 from .home import write_new
 from .swarm_commands import swarm
-from .swarm_context import SwarmContext, with_door
+from .swarm_context import SwarmCommand, SwarmContext
 
 
 def read_file(source: str, most: int, what: str) -> bytes:
@@ -38,8 +37,7 @@ def read_file(source: str, most: int, what: str) -> bytes:
     return data.removeprefix(BOM)
 
 
-@swarm.command("new-key", cls=CommandWithOptions)
-@with_door
+@swarm.command("new-key", cls=SwarmCommand)
 def new_key(door: SwarmContext) -> None:
     """Take a new key, and keep the old one aside. Leave every swarm first: to peers a key is the agent.
 
@@ -53,9 +51,8 @@ def new_key(door: SwarmContext) -> None:
     door.app.print_done(f"key {key}\n    {mark}\n{gone}", {"public_key": key, "fingerprint": mark, "ended": ended})
 
 
-@swarm.command(cls=CommandWithOptions)
+@swarm.command(cls=SwarmCommand)
 @click.argument("target", metavar="FILE")
-@with_door
 def backup(door: SwarmContext, target: str) -> None:
     """Write key and ledger into a new FILE. Its mode is 0600. `-` is standard output, for a program that encrypts.
 
@@ -73,9 +70,8 @@ def backup(door: SwarmContext, target: str) -> None:
     write_bytes(data)
 
 
-@swarm.command(cls=CommandWithOptions)
+@swarm.command(cls=SwarmCommand)
 @click.argument("source", metavar="FILE")
-@with_door
 def restore(door: SwarmContext, source: str) -> None:
     """Restore key and ledger from a backup; - reads standard input.
 
@@ -95,8 +91,7 @@ def state() -> None:
     """Save or restore the membership as a file. It serves as a backup, or for another host."""
 
 
-@state.command(cls=CommandWithOptions, prints_json=False)
-@with_door
+@state.command(cls=SwarmCommand, prints_json=False)
 def export(door: SwarmContext) -> None:
     """Write the state file (schema 1.0.0) to standard output. It holds no private key."""
     from . import state_file
@@ -105,13 +100,12 @@ def export(door: SwarmContext) -> None:
     door.app.write_answer(mail_output.json_document(state_file.export_state(door.ledger.identified_knowledge(), now)))
 
 
-@state.command("import", cls=CommandWithOptions)
+@state.command("import", cls=SwarmCommand)
 @click.argument("source", metavar="FILE")
 @click.option(
     "--merge", "how", flag_value="merge", default="merge", help="Add the file's swarms to the known ones (default)."
 )
 @click.option("--replace", "how", flag_value="replace", help="Replace the known swarms by the file's.")
-@with_door
 def take(door: SwarmContext, source: str, how: str) -> None:
     """Import a state file of this same agent. It is checked against its schema; - reads standard input."""
     from . import importing

@@ -24,6 +24,7 @@ from agent_mailbox.swarm.protocol import admission, lifecycle, signing, tokens
 from agent_mailbox.swarm.protocol.envelope import Envelope
 from agent_mailbox.swarm.protocol.membership import Member, Memberships, fold_events
 from agent_mailbox.swarm.protocol.outgoing import FAILED
+from agent_mailbox.swarm.swarm_settings import GatewaySettings
 from tests.helpers import PATIENCE, until
 from tests.swarm.conftest import Make
 from tests.swarm.machine import Authority, Machine, meet
@@ -123,7 +124,7 @@ def test_who_was_master_does_not_confirm_itself_back(machine: Make) -> None:
     a.ledger.append_decided(lambda _: events)
 
     async def asked() -> bool:
-        peers = Peers(private=True, ca_file=str(c.authority.ca))
+        peers = Peers(GatewaySettings(private_addresses=True, ca_file=str(c.authority.ca)))
         try:
             return await joining.confirm_membership(c.ledger, peers, c.ledger.home.read_key(), c.knows())
         finally:

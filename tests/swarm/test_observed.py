@@ -60,11 +60,11 @@ def test_nothing_is_ready_that_cannot_keep_mail(machine: Make) -> None:
 def test_mail_that_could_not_be_kept_counts_until_other_mail_is(machine: Make) -> None:
     """A quota, say, which no look at the files shows; after a minute without mail only the look counts."""
     readiness, clock = _readiness(machine("alpha"))
-    readiness.note_failed("storage_failed")
+    readiness.note_outcome("storage_failed")
     assert "storage_failed" in readiness.current_problem()
-    readiness.note_kept()
+    readiness.note_outcome("")
     assert not readiness.current_problem()
-    readiness.note_failed("storage_failed")
+    readiness.note_outcome("storage_failed")
     clock.append(REMEMBERED)
     assert not readiness.current_problem()
 

@@ -24,6 +24,7 @@ from agent_mailbox.swarm.listener import LONGEST, Served
 from agent_mailbox.swarm.peer_client import Peers
 from agent_mailbox.swarm.protocol import signing, tokens
 from agent_mailbox.swarm.protocol.refusal import Refusal
+from agent_mailbox.swarm.swarm_settings import GatewaySettings
 from tests.helpers import refused, until
 from tests.swarm.conftest import Make
 from tests.swarm.machine import Authority, Machine
@@ -202,7 +203,7 @@ def _hears(files: tuple[str, str], ca_file: str | None = None, **trust: Any) -> 
     """Does who shows that certificate at localhost hear a word of a request?"""
     between = Between(*files)
     try:
-        peers = Peers(networks=("127.0.0.0/8",), ca_file=ca_file)
+        peers = Peers(GatewaySettings(networks=("127.0.0.0/8",), ca_file=ca_file))
         answer = asyncio.run(peers.post_body(f"https://localhost:{between.port}/swarm", "join", b"{}", "me", **trust))
         assert answer.status == 0
         return any(between.heard)

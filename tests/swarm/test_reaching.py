@@ -12,6 +12,7 @@ from agent_mailbox.config import config_file
 from agent_mailbox.errors import BadData
 from agent_mailbox.swarm import peer_client
 from agent_mailbox.swarm.peer_client import Peers
+from agent_mailbox.swarm.swarm_settings import GatewaySettings
 from tests.helpers import refused
 from tests.swarm.conftest import Make
 from tests.swarm.machine import Authority
@@ -19,7 +20,7 @@ from tests.swarm.machine import Authority
 
 def test_the_person_allows_a_network_and_nothing_beside_it() -> None:
     """Whatever spelling an address has; a project's configuration allows none."""
-    peers = Peers(networks=("100.64.0.0/10", "fd00:1::/32"))
+    peers = Peers(GatewaySettings(networks=("100.64.0.0/10", "fd00:1::/32")))
     for address in ("100.64.0.1", "100.127.255.254", "::ffff:100.64.0.9", "fd00:1::5", "8.8.8.8"):
         assert peers._may_be_at(address), address
     for address in ("127.0.0.1", "10.0.0.1", "fd00:2::1", "169.254.169.254", "::1", "64:ff9b::6440:1"):
@@ -43,7 +44,7 @@ def test_a_private_authority_is_believed_beside_the_systems_and_a_missing_one_is
 def test_a_name_that_is_at_a_private_address_for_the_moment_is_tried_again() -> None:
     """Behind a portal every name is; an address that is written out stays what it is."""
     for host, final in (("localhost", False), ("127.0.0.1", True)):
-        answer = asyncio.run(Peers().get_document(f"https://{host}:1/swarm/info"))
+        answer = asyncio.run(Peers(GatewaySettings()).get_document(f"https://{host}:1/swarm/info"))
         assert (answer.status, answer.final) == (0, final)
         assert "no public address" in answer.message
 

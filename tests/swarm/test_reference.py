@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from agent_mailbox.swarm import joining
 from agent_mailbox.swarm.peer_client import Peers
 from agent_mailbox.swarm.protocol import tokens
+from agent_mailbox.swarm.swarm_settings import GatewaySettings
 from tests.helpers import until
 from tests.ports import free_port
 from tests.swarm.conftest import Make
@@ -210,7 +211,7 @@ def test_a_reference_master_is_joined_written_to_and_heard(machine: Make, refere
 
 async def answered_late(machine: Machine, url: str) -> str:
     """What the gateway is told that asked once more before it was given up."""
-    peers = Peers(private=True, ca_file=str(machine.authority.ca))
+    peers = Peers(GatewaySettings(private_addresses=True, ca_file=str(machine.authority.ca)))
     try:
         return (await joining.ask_to_join(machine.ledger, peers, machine.ledger.home.read_key(), url, again=True))[0]
     finally:

@@ -54,7 +54,7 @@ def test_a_peer_that_was_away_for_a_day_gets_its_mail_once(machine: Make) -> Non
     assert a.ok("swarm", "flush") == {"carried": True, "open": 1}
     later = now() + instant.DAY
     _, ledger, outbox = parts(a, later)
-    carrier = Carrier(ledger.home, ledger, [outbox], Peers(), GatewaySettings())
+    carrier = Carrier(ledger.home, ledger, [outbox], Peers(GatewaySettings()), GatewaySettings())
     parcel = outbox.refresh_fold().open[sent]
     bodies = [encode_envelope(carrier.sealed_envelope(parcel.event, at)) for at in (later, later + 1000)]
     assert instant.text(later).encode() in bodies[0]
@@ -66,7 +66,9 @@ def test_a_peer_that_was_away_for_a_day_gets_its_mail_once(machine: Make) -> Non
     assert outbox.give_up_time(parcel) == instant.parse(parcel.event["at"]) + 72 * instant.HOUR
     _, ledger, outbox = parts(a, now() + 4 * instant.DAY)
     outbox.refresh_fold()
-    asyncio.run(Carrier(ledger.home, ledger, [outbox], Peers(), GatewaySettings()).try_everything_now())
+    asyncio.run(
+        Carrier(ledger.home, ledger, [outbox], Peers(GatewaySettings()), GatewaySettings()).try_everything_now()
+    )
     assert a.outbox()[sent] == {"beta": "failed"}
     assert "expired" in a.unread_text("ann")
 
@@ -117,7 +119,7 @@ def test_a_clock_that_was_ahead_doubles_nothing(machine: Make) -> None:
     clock.off = 0
     _, known, outbox = parts(a, now())
     event = {**queued(a, sent), "peers": []}
-    carrier = Carrier(known.home, known, [outbox], Peers(), GatewaySettings())
+    carrier = Carrier(known.home, known, [outbox], Peers(GatewaySettings()), GatewaySettings())
     again = encode_envelope(carrier.sealed_envelope(event, now()))
     other = encode_envelope(carrier.sealed_envelope({**event, "id": str(uuid.uuid4()), "content": "another"}, now()))
     answers = asyncio.run(asyncio.wait_for(deliver(gateway, again, other, again), 30))
@@ -145,7 +147,7 @@ def test_a_wrong_clock_delays_mail_and_loses_none(machine: Make, hours: int) -> 
     ledger = Ledger(home, clock=clock)
 
     async def flush() -> None:
-        peers = Peers(private=True, ca_file=str(a.authority.ca))
+        peers = Peers(GatewaySettings(private_addresses=True, ca_file=str(a.authority.ca)))
         await Carrier(home, ledger, [Outbox(home, box, ledger)], peers, GatewaySettings()).try_everything_now()
         await peers.aclose()
 
@@ -222,7 +224,7 @@ def test_the_doctor_says_whose_clock_is_wrong(machine: Make) -> None:
         ledger = Ledger(Home(str(a.swarm_home)), clock=clock)
 
         async def ask() -> list[tuple[str, str, bool]]:
-            peers = Peers(private=True, ca_file=str(a.authority.ca))
+            peers = Peers(GatewaySettings(private_addresses=True, ca_file=str(a.authority.ca)))
             found = await checkup.check_network(
                 ledger, peers, GatewaySettings(private_addresses=True, ca_file=str(a.authority.ca))
             )

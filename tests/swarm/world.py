@@ -28,7 +28,7 @@ class Near(Peers):
     """Peers that are in this process: what is asked of an endpoint is asked of the gateway it belongs to."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(GatewaySettings())
         self.at: dict[str, Gateway] = {}
         self.heard: list[tuple[str, bytes]] = []
 
