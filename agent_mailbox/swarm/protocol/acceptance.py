@@ -52,7 +52,10 @@ def examine_message(data: bytes, known: Memberships, now: int, max_content: int 
         raise Refusal("INVALID_SIGNATURE", "the seal is not the sender's over this message")
     if abs(instant.parse(envelope.timestamp) - now) > wire.FRESH:
         raise Refusal("STALE_TIMESTAMP", "the timestamp is too far from this agent's clock")
-    if _is_expired(envelope, now):
+    ends = expiry_of(envelope)
+    if ends is None and envelope.expires_at is not None:
+        raise Refusal("INVALID_FORMAT", "expires_at is no instant")
+    if ends is not None and now >= ends:
         raise Refusal("MESSAGE_EXPIRED", "the message expired before it came")
     return Accepted(envelope, swarm, sender)
 
@@ -65,10 +68,3 @@ def expiry_of(envelope: Envelope) -> int | None:
         return instant.parse(envelope.expires_at)
     except ValueError:
         return None
-
-
-def _is_expired(envelope: Envelope, now: int) -> bool:
-    at = expiry_of(envelope)
-    if envelope.expires_at is not None and at is None:
-        raise Refusal("INVALID_FORMAT", "expires_at is no instant")
-    return at is not None and now >= at

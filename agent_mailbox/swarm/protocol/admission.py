@@ -16,7 +16,7 @@ from ...core.records import Record
 from ...core.text import neutral
 from . import signing, tokens, wire
 from .envelope import AgentId, Endpoint, Instant, Model, PublicKey, Uuid, read_model
-from .membership import MAX_MEMBERS, Event, Member, Memberships, Swarm, Use, bearer_of
+from .membership import MAX_MEMBERS, Event, Member, Memberships, Swarm, Use, bearer_of, each_by_its_key
 from .refusal import Refusal
 
 
@@ -210,7 +210,7 @@ def entered_event(
     """
     if reply.get("swarm_id") != claims.swarm_id:
         raise Refusal("INVALID_FORMAT", "the answer is about another swarm")
-    members: dict[str, dict[str, Any]] = {}
+    members: dict[str, Member] = {}
     at, latest = instant.text(now), instant.text(now + wire.FRESH)
     # a member listed without a date joined, by the master's own clock, after it made this invitation; only that clock
     # will do, for the master's later instants are compared with it
@@ -224,19 +224,16 @@ def entered_event(
         except Refusal:
             continue  # an ambiguous id, or no key: its mail would be refused anyway
         if wire.is_admissible(found.agent_id):
-            members[found.agent_id] = {**found.model_dump(), "joined_at": min(found.joined_at or since, latest)}
+            joined_at = min(found.joined_at or since, latest)
+            members[found.agent_id] = Member(found.agent_id, found.endpoint, found.public_key, joined_at)
     signer = members.get(claims.issuer or claims.master)
     if len(members) > MAX_MEMBERS:
         raise Refusal("INVALID_FORMAT", f"the answer lists more than {MAX_MEMBERS} members")
     if signer is None or master not in members:
         raise Refusal("INVALID_FORMAT", "the answer names no master, or without a key")
-    tokens.verified_claims(token, signer["public_key"])
-    mine = members.setdefault(me.agent_id, {**me.object, "joined_at": since})
-    if mine["public_key"] != me.public_key:
+    tokens.verified_claims(token, signer.public_key)
+    if members.setdefault(me.agent_id, me.replace(joined_at=since)).public_key != me.public_key:
         raise Refusal("KEY_MISMATCH", "the swarm knows this agent under another key")
-    first: dict[str, str] = {}
-    for agent, value in members.items():  # of two members with one key, the one that was there first
-        first.setdefault(value["public_key"], agent)
     told = reply.get("settings")
     settings = {k: v for k, v in told.items() if isinstance(v, bool)} if isinstance(told, dict) else {}
     name = reply.get("name") or reply.get("swarm_name")
@@ -245,7 +242,7 @@ def entered_event(
         "swarm_id": claims.swarm_id,
         "name": neutral(name)[:256] if isinstance(name, str) else claims.swarm_id,
         "master": master,
-        "members": [value for agent, value in members.items() if first[value["public_key"]] == agent],
+        "members": [one.object for one in each_by_its_key(members).values()],
         "settings": {key: settings.get(key, False) for key in ("allow_member_invite", "require_approval")},
         "at": at,
     }

@@ -6,7 +6,7 @@ unless the message is sealed, too. Unknown members are ignored (semver: a minor 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -22,7 +22,8 @@ from pydantic import (
 from . import wire
 from .refusal import Refusal
 
-ACTIONS = ("claimed", "completed", "blocked", "unblocked", "assigned", "mention", "review_requested")
+Action = Literal["claimed", "completed", "blocked", "unblocked", "assigned", "mention", "review_requested"]
+ACTIONS = get_args(Action)
 REQUIRED = {
     "github_repo": ("repo",),
     "github_issue": ("repo", "number"),
@@ -42,10 +43,6 @@ def _form_validator(test: Any, need: str) -> Any:
         return text
 
     return AfterValidator(check_form)
-
-
-def _check_endpoint(text: str) -> str:
-    return wire.check_endpoint(text)
 
 
 def _check_key(text: str) -> str:
@@ -73,7 +70,7 @@ _TEXT = BeforeValidator(_suffix_of)
 Uuid = Annotated[str, _form_validator(wire.is_uuid, "a UUID in lower case")]
 Instant = Annotated[str, _form_validator(wire.is_instant, "an instant YYYY-MM-DDTHH:MM:SS.mmmZ")]
 AgentId = Annotated[str, _form_validator(wire.is_agent_id, "an agent's id")]
-Endpoint = Annotated[str, AfterValidator(_check_endpoint)]
+Endpoint = Annotated[str, AfterValidator(wire.check_endpoint)]
 PublicKey = Annotated[str, AfterValidator(_check_key)]
 Repo = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}/[A-Za-z0-9._-]{1,100}$")]
 
@@ -102,9 +99,7 @@ class EnvelopeReference(Model):
     number: Annotated[int, Field(ge=1, le=1 << 53)] | None = None
     sha: Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F]{4,64}$")] | None = None
     url: Annotated[str, StringConstraints(min_length=1, max_length=2048)] | None = None
-    action: (
-        Literal["claimed", "completed", "blocked", "unblocked", "assigned", "mention", "review_requested"] | None
-    ) = None
+    action: Action | None = None
 
     @model_validator(mode="after")
     def _check_complete(self) -> EnvelopeReference:

@@ -58,15 +58,12 @@ class LimitWindow:
                 return
             self._taken.popitem(last=False)
 
-    def count_left(self, key: str) -> int:
-        """Return how many more the key may have, as of the last look."""
-        return max(0, self.most - len(self._taken.get(key, ())))
-
     def limit_headers(self, key: str, now: int) -> dict[str, str]:
-        """Return the limit, the rest of it, and when (Unix seconds) the key has the next one back."""
-        taken = self._taken.get(key)
+        """Return the limit, the rest of it as of the last look, and when (Unix seconds) the key has the next one
+        back."""
+        taken = self._taken.get(key, ())
         back = -(-((taken[0] if taken else now) + self.span) // 1000)
-        told = {"Limit": self.most, "Remaining": self.count_left(key), "Reset": back}
+        told = {"Limit": self.most, "Remaining": max(0, self.most - len(taken)), "Reset": back}
         return {f"X-RateLimit-{name}": str(value) for name, value in told.items()}
 
 

@@ -2,7 +2,7 @@
 
 Belongs here: this gateway's knowledge of swarms (``Memberships``) and how one event changes it. ``admission`` and
 ``lifecycle`` decide which event follows from a request. An event of an unknown kind, or about a swarm it does not fit,
-changes nothing: the table below has the kinds.
+changes nothing: the tables below have the kinds.
 """
 
 from __future__ import annotations
@@ -156,26 +156,16 @@ def fold_events(events: Iterable[Event], start: Memberships = NOTHING) -> Member
     """Return the knowledge after the events."""
     known = start
     for event in events:
-        change = _CHANGES.get(event.get("event", ""))
-        if change is not None:
-            known = change(known, event)
+        kind = event.get("event", "")
+        if kind in _CHANGES:
+            known = _CHANGES[kind](known, event)
+        elif kind in _SWARM_CHANGES and (swarm := known.swarms.get(event["swarm_id"])) is not None:
+            known = _put_swarm(known, _SWARM_CHANGES[kind](swarm, event))
     return known
 
 
 def _put_swarm(known: Memberships, swarm: Swarm) -> Memberships:
     return known.replace(swarms={**known.swarms, swarm.swarm_id: swarm})
-
-
-def _on_swarm(change: Callable[[Swarm, Event], Swarm]) -> Callable[[Memberships, Event], Memberships]:
-    def change_swarm(known: Memberships, event: Event) -> Memberships:
-        swarm = known.swarms.get(event["swarm_id"])
-        return known if swarm is None else _put_swarm(known, change(swarm, event))
-
-    return change_swarm
-
-
-def _fold_identity(known: Memberships, event: Event) -> Memberships:
-    return known.replace(agent_id=event["agent_id"], endpoint=event["endpoint"])
 
 
 def _fold_created(known: Memberships, event: Event) -> Memberships:
@@ -299,20 +289,8 @@ def _fold_revoked(swarm: Swarm, event: Event) -> Swarm:
     return swarm.replace(uses={**swarm.uses, event["token"]: use.replace(revoked=True)})
 
 
-def _fold_ended(swarm: Swarm, event: Event) -> Swarm:
-    return swarm.replace(state=event["how"], members={}, waiting={})
-
-
-def _fold_placed(swarm: Swarm, event: Event) -> Swarm:
-    return swarm.replace(mailbox=event["mailbox"])
-
-
 def _fold_mastered(swarm: Swarm, event: Event) -> Swarm:
     return swarm.replace(master=event["master"], handed={**swarm.handed, swarm.master: event["at"]})
-
-
-def _fold_sealed(known: Memberships, event: Event) -> Memberships:
-    return known.replace(sealing=known.sealing | {event["public_key"]})
 
 
 def _fold_muting(known: Memberships, event: Event) -> Memberships:
@@ -342,10 +320,10 @@ def _complete_swarm(swarm: Swarm, value: Mapping[str, Any]) -> Swarm:
     """Add the members that only the file has. It may be old: known members, departures and the master stay."""
     listed = [member_from(one, value["joined_at"]) for one in value["members"]]
     new = {one.agent_id: one for one in listed if one.joined_at > swarm.departed.get(one.agent_id, "")}
-    return swarm.replace(members=_each_by_its_key({**swarm.members, **new, **swarm.members}))
+    return swarm.replace(members=each_by_its_key({**swarm.members, **new, **swarm.members}))
 
 
-def _each_by_its_key(members: Mapping[str, Member]) -> dict[str, Member]:
+def each_by_its_key(members: Mapping[str, Member]) -> dict[str, Member]:
     """Return the members, without those whose key an earlier one has (``bearer_of`` says why)."""
     first: dict[str, str] = {}
     for agent, one in members.items():
@@ -361,7 +339,7 @@ def _swarm_from_file(known: Memberships, before: Swarm | None, value: Mapping[st
         name=value["name"],
         master=value["master"],
         state=ACTIVE,
-        members=_each_by_its_key({one["agent_id"]: member_from(one, value["joined_at"]) for one in value["members"]}),
+        members=each_by_its_key({one["agent_id"]: member_from(one, value["joined_at"]) for one in value["members"]}),
         settings=dict(value["settings"]),
         joined_at=value["joined_at"],
         confirmed_at=swarm.confirmed_at or value["joined_at"],
@@ -369,23 +347,26 @@ def _swarm_from_file(known: Memberships, before: Swarm | None, value: Mapping[st
 
 
 _CHANGES: Mapping[str, Callable[[Memberships, Event], Memberships]] = {
-    "identity": _fold_identity,
+    "identity": lambda known, event: known.replace(agent_id=event["agent_id"], endpoint=event["endpoint"]),
     "created": _fold_created,
     "joining": _fold_joining,
-    "entered": _on_swarm(_fold_entered),
-    "asked": _on_swarm(_fold_asked),
-    "requested": _on_swarm(_fold_requested),
-    "joined": _on_swarm(_fold_joined),
-    "left": _on_swarm(_fold_gone),
-    "kicked": _on_swarm(_fold_gone),
-    "denied": _on_swarm(_fold_denied),
-    "key": _on_swarm(_fold_key),
-    "revoked": _on_swarm(_fold_revoked),
-    "ended": _on_swarm(_fold_ended),
-    "mastered": _on_swarm(_fold_mastered),
-    "placed": _on_swarm(_fold_placed),
-    "sealed": _fold_sealed,
+    "sealed": lambda known, event: known.replace(sealing=known.sealing | {event["public_key"]}),
     "muted": _fold_muting,
     "unmuted": _fold_muting,
     "imported": _fold_imported,
 }
+_SWARM_CHANGES: Mapping[str, Callable[[Swarm, Event], Swarm]] = {
+    "entered": _fold_entered,
+    "asked": _fold_asked,
+    "requested": _fold_requested,
+    "joined": _fold_joined,
+    "left": _fold_gone,
+    "kicked": _fold_gone,
+    "denied": _fold_denied,
+    "key": _fold_key,
+    "revoked": _fold_revoked,
+    "ended": lambda swarm, event: swarm.replace(state=event["how"], members={}, waiting={}),
+    "mastered": _fold_mastered,
+    "placed": lambda swarm, event: swarm.replace(mailbox=event["mailbox"]),
+}
+"""Kinds that change a swarm that is known; about another they change nothing."""

@@ -11,12 +11,13 @@ begin with different words. The signed part of a token has no line feed.
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import Any
 
 import rfc8785
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from .envelope import Envelope
 from .refusal import Refusal
 from .wire import base64_of, decode_base64, raw_key
 
@@ -26,39 +27,22 @@ MESSAGE, JOIN = b"agent-swarm-protocol/envelope/1\n", b"agent-swarm-protocol/joi
 """The words for the kinds of seal: a message with all members, which the six fields leave open; a request to join."""
 
 
-class SigningInput(Protocol):
-    """The signed fields of a message."""
-
-    @property
-    def message_id(self) -> str: ...
-    @property
-    def timestamp(self) -> str: ...
-    @property
-    def swarm_id(self) -> str: ...
-    @property
-    def recipient(self) -> str: ...
-    @property
-    def type(self) -> str: ...
-    @property
-    def content(self) -> str: ...
-
-
-def signing_string(m: SigningInput) -> str:
+def signing_string(m: Envelope) -> str:
     """Return the six fields, one behind the other: ``…e2026-11-21T11:27:18.935Za8…49alphamessageHello``."""
     return m.message_id + m.timestamp + m.swarm_id + m.recipient + m.type + m.content
 
 
-def signed_digest(m: SigningInput) -> bytes:
+def signed_digest(m: Envelope) -> bytes:
     """Return the 32 bytes that are signed."""
     return sha256(signing_string(m).encode("utf-8")).digest()
 
 
-def sign_message(m: SigningInput, key: Ed25519PrivateKey) -> str:
+def sign_message(m: Envelope, key: Ed25519PrivateKey) -> str:
     """Return the signature, in base64."""
     return base64_of(key.sign(signed_digest(m)))
 
 
-def is_signed_by(m: SigningInput, signature: str, public_key: str) -> bool:
+def is_signed_by(m: Envelope, signature: str, public_key: str) -> bool:
     """Return whether the holder of the key (base64) signed the message; False for a malformed signature or key.
 
     OpenSSL refuses signatures whose scalar is not reduced (RFC 8032, 5.1.7), so each has one spelling.

@@ -47,7 +47,6 @@ class Invitation(Model):
     """
 
     swarm_id: Uuid
-    host: str
     token: str
     claims: TokenClaims
     key: PublicKey | None = None
@@ -65,8 +64,8 @@ def invitation_url(claims: TokenClaims, token: str, key: str | None = None) -> s
     return f"swarm://{claims.swarm_id}@{urlsplit(claims.endpoint).netloc}?token={token}{told}"
 
 
-def _read_payload(token: str, key: Ed25519PublicKey | None) -> Any:
-    """Return the verified payload, or without a key the claimed one. Raise ``Refusal``."""
+def _read_claims(token: str, key: Ed25519PublicKey | None) -> TokenClaims:
+    """Return the verified claims, or without a key what is claimed. Raise ``Refusal``."""
     if len(token) > MAX_TOKEN or not token.isascii() or token.count(".") != 2:
         raise Refusal("INVALID_TOKEN", "the invite token has not the form of one")
     tokens = jwt.PyJWS(algorithms=["EdDSA"])
@@ -79,24 +78,21 @@ def _read_payload(token: str, key: Ed25519PublicKey | None) -> Any:
         raise Refusal("INVALID_SIGNATURE", "the invite token was not signed by this swarm's master") from None
     except (jwt.PyJWTError, ValueError, TypeError):
         raise Refusal("INVALID_TOKEN", "the invite token cannot be read") from None
-    return wire.parse_json(data, "the invite token")
+    payload = wire.parse_json(data, "the invite token")
+    try:
+        return read_model(TokenClaims, payload, "the invite token")
+    except Refusal as error:
+        raise Refusal("INVALID_TOKEN", error.message) from None
 
 
 def unverified_claims(token: str) -> TokenClaims:
     """Return the unverified claims: they name the swarm, and so the key to verify the token with."""
-    return _parse_claims(_read_payload(token, None))
+    return _read_claims(token, None)
 
 
 def verified_claims(token: str, public_key: str) -> TokenClaims:
     """Return the claims of a token that the key's holder signed; raise ``Refusal`` (400 malformed, 401 forged)."""
-    return _parse_claims(_read_payload(token, Ed25519PublicKey.from_public_bytes(wire.raw_key(public_key))))
-
-
-def _parse_claims(value: Any) -> TokenClaims:
-    try:
-        return read_model(TokenClaims, value, "the invite token")
-    except Refusal as error:
-        raise Refusal("INVALID_TOKEN", error.message) from None
+    return _read_claims(token, Ed25519PublicKey.from_public_bytes(wire.raw_key(public_key)))
 
 
 def token_fingerprint(token: str) -> str:
@@ -118,9 +114,8 @@ def parse_url(text: str) -> Invitation:
     claims = unverified_claims(token)
     if claims.swarm_id != swarm_id or urlsplit(claims.endpoint).netloc != host:
         raise Refusal("INVALID_TOKEN", "the invitation's address is not the one its token names")
-    return Invitation(
-        swarm_id=swarm_id, host=host, token=token, claims=claims, key=_master_key_of(told.get("key"), claims, token)
-    )
+    key = _master_key_of(told.get("key"), claims, token)
+    return Invitation(swarm_id=swarm_id, token=token, claims=claims, key=key)
 
 
 def _master_key_of(told: str | None, claims: TokenClaims, token: str) -> str | None:

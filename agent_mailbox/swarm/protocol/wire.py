@@ -19,7 +19,6 @@ from .refusal import Refusal
 PROTOCOL = "0.1.0"
 BROADCAST = "broadcast"
 TYPES = ("message", "system", "notification")
-MAX_ID = 128
 MAX_ENDPOINT = 512
 MAX_DEPTH = 24
 FRESH = 15 * 60_000
