@@ -16,6 +16,7 @@ from typing import Any
 
 from ..core import instant
 from ..errors import MailboxError, NotFound
+from .boxes import place_of
 from .gateway_identity import key_of
 from .gateway_log import log_event
 from .home import Home
@@ -103,7 +104,7 @@ class Carrier:
 
     def outbox_at(self, place: str | None) -> Outbox:
         """Return the outbox of a mailbox; the first one if none is named."""
-        return next((one for one in self.outboxes if one.place == place), self.outbox)
+        return next((one for one in self.outboxes if place_of(one.mailbox) == place), self.outbox)
 
     def _outbox_of(self, parcel: Parcel) -> Outbox:
         """Return the outbox of the mailbox that a parcel is from; the first one for a mailbox that is away."""
@@ -207,9 +208,8 @@ class Carrier:
                     state.held.pop(swarm_id, None)
                     done.append(event)
                     if event["event"] == FAILED:
-                        await asyncio.to_thread(
-                            self._outbox_of(parcel).report_failure, parcel, agent, failure_reason(answer)
-                        )
+                        outbox, why = self._outbox_of(parcel), failure_reason(answer)
+                        await asyncio.to_thread(outbox.tell_sender, parcel.event, agent, why)
                 if len(done) >= 32:
                     await asyncio.to_thread(self.outbox.append_events, done)
                     done = []
@@ -349,8 +349,6 @@ class Carrier:
         except Refusal:
             return
         if answer.status == 200 and info.agent_id == agent_id:
-            await self._record_event("key", swarm_id=swarm_id, agent_id=agent_id, public_key=info.public_key)
-
-    async def _record_event(self, kind: str, **more: Any) -> None:
-        event = self.ledger.make_event(kind, **more)
-        await asyncio.to_thread(self.ledger.append_decided, lambda _: [event])
+            told = {"swarm_id": swarm_id, "agent_id": agent_id, "public_key": info.public_key}
+            event = self.ledger.make_event("key", **told)
+            await asyncio.to_thread(self.ledger.append_decided, lambda _: [event])

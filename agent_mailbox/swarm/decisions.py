@@ -153,19 +153,17 @@ def kick_member(ledger: Ledger, word: str, agent_id: str, reason: str | None) ->
             )
         target = _find_member(swarm, agent_id)
         at = wire.later_instant(ledger.now(), target.joined_at)
-        said = {"agent_id": agent_id, "reason": reason}
+        to_it, to_all = (
+            lifecycle.lifecycle_content(action, swarm.swarm_id, at, agent_id=agent_id, reason=reason)
+            for action in (lifecycle.TARGET_KICKED, lifecycle.MEMBER_KICKED)
+        )
         content = lifecycle.notification_record(
             lifecycle.MEMBER_KICKED, swarm.swarm_id, agent_id, known.agent_id, reason
         )
         notice = {"agent_id": agent_id, "subject": f"{agent_id} was kicked from {swarm.name}", "content": content}
         news = [
-            make_announcement(
-                random_id(), lifecycle.lifecycle_content(action, swarm.swarm_id, at, **said), to_whom, peers, told
-            )
-            for action, to_whom, peers, told in (
-                (lifecycle.TARGET_KICKED, agent_id, [target], None),
-                (lifecycle.MEMBER_KICKED, wire.BROADCAST, _other_members(known, swarm, agent_id), notice),
-            )
+            make_announcement(to_it, agent_id, [target]),
+            make_announcement(to_all, wire.BROADCAST, _other_members(known, swarm, agent_id), notice),
         ]
         return ({"event": "kicked", "swarm_id": swarm.swarm_id, "agent_id": agent_id, "at": at, "announce": news},)
 
@@ -190,7 +188,7 @@ def leave_swarm(ledger: Ledger, word: str, dissolve: bool) -> None:
             content = lifecycle.lifecycle_content(lifecycle.ENDED, swarm.swarm_id, at, reason="master_left")
         else:
             content = lifecycle.lifecycle_content(lifecycle.LEFT, swarm.swarm_id, at, agent_id=known.agent_id)
-        news = [make_announcement(random_id(), content, wire.BROADCAST, others)]
+        news = [make_announcement(content, wire.BROADCAST, others)]
         how = DISSOLVED if mine else LEFT
         return ({"event": "ended", "swarm_id": swarm.swarm_id, "how": how, "at": at, "announce": news},)
 
@@ -211,21 +209,12 @@ def transfer_swarm(ledger: Ledger, word: str, agent_id: str) -> Swarm:
                 f"choose another member: `agent-mailbox swarm members {swarm.alias}`",
             )
         both = {"old_master": known.agent_id, "new_master": agent_id}
-        notice = {
-            "agent_id": agent_id,
-            "subject": f"{agent_id} is the master of {swarm.name}",
-            "content": lifecycle.lifecycle_content(lifecycle.CHANGED, swarm.swarm_id, at, **both),
-        }
+        to_it = lifecycle.lifecycle_content(lifecycle.TRANSFER, swarm.swarm_id, at, new_master=agent_id)
+        to_all = lifecycle.lifecycle_content(lifecycle.CHANGED, swarm.swarm_id, at, **both)
+        notice = {"agent_id": agent_id, "subject": f"{agent_id} is the master of {swarm.name}", "content": to_all}
         news = [
-            make_announcement(
-                random_id(),
-                lifecycle.lifecycle_content(lifecycle.TRANSFER, swarm.swarm_id, at, new_master=agent_id),
-                agent_id,
-                [new],
-            ),
-            make_announcement(
-                random_id(), notice["content"], wire.BROADCAST, _other_members(known, swarm, agent_id), notice
-            ),
+            make_announcement(to_it, agent_id, [new]),
+            make_announcement(to_all, wire.BROADCAST, _other_members(known, swarm, agent_id), notice),
         ]
         return ({"event": "mastered", "swarm_id": swarm.swarm_id, "master": agent_id, "at": at, "announce": news},)
 
@@ -261,7 +250,7 @@ def _muting_news(known: Memberships, agent_id: str, on: bool, reason: str | None
     action, said = (lifecycle.MUTED, "muted") if on else (lifecycle.UNMUTED, "unmuted")
     return [
         {
-            **make_announcement(random_id(), "-", wire.BROADCAST, ()),
+            **make_announcement("-", wire.BROADCAST, ()),
             "swarm_id": swarm.swarm_id,
             "notice": {
                 "agent_id": agent_id,

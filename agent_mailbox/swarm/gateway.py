@@ -13,12 +13,12 @@ from functools import partial
 from typing import TypeVar
 
 from ..core import instant
+from ..core.compose import stored_line
 from ..core.records import Message
 from ..errors import BadData, MailboxError, NoMailbox
 from ..mailbox.mailbox import Mailbox
-from ..mailbox.open_mailbox import random_id
 from . import boxes, inbound, inbound_files
-from .inbound import Incoming, key_of
+from .inbound import key_of
 from .ledger import Ledger
 from .outbox import Outbox, announce_received, make_announcement
 from .protocol import acceptance, admission, lifecycle, membership, wire
@@ -45,7 +45,7 @@ class Gateway:
         self.outbox = outbox
         self.settings = settings
         self._set_mailboxes(mailboxes)
-        self.index = inbound.load_index(mailboxes, ledger.now())
+        self.index = inbound.InboundIndex(mailboxes, ledger.now())
         self.agent_id = ledger.read_knowledge().agent_id
         self.outcome: Callable[[str], None] = lambda _: None
         self.arrived: Callable[[list[Message]], None] = lambda _: None
@@ -173,7 +173,10 @@ class Gateway:
         self._prune_index(self.ledger.now())
         results: dict[int, Refusal | None] = {}
         failed: MailboxError | None = None
-        for mailbox, numbers in self._by_mailbox(batch):
+        places: dict[Mailbox | None, list[int]] = {}
+        for number, accepted in enumerate(batch):
+            places.setdefault(self._mailbox_of(accepted.envelope.swarm_id), []).append(number)
+        for mailbox, numbers in places.items():
             try:
                 if mailbox is None:
                     raise NoMailbox("the swarm's mailbox is away", "attach it again, or bring it back")
@@ -185,15 +188,6 @@ class Gateway:
         if failed is not None and len(self._mailboxes) == 1:
             raise failed
         return [results[number] for number in range(len(batch))]
-
-    def _by_mailbox(self, batch: list[Accepted]) -> list[tuple[Mailbox | None, list[int]]]:
-        """Return the places in the batch of each mailbox's messages, in the order of the batch."""
-        found: dict[str, tuple[Mailbox | None, list[int]]] = {}
-        for number, accepted in enumerate(batch):
-            mailbox = self._mailbox_of(accepted.envelope.swarm_id)
-            key = "" if mailbox is None else mailbox.directory
-            found.setdefault(key, (mailbox, []))[1].append(number)
-        return list(found.values())
 
     def _write_to(self, mailbox: Mailbox, batch: list[Accepted]) -> list[Refusal | None]:
         now, roster = self.ledger.now(), mailbox.logs.read_roster()
@@ -207,8 +201,8 @@ class Gateway:
             beside = {message.id for message in messages}
 
             def build_message(told: str, accepted: Accepted = accepted, beside: set[str] = beside) -> Message:
-                found = inbound.message_of(Incoming(accepted, told), self.index, outgoing, roster, now, beside)
-                inbound.check_storable(found)
+                found = inbound.message_of(accepted, told, self.index, outgoing, roster, now, beside)
+                stored_line(found)  # raises, before the batch is written
                 return found
 
             try:
@@ -239,7 +233,7 @@ class Gateway:
         if now - self._pruned > instant.HOUR:
             self.index.forget_before(now - REMEMBERED)
         elif self._pruned - now > instant.HOUR:
-            self.index = inbound.load_index(self._mailboxes.values(), now)
+            self.index = inbound.InboundIndex(self._mailboxes.values(), now)
         else:
             return
         self._pruned = now
@@ -308,12 +302,12 @@ def with_news(event: Event, swarm: Swarm, known: Memberships) -> Event:
         content = wire.dump_json({"type": "system", "action": "join_requested", "swarm_id": swarm.swarm_id, **about})
         said = f"{name} asks to join {swarm.name}: `agent-mailbox swarm approve {swarm.alias} {name}`"
         notice = {**about, "subject": said, "content": content}
-        return {**event, "announce": [make_announcement(random_id(), content, wire.BROADCAST, (), notice)]}
+        return {**event, "announce": [make_announcement(content, wire.BROADCAST, (), notice)]}
     new = membership.member_from(member, event["at"])
     others = [m for m in swarm.members.values() if m.agent_id not in (known.agent_id, name)]
     content = lifecycle.notification_record(lifecycle.JOINED, swarm.swarm_id, name)
     notice = {**about, "subject": f"{name} joined {swarm.name}", "content": content}
-    news = make_announcement(random_id(), lifecycle.joined_content(swarm.swarm_id, new), wire.BROADCAST, others, notice)
+    news = make_announcement(lifecycle.joined_content(swarm.swarm_id, new), wire.BROADCAST, others, notice)
     return {**event, "announce": [news]}
 
 

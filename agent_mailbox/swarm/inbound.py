@@ -16,7 +16,7 @@ from ..core import codec
 from ..core.address import uuid_of
 from ..core.compose import stored_line
 from ..core.line_forms import may_have
-from ..core.records import USER, Message, Record
+from ..core.records import USER, Message
 from ..core.roster import DEAD, Roster
 from ..errors import BadData
 from ..mailbox.mailbox import Mailbox
@@ -29,28 +29,20 @@ DERIVED = "8"
 """The version digit (RFC 9562) of derived UUIDs."""
 
 
-class Incoming(Record):
-    """A verified message to take in. ``told``: the subject of its lifecycle event; empty for mail."""
-
-    accepted: Accepted
-    told: str = ""
-
-
 def key_of(swarm_id: str, sender: str, message_id: str) -> bytes:
     """Return the 16 bytes by which a message is known."""
     return sha256(f"{swarm_id} {sender} {message_id}".encode()).digest()[:16]
 
 
 class InboundIndex:
-    """The messages taken in and their ids here: 16 bytes each, kept while a sender may retry."""
+    """The messages taken in and their ids here, of mailboxes at ``now``: 16 bytes each, kept while a sender may
+    retry."""
 
-    def __init__(self) -> None:
+    def __init__(self, mailboxes: Iterable[Mailbox], now: int) -> None:
         self._seen: dict[bytes, int] = {}
         self._ids: dict[bytes, int] = {}
         self._moved: dict[bytes, str] = {}
-
-    def __len__(self) -> int:
-        return len(self._seen)
+        self.take_mailboxes(mailboxes, now)
 
     def __contains__(self, key: bytes) -> bool:
         return key in self._seen
@@ -96,13 +88,6 @@ def _pack_id(message_id: str) -> bytes:
     return sha256(message_id.encode()).digest()[:16]
 
 
-def load_index(mailboxes: Iterable[Mailbox], now: int) -> InboundIndex:
-    """Return the index of a gateway's mailboxes."""
-    index = InboundIndex()
-    index.take_mailboxes(mailboxes, now)
-    return index
-
-
 def derived_id(key: bytes) -> str:
     """Return the UUID (version 8, RFC 9562) that follows from a message's key.
 
@@ -113,15 +98,21 @@ def derived_id(key: bytes) -> str:
 
 
 def message_of(
-    incoming: Incoming, index: InboundIndex, outgoing: Outgoing, roster: Roster, now: int, beside: Container[str] = ()
+    accepted: Accepted,
+    told: str,
+    index: InboundIndex,
+    outgoing: Outgoing,
+    roster: Roster,
+    now: int,
+    beside: Container[str],
 ) -> Message:
-    """Return the record that a message becomes.
+    """Return the record that a verified message becomes.
 
     Its sender is an address that no agent here can have. Its type is never ``control``, and it asks for no ack. It goes
-    to those who joined the swarm. ``beside``: the ids of its batch.
+    to those who joined the swarm. ``told``: the subject of its lifecycle event; empty for mail. ``beside``: the ids of
+    its batch.
     """
-    envelope, swarm = incoming.accepted.envelope, incoming.accepted.swarm
-    sender = incoming.accepted.sender.agent_id
+    envelope, swarm, sender = accepted.envelope, accepted.swarm, accepted.sender.agent_id
     known_as = key_of(envelope.swarm_id, sender, envelope.message_id)
     # derived ids are ours to give: a sender could take that of a notice not yet written
     taken = (
@@ -131,7 +122,7 @@ def message_of(
         or envelope.message_id in beside
     )
     metadata = dict(envelope.metadata or {})
-    subject = incoming.told or metadata.pop("subject", None)
+    subject = told or metadata.pop("subject", None)
     about: dict[str, Any] = {
         "swarm_id": envelope.swarm_id,
         "agent_id": sender,
@@ -140,14 +131,14 @@ def message_of(
         "timestamp": envelope.timestamp,
         **({"thread_id": envelope.thread_id} if envelope.thread_id else {}),
         **({"expires_at": envelope.expires_at} if envelope.expires_at else {}),
-        **({"event": True} if incoming.told else {}),
+        **({"event": True} if told else {}),
     }
     references = [one.model_dump(exclude_none=True) for one in envelope.references or ()]
     conflicts = _claim_conflicts(references, outgoing, roster)
     return Message(
         id=derived_id(known_as) if taken else envelope.message_id,
         sender=f"swarm:{swarm.alias}/{sender}",
-        recipients=_local_recipients(incoming, outgoing, roster),
+        recipients=_local_recipients(accepted, outgoing, roster),
         timestamp=now,
         content=envelope.content,
         subject=subject[:MAX_SUBJECT] if isinstance(subject, str) and subject.strip() else None,
@@ -156,9 +147,7 @@ def message_of(
         type=envelope.type,
         priority=envelope.priority or "normal",
         references=references or None,
-        attachments=[one.model_dump(exclude_none=True) for one in envelope.attachments]
-        if envelope.attachments
-        else None,
+        attachments=[one.model_dump(exclude_none=True) for one in envelope.attachments or ()] or None,
         metadata=metadata or None,
         extra={"swarm": {**about, **({"conflicts": conflicts} if conflicts else {})}},
     )
@@ -172,28 +161,23 @@ def _parent_id(message_id: str | None, index: InboundIndex, outgoing: Outgoing) 
     return index.local_id_of(message_id)
 
 
-def check_storable(message: Message) -> None:
-    """Raise ``BadData`` for an unstorable message, before its batch is written."""
-    stored_line(message)
-
-
 def is_storable(message: Message) -> bool:
     """Return whether the message can be stored: an unstorable one must not block its batch."""
     try:
-        check_storable(message)
+        stored_line(message)
     except BadData:
         return False
     return True
 
 
-def _local_recipients(incoming: Incoming, outgoing: Outgoing, roster: Roster) -> tuple[str, ...]:
+def _local_recipients(accepted: Accepted, outgoing: Outgoing, roster: Roster) -> tuple[str, ...]:
     """Return those who joined the swarm; for an answer to one of them, or to the person, only that one. The person
     reads what comes while nobody here has joined.
 
     ``in_reply_to`` is an unsigned hint: it may only choose among those who would see the message anyway. The person
     sees all mail, and joins no swarm.
     """
-    envelope, tag = incoming.accepted.envelope, f"swarm:{incoming.accepted.swarm.alias}"
+    envelope, tag = accepted.envelope, f"swarm:{accepted.swarm.alias}"
     asker = outgoing.senders.get(envelope.in_reply_to or "")
     if envelope.recipient != wire.BROADCAST and asker:
         agent = roster.get(asker)
@@ -213,20 +197,3 @@ def _claim_conflicts(references: list[dict[str, Any]], outgoing: Outgoing, roste
             agent = roster.get(holder)
             found.append(f"{(agent.name if agent and agent.name else holder) or 'this agent'} holds {repo}#{number}")
     return found
-
-
-def make_notice(
-    swarm_tag: str, message_id: str, subject: str, content: str, about: dict[str, Any], now: int
-) -> Message:
-    """Return our notification of a swarm event for those who joined it (founding text, "Lifecycle events")."""
-    return Message(
-        id=message_id,
-        sender=f"{swarm_tag}/{about['agent_id']}",
-        recipients=(swarm_tag,),
-        timestamp=now,
-        content=content,
-        subject=subject,
-        type="system",
-        priority="low",
-        extra={"swarm": {**about, "message_id": message_id, "event": True}},
-    )

@@ -143,9 +143,7 @@ async def ask_to_join(
     def answer_events(known: Memberships) -> list[dict[str, Any]]:
         if given_up(known):
             return []
-        before = known.swarms.get(invitation.swarm_id)
-        word = before.alias if before else alias_of(alias or event["name"], invitation.swarm_id, known)
-        return [*_joining_events(ledger, known, invitation, url, word), event]
+        return [*_joining_events(ledger, known, invitation, url, alias or event["name"]), event]
 
     await asyncio.to_thread(ledger.append_decided, answer_events)
     return IN, event["name"]

@@ -62,10 +62,6 @@ def _reachable_peers(known: Memberships) -> dict[str, Any]:
     }
 
 
-def _announcements_of(event: Event) -> list[dict[str, Any]]:
-    return [{"swarm_id": event.get("swarm_id"), "at": event["at"], **one} for one in event.get("announce", ())]
-
-
 class Ledger:
     """The ledger of a home, for several threads and beside other processes.
 
@@ -116,7 +112,12 @@ class Ledger:
             self._announced = [one for one in self._announced if one[0] not in told]
             left = dict.fromkeys(position for _, position in self._announced)
             ids = {new_id for new_id, _ in self._announced}
-        return [one for event in self._events_at(left) for one in _announcements_of(event) if one["id"] in ids]
+        return [
+            {"swarm_id": event.get("swarm_id"), "at": event["at"], **one}
+            for event in self._events_at(left)
+            for one in event.get("announce", ())
+            if one["id"] in ids
+        ]
 
     def _events_at(self, positions: Iterable[int]) -> Iterator[Event]:
         """Yield the events at positions of the log."""

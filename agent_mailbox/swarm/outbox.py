@@ -21,13 +21,14 @@ from ..core.records import USER, Message
 from ..errors import MailboxError, Refused
 from ..mailbox import leaving
 from ..mailbox.mailbox import Mailbox
+from ..mailbox.open_mailbox import random_id
 from ..mailbox.sending import Sending
 from ..store.log import replacement
 from ..store.log.growing_log import GrowingLog
 from ..store.log.log import HeldLog, Log
 from . import home as names
 from .home import Home
-from .inbound import derived_id, is_storable, key_of, make_notice
+from .inbound import derived_id, is_storable, key_of
 from .ledger import Ledger, each_event, event_line, events_of
 from .protocol import wire
 from .protocol.membership import Member, Memberships, Swarm
@@ -52,11 +53,6 @@ class Outbox:
         self._tail = GrowingLog(Log(self.path))
         self._mail = GrowingLog(mailbox.logs.messages)
         self._looked = mailbox.now()
-
-    @property
-    def place(self) -> str:
-        """Return the name by which the ledger knows the mailbox."""
-        return os.path.realpath(self.mailbox.directory)
 
     def compact_log(self) -> None:
         """Rewrite a large log without events that are over and forgotten."""
@@ -128,7 +124,7 @@ class Outbox:
             ]
         for event in fresh:
             if event.get("why"):  # tell first, once by its id: queued mail is not looked at again
-                self._tell_sender(event["from"], event["id"], event["recipient"], event["why"])
+                self.tell_sender(event, event["recipient"], event["why"])
         self.append_events(fresh)
 
     def queue_announcements(self) -> None:
@@ -153,17 +149,27 @@ class Outbox:
         return not known.here or known.place_of(str(one.get("swarm_id") or "")) == known.here
 
     def _told_here(self, one: Mapping[str, Any], known: Memberships) -> list[Message]:
-        """Return the message, if any, that tells local members of a decision."""
+        """Return the message, if any, that tells local members of a decision (founding text, "Lifecycle events")."""
         if one.get("mail"):
             message = codec.message(codec.dumps(one["mail"]).encode("utf-8"))
             return [message] if isinstance(message, Message) else []
         swarm, told = known.swarms.get(one["swarm_id"]), one.get("notice")
         if swarm is None or not told:
             return []
-        message_id = derived_id(key_of(one["id"], "", "notice"))
-        about = {"swarm_id": swarm.swarm_id, "agent_id": told["agent_id"]}
-        tag, now = f"swarm:{swarm.alias}", self.mailbox.now()
-        return [make_notice(tag, message_id, told["subject"], told["content"], about, now)]
+        tag, message_id = f"swarm:{swarm.alias}", derived_id(key_of(one["id"], "", "notice"))
+        about = {"swarm_id": swarm.swarm_id, "agent_id": told["agent_id"], "message_id": message_id, "event": True}
+        notice = Message(
+            id=message_id,
+            sender=f"{tag}/{told['agent_id']}",
+            recipients=(tag,),
+            timestamp=self.mailbox.now(),
+            content=told["content"],
+            subject=told["subject"],
+            type="system",
+            priority="low",
+            extra={"swarm": about},
+        )
+        return [notice]
 
     def _mail_events(self, text: bytes, known: Memberships) -> list[dict[str, Any]]:
         """Return the events of one line of the messages log. Mail to several swarms and agents goes out once for each,
@@ -268,12 +274,11 @@ class Outbox:
         hours = self.mailbox.config.ttls.get(TAG, address.DEFAULT_TTL[TAG])
         return queued_at + (LONGEST if hours is None else min(LONGEST, int(hours * instant.HOUR)))
 
-    def report_failure(self, parcel: Parcel, peer: str, why: str) -> None:
-        """Tell the sender that its mail did not arrive."""
-        if parcel.event.get("from"):
-            self._tell_sender(parcel.event["from"], parcel.id, peer, why)
-
-    def _tell_sender(self, sender: str, message_id: str, recipient: str, why: str) -> None:
+    def tell_sender(self, event: Mapping[str, Any], recipient: str, why: str) -> None:
+        """Tell the sender of queued mail, if anybody is, that it did not arrive."""
+        sender, message_id = event.get("from"), event["id"]
+        if not sender:
+            return
         draft = Draft(
             sender=GATEWAY,
             to=(sender,),
@@ -300,16 +305,16 @@ def peer_of(member: Member) -> dict[str, str]:
 
 
 def make_announcement(
-    new_id: str, content: str, recipient: str, to: Iterable[Member], notice: Mapping[str, Any] | None = None
+    content: str, recipient: str, to: Iterable[Member], notice: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return an announcement of a ledger event: to peers (``to``), and by ``notice`` to those who joined here."""
     # with their keys: by the time it goes out, they may be members no more
     peers = [{**peer_of(member), "public_key": member.public_key} for member in to]
-    told = {"id": new_id, "recipient": recipient, "content": content, "peers": peers}
+    told = {"id": random_id(), "recipient": recipient, "content": content, "peers": peers}
     return {**told, **({"notice": notice} if notice else {})}
 
 
 def announce_received(message: Message) -> dict[str, Any]:
     """Return the announcement of a remote message that an event follows from: its record, only for those here."""
     new_id = derived_id(key_of(message.id, "", "heard"))
-    return {**make_announcement(new_id, "-", wire.BROADCAST, ()), "mail": codec.message_object(message)}
+    return {**make_announcement("-", wire.BROADCAST, ()), "id": new_id, "mail": codec.message_object(message)}
