@@ -6,12 +6,11 @@ follows from what a stranger sends, so the number of series is fixed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry, Counter, Gauge
 from prometheus_client.exposition import generate_latest
-from prometheus_client.metrics_core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from ..core import instant
 from .carrier import Carrier
@@ -19,28 +18,35 @@ from .gateway import Gateway
 from .readiness import Readiness
 from .room import Room
 
-PREFIX = "agent_mailbox_swarm"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class GatewayMetrics(Collector):
+class GatewayMetrics:
     """The numbers of one gateway."""
 
     def __init__(self, gateway: Gateway, carrier: Carrier, readiness: Readiness, connections: Room) -> None:
         self._gateway, self.carrier = gateway, carrier
-        self._readiness, self._connections = readiness, connections
         self._registry = CollectorRegistry()
-        self._requests = self._make_counter(
-            "requests", "Requests of peers by endpoint and status.", "endpoint", "status"
+        own: Any = {"namespace": "agent_mailbox_swarm", "registry": self._registry}
+        self._requests = Counter("requests", "Requests of peers by endpoint and status.", ["endpoint", "status"], **own)
+        self._refused = Counter("connections_refused", "Connections closed at once, by the reason.", ["reason"], **own)
+        self._batches = Counter("batches", "Batches of incoming mail, by outcome.", ["outcome"], **own)
+        looked_up: tuple[tuple[str, str, Callable[[], float]], ...] = (
+            ("connections", "Connections of peers that are open.", lambda: connections.taken),
+            ("incoming_waiting", "Incoming messages that wait to be written.", lambda: gateway.waiting),
+            ("outbox_messages", "Outgoing messages not yet delivered to all.", lambda: len(carrier.outbox.fold.open)),
+            ("outbox_oldest_seconds", "Age of the oldest of these.", self._oldest_seconds),
+            ("ready", "1 if mail can be kept.", lambda: 0 if readiness.current_problem() else 1),
         )
-        self._refused = self._make_counter(
-            "connections_refused", "Connections closed at once, by the reason.", "reason"
-        )
-        self._batches = self._make_counter("batches", "Batches of incoming mail, by outcome.", "outcome")
-        self._registry.register(self)
+        for name, said, value in looked_up:
+            Gauge(name, said, **own).set_function(value)
+        peers = Gauge("peers", "Peers by the outcome of the last try.", ["reached"], **own)
+        peers.labels("yes").set_function(lambda: carrier.count_reached()[0])
+        peers.labels("no").set_function(lambda: carrier.count_reached()[1])
 
-    def _make_counter(self, name: str, said: str, *labels: str) -> Counter:
-        return Counter(f"{PREFIX}_{name}", said, labels, registry=self._registry)
+    def _oldest_seconds(self) -> float:
+        waiting = [parcel.event["at"] for parcel in list(self.carrier.outbox.fold.open.values())]
+        return max(0.0, (self._gateway.ledger.now() - instant.parse(min(waiting))) / 1000) if waiting else 0.0
 
     def count_request(self, endpoint: str, status: int) -> None:
         """Count an answer."""
@@ -54,29 +60,6 @@ class GatewayMetrics(Collector):
         """Count a batch that was kept, or (``code``) was not."""
         self._batches.labels("failed" if code else "kept").inc()
 
-    def describe(self) -> list[Metric]:
-        """Return nothing: what is looked up has no name before."""
-        return []
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield what is looked up now."""
-        reached, away = self.carrier.count_reached()
-        waiting = [parcel.event["at"] for parcel in list(self.carrier.outbox.fold.open.values())]
-        oldest = max(0.0, (self._gateway.ledger.now() - instant.parse(min(waiting))) / 1000) if waiting else 0.0
-        yield _make_gauge("connections", "Connections of peers that are open.", self._connections.taken)
-        yield _make_gauge("incoming_waiting", "Incoming messages that wait to be written.", self._gateway.waiting)
-        yield _make_gauge("outbox_messages", "Outgoing messages not yet delivered to all.", len(waiting))
-        yield _make_gauge("outbox_oldest_seconds", "Age of the oldest of these.", oldest)
-        yield _make_gauge("ready", "1 if mail can be kept.", 0 if self._readiness.current_problem() else 1)
-        peers = GaugeMetricFamily(f"{PREFIX}_peers", "Peers by the outcome of the last try.", labels=["reached"])
-        peers.add_metric(["yes"], reached)
-        peers.add_metric(["no"], away)
-        yield peers
-
     def metrics_text(self) -> bytes:
         """Return everything in Prometheus's text format."""
         return generate_latest(self._registry)
-
-
-def _make_gauge(name: str, said: str, value: float) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"{PREFIX}_{name}", said, value)

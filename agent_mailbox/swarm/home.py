@@ -11,6 +11,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from ..errors import BadData, NotFound, Refused
+from ..identity import tls_certificates
 from ..store.files.small_files import make_file, make_whole_file, read_file, storage_failed
 from ..store.files.system import make_directory
 
@@ -43,22 +44,16 @@ class Home:
         self.check_modes()
 
     def make_key(self) -> Ed25519PrivateKey:
-        """Create the directory and the key if missing; return the key. Raise ``Refused`` if others can read either."""
-        self.ensure_directory()
-        if not os.path.lexists(self.path_of(KEY)):
-            self._make_key()
-        return self.read_key()
+        """Create the directory and the key if missing; return the key. Raise ``Refused`` if others can read either.
 
-    def _make_key(self) -> None:
-        """Create the key; the first of two concurrent callers wins."""
-        from cryptography.hazmat.primitives import serialization
+        The first of two concurrent callers wins.
+        """
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-        key = Ed25519PrivateKey.generate()
-        pem = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        make_whole_file(self.path_of(KEY), pem)
+        self.ensure_directory()
+        if not os.path.lexists(self.path_of(KEY)):
+            make_whole_file(self.path_of(KEY), tls_certificates.key_text(Ed25519PrivateKey.generate()))
+        return self.read_key()
 
     def read_key(self, path: str | None = None) -> Ed25519PrivateKey:
         """Return the private key, or that in another file. Raise ``NotFound`` before ``init``, ``Refused`` if it is not

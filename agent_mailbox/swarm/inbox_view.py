@@ -28,20 +28,6 @@ MOST = 64 << 20
 """Bytes of an answer: a hundred messages of the greatest size fit."""
 
 
-class _Beside(HTTPConnection):
-    """A connection to a socket of this machine."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=PATIENCE)
-        self._path = path
-
-    def connect(self) -> None:
-        """Connect to the path."""
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(PATIENCE)
-        self.sock.connect(self._path)
-
-
 class InboxView:
     """The answers of ``Statuses`` and the number of open parcels, for one command."""
 
@@ -53,11 +39,8 @@ class InboxView:
     def choose_rows(self, status: str, swarm_id: str | None, limit: int) -> list[Row]:
         """Return the matching rows, newest first; ``all`` means every status but deleted."""
         said = self._ask_gateway("/api/inbox", status=status, swarm_id=swarm_id, limit=limit)
-        rows = (
-            [_row_from_entry(one) for one in said["messages"]]
-            if said and isinstance(said.get("messages"), list)
-            else [None]
-        )
+        entries = said.get("messages") if said else None
+        rows = [_row_from_entry(one) for one in entries] if isinstance(entries, list) else [None]
         known = [row for row in rows if row is not None]
         return known if len(known) == len(rows) else self._fold_statuses().choose_rows(status, swarm_id, limit=limit)
 
@@ -93,8 +76,11 @@ class InboxView:
         if self._silent or not os.path.lexists(place) or mode_problem(self._home.directory) or mode_problem(place):
             return None
         about["mailbox"] = os.path.realpath(self._mailbox.directory)
-        line = _Beside(place)
+        line = HTTPConnection("localhost")
         try:
+            line.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            line.sock.settimeout(PATIENCE)
+            line.sock.connect(place)
             line.request("GET", f"{path}?{urlencode({key: v for key, v in about.items() if v is not None})}")
             answer = line.getresponse()
             data = answer.read(MOST + 1)

@@ -34,7 +34,8 @@ from .wake import WakeCaller
 
 MAX_BODY = 64 * 1024
 MAX_LIST = 100
-Handler = Callable[[Request], Awaitable[Response]]
+Handler = Callable[[AllStatuses, Request], Awaitable[Response]]
+"""It answers a request about the mailboxes that this means."""
 
 
 class Batch(Model):
@@ -53,12 +54,12 @@ def local_application(
         routes=[
             Route(path, _guard_handler(handler, token, statuses), methods=[method])
             for method, path, handler in (
-                ("GET", "/api/inbox", partial(_answer_inbox, statuses)),
-                ("GET", "/api/inbox/count", partial(_answer_count, statuses)),
-                ("GET", "/api/inbox/ids", partial(_answer_ids, statuses)),
-                ("POST", "/api/inbox/batch", partial(_mark_batch, statuses)),
-                ("GET", "/api/inbox/{message_id}", partial(_answer_message, statuses)),
-                ("POST", "/api/inbox/{message_id}/{action}", partial(_answer_mark, statuses)),
+                ("GET", "/api/inbox", _answer_inbox),
+                ("GET", "/api/inbox/count", _answer_count),
+                ("GET", "/api/inbox/ids", _answer_ids),
+                ("POST", "/api/inbox/batch", _mark_batch),
+                ("GET", "/api/inbox/{message_id}", _answer_message),
+                ("POST", "/api/inbox/{message_id}/{action}", _answer_mark),
                 ("GET", "/api/outbox", partial(_answer_outbox, carrier)),
                 ("GET", "/api/outbox/count", partial(_answer_outbox, carrier)),
                 ("POST", "/api/wake", partial(_answer_wake, carrier, waker)),
@@ -71,7 +72,9 @@ def local_application(
     )
 
 
-def _guard_handler(handler: Handler, token: str | None, statuses: AllStatuses) -> Handler:
+def _guard_handler(
+    handler: Handler, token: str | None, statuses: AllStatuses
+) -> Callable[[Request], Awaitable[Response]]:
     """Return the handler that refuses callers without the token, and those who mean another mailbox."""
 
     async def guarded_handler(request: Request) -> Response:
@@ -82,82 +85,64 @@ def _guard_handler(handler: Handler, token: str | None, statuses: AllStatuses) -
             # a page in a browser has no token; one that guessed it still cannot call us by its own host name
             if request.headers.get("host", "").rpartition(":")[0] not in ("127.0.0.1", "localhost", "[::1]"):
                 raise Refusal("NOT_AUTHORIZED", "not by that name")
-        _meant_mailboxes(statuses, request)
-        return await handler(request)
+        meant = statuses.statuses_within(request.query_params.get("mailbox"))
+        if meant is None:
+            raise Refusal("NOT_FOUND", "this gateway has another mailbox")
+        return await handler(meant, request)
 
     return guarded_handler
 
 
-def _meant_mailboxes(statuses: AllStatuses, request: Request) -> AllStatuses:
-    """Return the mailboxes that a request means; raise ``Refusal`` (404) if it means another's."""
-    found = statuses.statuses_within(request.query_params.get("mailbox"))
-    if found is None:
-        raise Refusal("NOT_FOUND", "this gateway has another mailbox")
-    return found
-
-
-async def _answer_inbox(statuses: AllStatuses, request: Request) -> Response:
+async def _answer_inbox(meant: AllStatuses, request: Request) -> Response:
     wanted = request.query_params
     status = wanted.get("status", "unread")
     limit = wanted.get("limit", "50")
     if status not in (*STATUSES, "all") or not (limit.isascii() and limit.isdigit() and len(limit) < 6):
         raise Refusal("INVALID_FORMAT", f"status is one of {', '.join(STATUSES)} or all, limit a number")
     most = max(1, min(int(limit), MAX_LIST))
-    rows = await run_in_threadpool(
-        _meant_mailboxes(statuses, request).choose_rows, status, wanted.get("swarm_id"), wanted.get("sender_id"), most
-    )
+    rows = await run_in_threadpool(meant.choose_rows, status, wanted.get("swarm_id"), wanted.get("sender_id"), most)
     return json_answer({"count": len(rows), "messages": [_entry_of(*row) for row in rows]})
 
 
-async def _answer_count(statuses: AllStatuses, request: Request) -> Response:
-    return json_answer(
-        await run_in_threadpool(
-            _meant_mailboxes(statuses, request).count_statuses, request.query_params.get("swarm_id")
-        )
-    )
+async def _answer_count(meant: AllStatuses, request: Request) -> Response:
+    return json_answer(await run_in_threadpool(meant.count_statuses, request.query_params.get("swarm_id")))
 
 
-async def _answer_ids(statuses: AllStatuses, request: Request) -> Response:
+async def _answer_ids(meant: AllStatuses, request: Request) -> Response:
     """Answer the ids of all of a swarm's messages with a status: a list ends at a hundred."""
     wanted = request.query_params
-    ids = await run_in_threadpool(
-        _meant_mailboxes(statuses, request).list_ids, wanted.get("status", "unread"), wanted.get("swarm_id", "")
-    )
+    ids = await run_in_threadpool(meant.list_ids, wanted.get("status", "unread"), wanted.get("swarm_id", ""))
     return json_answer({"count": len(ids), "ids": ids})
 
 
-async def _answer_message(statuses: AllStatuses, request: Request) -> Response:
+async def _answer_message(meant: AllStatuses, request: Request) -> Response:
     """Answer one message; looking at it marks it as read."""
-    message = await run_in_threadpool(
-        _meant_mailboxes(statuses, request).set_status, [request.path_params["message_id"]], READ, True
-    )
+    message = await run_in_threadpool(meant.set_status, [request.path_params["message_id"]], READ, True)
     if not message:
         raise Refusal("NOT_FOUND", "no such message")
     return json_answer(_entry_of(*message[0]))
 
 
-async def _answer_mark(statuses: AllStatuses, request: Request) -> Response:
+async def _answer_mark(meant: AllStatuses, request: Request) -> Response:
     action = ACTIONS.get(request.path_params["action"])
     if action is None:
         raise Refusal("NOT_FOUND", "read, archive or delete")
-    done = await run_in_threadpool(
-        _meant_mailboxes(statuses, request).set_status, [request.path_params["message_id"]], action
-    )
+    done = await run_in_threadpool(meant.set_status, [request.path_params["message_id"]], action)
     if not done:
         raise Refusal("NOT_FOUND", "no such message")
     return json_answer({"message_id": done[0][0].id, "status": done[0][1]})
 
 
-async def _mark_batch(statuses: AllStatuses, request: Request) -> Response:
+async def _mark_batch(meant: AllStatuses, request: Request) -> Response:
     given = read_model(Batch, parse_json(await body_of(request, MAX_BODY)), "the batch")
     action = ACTIONS.get(given.action)
     if action is None or not 1 <= len(given.message_ids) <= MAX_LIST:
         raise Refusal("INVALID_FORMAT", f"action is read, archive or delete, of 1 to {MAX_LIST} messages")
-    done = await run_in_threadpool(_meant_mailboxes(statuses, request).set_status, given.message_ids, action)
+    done = await run_in_threadpool(meant.set_status, given.message_ids, action)
     return json_answer({"action": given.action, "updated": len(done), "total": len(given.message_ids)})
 
 
-async def _answer_outbox(carrier: Carrier, request: Request) -> Response:
+async def _answer_outbox(carrier: Carrier, _: AllStatuses, request: Request) -> Response:
     outbox = carrier.outbox_at(request.query_params.get("mailbox"))
     count, rows = await run_in_threadpool(outbox.latest_rows, MAX_LIST, request.query_params.get("swarm_id"))
     if request.url.path.endswith("/count"):
@@ -165,7 +150,7 @@ async def _answer_outbox(carrier: Carrier, request: Request) -> Response:
     return json_answer({"count": count, "messages": rows})
 
 
-async def _answer_readiness(readiness: Readiness, _: Request) -> Response:
+async def _answer_readiness(readiness: Readiness, _: AllStatuses, __: Request) -> Response:
     """Answer 200 if mail can be kept, else 503 and why it cannot."""
     problem = await run_in_threadpool(readiness.current_problem)
     away = {} if problem else await run_in_threadpool(readiness.unusable_mailboxes)
@@ -173,11 +158,11 @@ async def _answer_readiness(readiness: Readiness, _: Request) -> Response:
     return json_answer(told, 503 if problem else 200)
 
 
-async def _answer_metrics(meter: GatewayMetrics, _: Request) -> Response:
+async def _answer_metrics(meter: GatewayMetrics, _: AllStatuses, __: Request) -> Response:
     return Response(await run_in_threadpool(meter.metrics_text), media_type=CONTENT_TYPE)
 
 
-async def _answer_wake(carrier: Carrier, waker: WakeCaller, request: Request) -> Response:
+async def _answer_wake(carrier: Carrier, waker: WakeCaller, _: AllStatuses, request: Request) -> Response:
     secret = waker.secret
     given = request.headers.get("x-wake-secret", "")
     if secret is not None and not hmac.compare_digest(given.encode(), secret.encode()):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
@@ -203,9 +204,7 @@ def address_of(gateway: Gateway, request: Request) -> str:
 
 def public_application(gateway: Gateway, readiness: Readiness, members: Acquaintances) -> Starlette:
     """Return the public side of a gateway; it adds to ``members`` the addresses of who proved to be one."""
-
-    def address_of_request(request: Request) -> str:
-        return address_of(gateway, request)
+    address_of_request = partial(address_of, gateway)
 
     async def answer_message(request: Request) -> Response:
         gateway.admit_address(address_of_request(request))
@@ -217,9 +216,8 @@ def public_application(gateway: Gateway, readiness: Readiness, members: Acquaint
 
     async def answer_join(request: Request) -> Response:
         gateway.admit_address(address_of_request(request))
-        found = await gateway.accept_join(
-            await body_of(request, gateway.settings.body_bytes), address_of_request(request)
-        )
+        data = await body_of(request, gateway.settings.body_bytes)
+        found = await gateway.accept_join(data, address_of_request(request))
         if found.accepted:
             return json_answer(admission.accepted_reply(found.swarm))
         return json_answer(admission.pending_reply(found.swarm), 202)

@@ -45,13 +45,9 @@ class WakeCaller:
 
     def apply_settings(self, settings: GatewaySettings) -> None:
         """Go on with other settings; raise what ``secret_in`` raises, and then change nothing."""
-        self._secret = secret_in(settings.wake_secret_file, "the wake secret")
+        self.secret = secret_in(settings.wake_secret_file, "the wake secret")
+        """The value that ``X-Wake-Secret`` must have."""
         self._url = settings.wake_url
-
-    @property
-    def secret(self) -> str | None:
-        """Return the value that ``X-Wake-Secret`` must have."""
-        return self._secret
 
     def note_arrival(self, loop: asyncio.AbstractEventLoop, messages: list[Message]) -> None:
         """Queue new mail to tell of, from any thread, without waiting: the mail is kept already."""
@@ -71,7 +67,7 @@ class WakeCaller:
         async with httpx.AsyncClient(trust_env=False, timeout=5) as client:
             while True:
                 value = await self._queue.get()
-                headers = {"X-Wake-Secret": self._secret} if self._secret else {}
+                headers = {"X-Wake-Secret": self.secret} if self.secret else {}
                 try:
                     await client.post(self._url or "", json=value, headers=headers)
                 except (httpx.HTTPError, httpx.InvalidURL):
