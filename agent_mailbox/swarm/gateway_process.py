@@ -160,8 +160,7 @@ class GatewayProcess:
         self.carrier = Carrier(home, ledger, self._open_outboxes(mailbox), peers, settings)
         self.readiness = Readiness(opened, ledger)
         self.carrier.looked = self._look_at_mailboxes
-        self.statuses = AllStatuses([])
-        self._follow_mailboxes(mailbox)
+        self.statuses = AllStatuses(self._open_statuses(mailbox))
         self.members = Acquaintances()
         self.connections = Room(1, 1, self.members)
         self.requests = Room(1, 1, self.members)
@@ -174,14 +173,11 @@ class GatewayProcess:
 
     def _look_at_mailboxes(self) -> None:
         """Go on with other mailboxes if the person attached or detached one, or one came back."""
-        if (now := boxes.state_of_places(self._home)) != self._there:
-            self._there = now
+        if boxes.state_of_places(self._home) != self._there:
             self.reload_settings()
 
-    def _follow_mailboxes(self, mailbox: Mailbox) -> None:
-        """Have the local API answer for the mailboxes as they are now."""
-        self._there = boxes.state_of_places(self._home)
-        self.statuses.each = [Statuses(self._home, one) for one, _ in boxes.open_boxes(self._home, mailbox)]
+    def _open_statuses(self, mailbox: Mailbox) -> list[Statuses]:
+        return [Statuses(self._home, one) for one, _ in boxes.open_boxes(self._home, mailbox)]
 
     def _resize_rooms(self, settings: GatewaySettings) -> None:
         total, each = _raise_descriptor_limit(settings.connections), settings.connections_per_address
@@ -195,6 +191,7 @@ class GatewayProcess:
 
     def reload_settings(self) -> None:
         """Go on by the configuration as it is now, or as before if that is wrong."""
+        self._there = boxes.state_of_places(self._home)  # first: what changes meanwhile is looked at again
         try:
             fresh = Mailbox(self._directory)
             settings = configured.sound_settings(fresh.config, fresh.own)
@@ -210,7 +207,7 @@ class GatewayProcess:
         self.gateway.apply_settings(settings, opened)
         self.carrier.apply_settings(settings, outboxes, peers)
         self.readiness.mailboxes = opened
-        self._follow_mailboxes(fresh)
+        self.statuses.each = self._open_statuses(fresh)
         log_event(logging.INFO, "reloaded")
 
     def public_application(self) -> Any:

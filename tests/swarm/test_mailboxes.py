@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.mailbox.mailbox import Mailbox
+from agent_mailbox.swarm import pairing
+from agent_mailbox.swarm.gateway_process import GatewayProcess
+from agent_mailbox.swarm.home import Home
+from agent_mailbox.swarm.statuses import Statuses
+from agent_mailbox.swarm.swarm_settings import GatewaySettings
 from tests.helpers import MESSAGES, refused, until
 from tests.swarm.machine import Machine, meet
+from tests.swarm.wirework import run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -132,3 +139,23 @@ def test_a_mailbox_is_detached_once_it_is_in_no_swarm(beside: WaitAbort) -> None
     beside.ok("swarm", "detach")
     refused(beside.call("swarm", "status"), 1, str(a.box))
     assert [one["name"] for one in a.ok("swarm", "status")["swarms"]] == ["demo", "lab"]
+
+
+def test_a_mailbox_that_is_attached_while_a_gateway_starts_is_served(machine: Make, tmp_path: Path) -> None:
+    """The gateway had opened its mailboxes already: it looks again."""
+    a, second = machine("alpha"), str(tmp_path / "second")
+    assert a.call("init", second).rc == 0
+    home = Home(str(a.swarm_home))
+
+    class Starting(GatewayProcess):
+        def _open_statuses(self, mailbox: Mailbox) -> list[Statuses]:
+            found = super()._open_statuses(mailbox)
+            pairing.attach_mailbox(home, second)
+            return found
+
+    async def look() -> list[str]:
+        serving = Starting(Mailbox(str(a.box)), home, GatewaySettings())
+        serving.carrier.looked()
+        return [one.mailbox.directory for one in serving.statuses.each]
+
+    assert run(look()) == [str(a.box), second]
