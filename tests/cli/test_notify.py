@@ -118,6 +118,20 @@ def test_of_two_that_look_at_once_one_tells(asked: Post, inbox: Inbox) -> None:
     assert asked.call("notify").stdout == "nothing to tell now\n"
 
 
+def test_who_dies_as_it_tells_has_nobody_tell_again(asked: Post, inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notice is noted ahead of telling it: too few are better than one each minute."""
+    asked.configure(f'[notify]\nntfy = "{inbox.url}/t"\n')
+
+    def dies(*_: object) -> dict[str, str]:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(notify, "tell_notice", dies)
+        with pytest.raises(KeyboardInterrupt):
+            notify.notify_if_due(Mailbox(str(asked.box)))
+    assert asked.call("notify").stdout == "nothing to tell now\n"
+
+
 @pytest.mark.parametrize("damage", [b"", b"[]", b'{"at":"1","ids":[]}', b'{"at":1,"ids":[1]}', b'{"at":1,"ids":{}}'])
 def test_what_was_told_is_told_again_if_its_note_is_damaged(asked: Post, inbox: Inbox, damage: bytes) -> None:
     """Twice is better than never."""

@@ -75,6 +75,11 @@ class Sleepers:
         return sorted(path.read_text().splitlines() for path in self.again.parent.glob("again.*.ran"))
 
 
+def dies(*_: object) -> str:
+    """End as a killed process does."""
+    raise KeyboardInterrupt
+
+
 @pytest.fixture
 def sleepers(tmp_path: Path) -> Sleepers:
     """A project whose sessions have ended."""
@@ -92,6 +97,19 @@ def test_the_steward_starts_whom_urgent_mail_waits_for_once(sleepers: Sleepers) 
     assert sleepers.ran(1) == [[project, "--resume", ME, f"claude in {project}"]]
     events = (sleepers.box / "agent-mailbox-events.jsonl").read_text().splitlines()
     assert [(e["about"], e["outcome"]) for e in map(json.loads, events) if e["what"] == "wake"] == [(ME, "started")]
+
+
+def test_who_dies_as_it_starts_a_session_starts_no_second_one(
+    sleepers: Sleepers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each start costs the person money, so it is noted ahead of it: the next run takes the mail for done."""
+    sleepers.sleeps()
+    sleepers.send(ME, "--priority", "high")
+    with monkeypatch.context() as patch:
+        patch.setattr(waker, "_start_program", dies)
+        with pytest.raises(KeyboardInterrupt):
+            sleepers.look()
+    assert sleepers.look() == []
 
 
 def test_the_console_starts_it_as_the_mail_comes(sleepers: Sleepers) -> None:
