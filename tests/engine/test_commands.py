@@ -292,6 +292,7 @@ def test_a_mailbox_that_was_shared_is_made_again_and_restored_at_its_path(pair: 
     again = ("init", place), ("restore", file, place)
     with pair.serving("north") as replicator:
         pair.fails("north", 1, f"runs already by pid {replicator.pid} ", "engine", "serve")
+        until(lambda: len(pair.lines("north")) == 2)
         kept = place.rename(pair.program.scratch / "kept")
         for command in again:
             refused = pair.program.run(*command)
@@ -364,6 +365,15 @@ def test_a_backup_of_a_lost_machine_is_restored_only_alone(pair: Pair) -> None:
     words = "--space", pair.space, "--machine", "south", "--credential", pair.credential
     pair.ok("new", "engine", "join", pair.url, *words)
     assert pair.seen("new", "ben") == []
+    shutil.rmtree(place)
+    assert pair.program.run("restore", file, place).rc == 0, "in its own place"
+    for space, machine in ((pair.space, "west"), (f"{pair.space}-2", "south")):
+        other = pair.program.scratch / f"{machine}-of-{space}"
+        assert pair.program.run("init", other).rc == 0
+        words = "--space", space, "--machine", machine, "--credential", pair.credential
+        pair.ok(other.name, "engine", "join", pair.url, *words)
+        shutil.rmtree(other)
+        assert pair.program.run("restore", file, other).rc == 1, "another machine's place"
     assert pair.program.run("restore", file, pair.program.scratch / "alone", "--alone").rc == 0
     pair.ok("north", "engine", "leave")
     pair.ok("north", "backup", pair.program.scratch / "left.tar")
