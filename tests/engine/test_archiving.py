@@ -22,6 +22,7 @@ from agent_mailbox.mailbox.open_mailbox import wall_clock
 from agent_mailbox.space import purging
 from agent_mailbox.space.copy import comparison, following, publishing, replica, send_queue
 from agent_mailbox.space.copy.replica import Replica
+from agent_mailbox.space.copy.taken_meanwhile import take_in_beside
 from agent_mailbox.space.order import bundles, follow_progress
 from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, WIDEST
 from agent_mailbox.store.archive import roster_compaction, rotation
@@ -212,6 +213,26 @@ def test_a_steward_that_is_overtaken_looks_again(two: Two) -> None:
     sent = read_by_ben(two)
     two.orders[0].first = lambda: south.release(sent, "ben")
     assert steward(north).archived == 0
+    assert shown(north, "ann") == ["to one of you"]
+
+
+def test_a_steward_decides_by_what_came_while_it_asked_for_the_order_s_end(two: Two) -> None:
+    """Ben gives back role mail meanwhile, and the steward's own replicator takes that in: the end is behind it, so the
+    look must be, too."""
+    north, south = two.boxes
+    sent = read_by_ben(two)
+    assert north.replica is not None
+    order, asked = two.orders[0], list[int]()
+    replicator = Replica(north.logs, MemoryOrder(order.space, "north"), north.replica.directory)
+
+    def overtaken() -> int:
+        if not asked:
+            south.release(sent, "ben")
+            asked.append(take_in_beside(replicator))
+        return order.space.end()
+
+    order.last_position = overtaken  # type: ignore[method-assign]
+    assert (steward(north).archived, asked) == (0, [1])
     assert shown(north, "ann") == ["to one of you"]
 
 
@@ -669,11 +690,17 @@ def test_a_send_that_nobody_acknowledged_is_never_called_unsent(two: Two, count:
     assert (queue.count_unsent(), queue.read_entries()) == (0, [])
 
 
-def test_a_foreign_line_with_a_purged_id_stays_here(two: Two) -> None:
-    """Another program writes mail under an id that was archived and purged: nobody else hears of it."""
+@pytest.mark.parametrize("more", [False, True], ids=["at once", "behind more words"])
+def test_a_foreign_line_with_a_purged_id_stays_here(two: Two, more: bool) -> None:
+    """Another program writes mail under an id that was archived and purged: nobody else hears of it. Nor does anybody
+    once machines said more behind the purge."""
     north, south = two.boxes
     sent = gone(two)
     assert purge(two) > 0
+    if more:
+        two.orders[0].append_lines(PASSED, [follow_progress.gave_up("east")])
+        for box in two.boxes:
+            box.catch_up()
     line = {"id": sent.id, "sender": "cron", "recipient": "ben", "timestamp": "2026-01-01T00:00:00Z", "content": "x"}
     with open(south.logs.messages.path, "a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")

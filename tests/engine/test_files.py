@@ -176,7 +176,7 @@ def test_a_file_whose_bytes_differ_from_its_digest_is_not_kept(pair: Pair) -> No
 def test_files_are_taken_back_with_their_last_message(pair: Pair) -> None:
     """A day after no live message names a file its machine takes it back; one that nobody has is looked for no longer.
 
-    The state is derived: lost, all is found again."""
+    A file that one does name stays, however long. The state is derived: lost, all is found again."""
     north = Files(pair, "north")
     file = pair.program.cwd / "plan.txt"
     file.write_bytes(b"the plan")
@@ -192,6 +192,10 @@ def test_files_are_taken_back_with_their_last_message(pair: Pair) -> None:
     os.unlink(os.path.join(north.directory, "files"))
     north.again().take_turn(now)
     assert list(north.exchanged.ours) == [digest(b"the plan")]
+    for _ in range(2):
+        now += 2 * DAY
+        north.again().take_turn(now)
+        assert list(north.files.fetch_copies(digest(b"the plan"))) == [b"the plan"]
     log.write_bytes(b"")
     north.exchanged.take_turn(now + DAY // 2)
     assert list(north.files.fetch_copies(digest(b"the plan"))) == [b"the plan"]

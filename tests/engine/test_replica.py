@@ -26,7 +26,7 @@ from agent_mailbox.store.log.unordered import unsealed
 from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import steward
 from agent_mailbox.upkeep.doctor import agent_checks
-from tests.helpers import record
+from tests.helpers import record, until
 
 from .hostile_space import saying
 from .memory_order import MemoryOrder, MemorySpace
@@ -342,6 +342,35 @@ def test_what_another_process_took_in_since_is_not_asked_for_again(two: Two, tmp
     path.with_name("other").replace(path)
     with other.machine_lock(), pytest.raises(Unavailable):
         other.catch_up_since(now - 20)
+
+
+def test_a_look_beside_which_a_command_begins_is_none_of_its_own(two: Two) -> None:
+    """Mail is acknowledged once the order was read, and a command begins behind that. The look that went on meanwhile
+    does not have the mail, so the command looks by itself."""
+    north, south = two.boxes
+    for box in two.boxes:
+        box.catch_up()
+    read, began = two.orders[0].read_after, list[int]()
+
+    def now() -> int:
+        return time.time_ns() // 1_000_000
+
+    def overtaken(after: int, most: int) -> Sequence[Ordered]:
+        found = read(after, most)
+        if not began:
+            south.send(Draft(sender="ben", to=("ann",), content="acknowledged before it began"))
+            began.append(now())
+            until(lambda: now() > began[0])
+        return found
+
+    two.orders[0].read_after = overtaken  # type: ignore[method-assign]
+    assert north.replica is not None
+    with north.replica.machine_lock():
+        north.replica.check_order_again()
+        north.replica.catch_up()
+        assert not north.state().messages
+        north.replica.catch_up_since(began[0])
+    assert len(north.state().messages) == 1
 
 
 def test_what_is_no_record_of_ours_is_passed_over_once(two: Two) -> None:

@@ -574,6 +574,20 @@ def test_a_revoked_order_is_published_again(pair: Three) -> None:
     assert Path(pair.south.box.logs.messages.path).read_bytes()[len(content) :].startswith(unsealed(allow)[:-1])
 
 
+def test_an_order_counts_once_though_older_lines_are_judged_again_behind_it(pair: Three) -> None:
+    """The person says more of a machine: lines that waited have smaller numbers than one that counted since. None of
+    theirs is the last, so that one is refused as it comes again."""
+    pair.south.trust(pair.north, user=True)
+    pair.north.box.register(Registration(session_id="mia", client="3"), "mia")
+    pair.north.publish(MESSAGES, policy("mia", "Read"), proofs.of_session("mia"))
+    allow = pair.north.publish(MESSAGES, policy(USER), proofs.TERMINAL)
+    assert allowed(pair.south) == ("Bash",)
+    assert said(pair, "all", user=True) == 2
+    pair.north.put(MESSAGES, allow)
+    pair.south.catch_up()
+    assert pair.south.judge.refused == {NORTH: 1}
+
+
 def test_old_orders_that_come_to_a_machine_without_its_state_count_for_nothing(pair: Three) -> None:
     """The copy's state is lost, and old orders and names of two machines come again before the next look. Each is
     refused, and the next word of both counts. So it is though somebody forged seals with a high number, or published a

@@ -15,6 +15,7 @@ import pytest
 from agent_mailbox import Mailbox
 from agent_mailbox.core import compose
 from agent_mailbox.core.compose import Draft
+from agent_mailbox.errors import Unavailable
 from agent_mailbox.space import engines, replicator, space_checks, space_words
 from agent_mailbox.space import space as spaces
 from agent_mailbox.space.copy.space_troubles import AWAY, KINDS, RESTORED, note_trouble, noted_trouble
@@ -23,15 +24,18 @@ from agent_mailbox.space.joining_space import SpaceStanding
 from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order import elsewhere
 from agent_mailbox.space.order.order import MESSAGES
+from agent_mailbox.space.relay.relay import Relay
 from tests.helpers import PATIENCE, until
 
 from .test_away import is_of
 from .test_commands import Pair
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from agent_mailbox.errors import MailboxError
+    from agent_mailbox.space.copy.replica import Replica
     from agent_mailbox.space.nats.nats_order import NatsOrder
     from tests.helpers import Program
 
@@ -50,6 +54,26 @@ def way_of(pair: Pair, machine: str) -> Iterator[NatsOrder]:
         yield order
     finally:
         order.close()
+
+
+def copy_of(pair: Pair, machine: str) -> Replica:
+    """The copy of a machine, as its replicator has it."""
+    logs = Mailbox(str(pair.program.scratch / machine)).logs
+    space = spaces.space_of(logs)
+    assert space is not None
+    return spaces.open_replica(logs, space)
+
+
+def take_turns(
+    copy: Replica,
+    count: int,
+    told: Callable[[str], None],
+    says_away: Callable[[MailboxError | None], None] = lambda _: None,
+) -> None:
+    """Have a replicator take so many turns."""
+    left = iter(range(count))
+    files = ExchangedFiles(copy.logs, engines.files_of(spaces.order_in(copy)), copy.directory, told)
+    replicator.run_replicator(copy, files, lambda: next(left, None) is None, told, time.sleep, says_away)
 
 
 def is_told(pair: Pair, machine: str, text: str) -> bool:
@@ -82,14 +106,26 @@ def test_a_stream_that_is_gone_and_what_came_back_is_told(pair: Pair) -> None:
 def test_a_replicator_tells_once_what_it_brought_back(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """It runs for weeks, and has a turn each second."""
     monkeypatch.setattr(replicator, "TURN", 0)
-    logs = Mailbox(str(pair.program.scratch / "south")).logs
-    space = spaces.space_of(logs)
-    assert space is not None
-    copy, said, left = spaces.open_replica(logs, space), list[str](), iter(range(3))
+    copy, said = copy_of(pair, "south"), list[str]()
     copy.restored = 1
-    files = ExchangedFiles(logs, engines.files_of(spaces.order_in(copy)), copy.directory, said.append)
-    replicator.run_replicator(copy, files, lambda: next(left, None) is None, said.append, time.sleep, said.append)
-    assert [one for one in said if one] == [replicator.lost_warning(1)]
+    take_turns(copy, 3, said.append)
+    assert said == [replicator.lost_warning(1)]
+
+
+def test_a_replicator_that_reaches_the_engine_takes_back_what_a_command_noted(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command asked by way of it as the engine was away for a moment, and all behind it were told so. The replicator
+    itself never met that, and asks at each turn."""
+    monkeypatch.setattr(replicator, "TURN", 0)
+    copy = copy_of(pair, "south")
+    relay = Relay(copy.directory, lambda: spaces.order_in(copy))
+    try:
+        relay.away = Unavailable("engine is out of reach: for a moment", "try again")
+        take_turns(copy, 1, print, lambda why: setattr(relay, "away", why))
+        assert relay.away is None
+    finally:
+        relay.close()
 
 
 def test_a_name_that_another_mailbox_took_is_told(pair: Pair) -> None:
