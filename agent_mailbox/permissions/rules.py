@@ -153,19 +153,21 @@ def _may_touch(rule: Rule, given: Mapping[str, Any], where: Where) -> bool:
             plain = word.replace("=", " ").split()
             named.update(dict.fromkeys((word, *plain, *(part[1:] for part in plain if part[0] == "@"))))
     parts = [_at_home(part) for part in named if 0 < len(part) <= MAX_NAME]
-    return any(_matches_path(spec, part, place, expands=True) for part in parts for place in places)
+    return any(_matches_path(spec, part, place, where, expands=True) for part in parts for place in places)
 
 
 def _places_of(found: Sequence[shell.ShellCommand], where: Where) -> list[Where]:
     """Return where a text's commands may run: here, and wherever it changes to."""
-    places = {where.cwd: where}
+    places, here = {where.cwd: where}, where
     for simple in found:
         for number, word in enumerate(simple.words):
-            if word == "-C" or command_forms.program_name(word) in ("cd", "pushd"):
+            goes = command_forms.program_name(word) in ("cd", "pushd")
+            if goes or word == "-C":
                 to = next((one for one in simple.words[number + 1 :] if one[:1] != "-"), "~")
-                for place in (where, [*places.values()][-1]):
-                    cwd = patterns.absolute_path(_at_home(to), place)
-                    places.setdefault(cwd, place.replace(cwd=cwd))
+                for place in dict.fromkeys((where.cwd, here.cwd)):
+                    cwd = patterns.absolute_path(_at_home(to), where.replace(cwd=place))
+                    there = places.setdefault(cwd, where.replace(cwd=cwd))
+                here = there if goes else here
     return [*places.values()]
 
 
@@ -177,10 +179,13 @@ def _at_home(word: str) -> str:
     return word
 
 
-def _matches_path(spec: str, name: str, where: Where, *, expands: bool = False) -> bool:
-    full = patterns.absolute_path(name, where)
-    spelled = {full, where.resolve(full)}
-    return any(patterns.is_path_like(spec, one, where, loose=True, expands=expands) for one in spelled)
+def _matches_path(spec: str, name: str, place: Where, call: Where | None = None, *, expands: bool = False) -> bool:
+    """Return whether a name means a file of a rule. ``place``: where it is named; the rule's own path begins there, or
+    where the ``call`` is."""
+    full = patterns.absolute_path(name, place)
+    spelled = {full, place.resolve(full)}
+    begins = (place, call or place)
+    return any(patterns.is_path_like(spec, o, w, loose=True, expands=expands) for o in spelled for w in begins)
 
 
 def may_stray(tool: str, given: Mapping[str, Any]) -> bool:

@@ -281,6 +281,23 @@ def test_a_denied_directory_is_denied_from_wherever_it_is_named(command: str) ->
     assert not denies("Read(~/.ssh/**)", bash("cd src && cat id; ls $HOME/src; echo $x"))
 
 
+@pytest.mark.parametrize("way", ["cd", "pushd", "builtin cd", "cd -P"])
+def test_a_denied_file_is_denied_at_the_end_of_any_way(way: str) -> None:
+    """A rule against reading a file denies it to a command that comes to its directory step by step."""
+    for steps in (
+        ("a", "b", "c"),
+        ("a/b", "c"),
+        ("a", "b/c"),
+        ("a", "x", "..", "b", "c"),
+        ("..", "inscription", "a/b/c"),
+    ):
+        for reads in ("cat key", "cat < key", "git -C . show x < key"):
+            command = " && git -C /tmp log; ".join([*(f"{way} {step}" for step in steps), reads])
+            assert denies("Read(a/b/c/key)", bash(command)), command
+    for other in (f"{way} a && {way} b && cat key", f"{way} a && {way} c && cat key", f"{way} a/b && cat c"):
+        assert not denies("Read(a/b/c/key)", bash(other)), other
+
+
 def test_a_search_for_names_stays_where_a_rule_lets_it_search() -> None:
     """A pattern may lead elsewhere, whatever directory is named beside it."""
     for pattern in ("/etc/*", "~/x", "../*", "a/../../*"):
