@@ -19,7 +19,7 @@ from agent_mailbox.store.files import system
 from agent_mailbox.store.files.board import LONG
 from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.store.log.log import HeldLog
-from tests.helpers import MESSAGES
+from tests.helpers import HEARTBEATS, MESSAGES
 
 if TYPE_CHECKING:
     from tests.helpers import Post
@@ -217,6 +217,24 @@ def test_whoever_looks_first_tells_that_a_holder_is_silent(team: Post) -> None:
         assert len(told) == number
         assert "task-a (First), held by ann: no progress and no turn of its holder" in told[-1]
         team.ok("task", "progress", "task-a", "--phase", "verifying", "--session", "ann")
+
+
+def test_a_turn_and_a_step_are_each_a_sign_of_a_holder(team: Post) -> None:
+    """A holder is silent a quarter of an hour after the later of both: its last turn and its last step."""
+    add(team, "task-a", "First")
+    team.ok("task", "claim", "task-a", "--session", "ann")
+    heart = team.file(HEARTBEATS, "ann")
+    begun = heart.stat().st_mtime
+
+    def told(minutes: float, turn: float) -> list[str]:
+        os.utime(heart, (begun + turn * 60,) * 2)
+        desk = OpenMailbox(str(team.box), clock=lambda: round((begun + minutes * 60) * 1000), prove=of_session)
+        task_offers.tell(desk, "lee")
+        return [m["content"] for m in team.objects(MESSAGES) if m.get("type") == "notification"]
+
+    assert told(14, turn=-60) == told(24, turn=10) == []
+    (said,) = told(26, turn=10)
+    assert "no progress and no turn of its holder for 16 minutes" in said
 
 
 def test_what_could_not_be_told_is_told_by_whoever_looks_next(team: Post, monkeypatch: pytest.MonkeyPatch) -> None:

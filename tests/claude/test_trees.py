@@ -154,8 +154,8 @@ def test_a_claimed_task_leases_the_files_that_it_names(desk: Desk) -> None:
     assert desk.post.ok("lease", "list")["leases"] == []
 
 
-@pytest.mark.parametrize("end", ["done", "drop", "cancel"])
-def test_the_end_of_a_task_ends_its_own_lease_alone(desk: Desk, end: str) -> None:
+@pytest.mark.parametrize(("end", "by"), [("done", "ann"), ("drop", "ann"), *((e, "lee") for e in ("drop", "cancel"))])
+def test_the_end_of_a_task_ends_its_own_lease_alone(desk: Desk, end: str, by: str) -> None:
     """However it ends. The lease of a task whose id begins with its own stays, one that its holder took by hand, one
     that nothing proves, and one that another noted so, whoever ends the task."""
     for n, number in enumerate((1, 10, 11)):
@@ -163,7 +163,7 @@ def test_the_end_of_a_task_ends_its_own_lease_alone(desk: Desk, end: str) -> Non
         words = ("--title", f"Mend src/ü{n}.py", "--task-id", f"task-{number}")
         desk.post.ok("task", "add", "--to", "role:w", *words, "--session", "user")
     for who in ("ann", "ben"):
-        desk.post.register(who, "--role", "w")
+        desk.post.register(who, "--role", "w", "--lead", "lee")
     desk.lease("src/ben", "--note", "task-1", who="ben")
     for number in (10, 1, 11):
         desk.post.ok("task", "claim", f"task-{number}", "--session", "ann", cwd=desk.top)
@@ -180,6 +180,6 @@ def test_the_end_of_a_task_ends_its_own_lease_alone(desk: Desk, end: str) -> Non
     assert leased() == left
     how = {"done": ("--summary", "s"), "drop": ("--reason", "r"), "cancel": ()}[end]
     for number, path in ((1, "src/ü0.py"), (11, "src/ü2.py")):
-        desk.post.ok("task", end, f"task-{number}", *how, "--session", "user" if end == "cancel" else "ann")
+        desk.post.ok("task", end, f"task-{number}", *how, "--session", by)
         left -= {path}
         assert leased() == left

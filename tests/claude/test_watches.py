@@ -25,9 +25,9 @@ class Desk:
         """Ada watches; her watch."""
         return dict(self.post.ok("watch", ME, *words, "--session", ADA)["watches"][0])
 
-    def told(self) -> list[str]:
-        """The reports that wait for Ada."""
-        shown = self.post.call("check", "--session", ADA)
+    def told(self, who: str = ADA) -> list[str]:
+        """The reports that wait for a watcher."""
+        shown = self.post.call("check", "--session", who)
         assert shown.rc == 0, shown
         return [line for line in shown.stdout.splitlines() if "watch_report" in line]
 
@@ -103,6 +103,37 @@ def test_a_task_s_report_is_told_when_it_is_done(desk: Desk) -> None:
     assert made["id"] in told
     assert f"finished task {task}" in told
     assert post.call("watch", ME, "--task", task, "--session", ADA).rc == 1
+
+
+def test_each_of_several_watchers_is_told(desk: Desk) -> None:
+    """One report comes to each, whatever happened and whoever tells of it. Who watches for something else hears of the
+    agent's end alone."""
+    post, watchers = desk.post, (ADA, "bea", "dan")
+    for who in ("bea", "cat", "dan"):
+        post.register(who)
+
+    def watched(agent: str, *words: str) -> None:
+        for who in watchers:
+            post.ok("watch", agent, *words, "--session", who)
+
+    def counts() -> list[int]:
+        return [len(desk.told(who)) for who in watchers]
+
+    watched(ME, "--idle")
+    desk.shim.hook("Stop")
+    assert counts() == [1, 1, 1]
+    task = post.ok("task", "add", "--to", "cat", "--title", "T", "--session", ADA)["task"]["id"]
+    watched("cat", "--task", task)
+    post.ok("watch", "cat", "--idle", "--session", "dan")
+    post.ok("task", "done", task, "--summary", "s", "--session", "cat")
+    assert [sum("finished" in one for one in desk.told(who)) for who in watchers] == [1, 1, 1]
+    watched("cat", "--dead")
+    post.ok("roster", "retire", "cat")
+    assert counts() == [1, 1, 2]
+    watched(ME, "--dead")
+    post.append(ROSTER, {"event": "freeze", "session_id": ME, "timestamp": stamp()})
+    post.ok("steward", "run")
+    assert counts() == [1, 1, 1]
 
 
 def test_nobody_watches_itself_and_an_agent_whose_id_begins_with_ours_is_another(desk: Desk) -> None:

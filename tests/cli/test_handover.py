@@ -14,7 +14,7 @@ from agent_mailbox.core.control.tasks import Tasks
 from agent_mailbox.core.proofs import of_session
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.store.files.board import TASKS, Board
-from tests.helpers import MESSAGES, READS, record, stamp
+from tests.helpers import MESSAGES, READS, ROSTER, record, stamp
 
 if TYPE_CHECKING:
     from tests.helpers import Post
@@ -282,6 +282,30 @@ def test_the_end_of_a_quota_gives_everything_back(team: Post) -> None:
     (again,) = team.ok("check", "--session", "lee")["messages"]
     assert "gave back" not in again["content"]
     claims(team, "ben", "task-a")
+
+
+@pytest.mark.parametrize("way", ["its quota ends", "it gives it back", "it is retired", "the steward ends it"])
+def test_role_mail_that_comes_back_is_shown_by_the_other_holders_hooks(post: Post, way: str) -> None:
+    """They had nothing to read, and hold no task. No quiet stamp spares their next hook the look."""
+    for who in ("ann", "ben", "cat"):
+        post.register(who, "--role", "worker")
+    mail = post.send("lee", "role:worker", "who can?", "--ack")
+    assert post.check("ann") == [mail]
+    others = [post.file(f".cache/quiet/{who}") for who in ("ben", "cat")]
+    assert [post.check(one.name) for one in others] == [[], []]
+    assert all(one.exists() for one in others)
+    if way == "its quota ends":
+        fails(post, "ann", error="rate_limit", last_assistant_message="You've hit your session limit")
+    elif way == "it gives it back":
+        post.ok("release", mail, "--session", "ann")
+    elif way == "it is retired":
+        post.ok("roster", "retire", "ann")
+    else:
+        post.append(ROSTER, {"event": "retire", "session_id": "ann", "timestamp": stamp()})
+        post.ok("steward", "run")
+    assert not any(one.exists() for one in others)
+    call = {"session_id": "cat", "hook_event_name": "UserPromptSubmit"}
+    assert "who can?" in post.call("hook", "UserPromptSubmit", stdin=json.dumps(call)).stdout
 
 
 def test_what_a_session_gave_back_is_known_from_a_whole_note_alone(team: Post) -> None:
