@@ -789,6 +789,30 @@ def test_status_tells_what_hooks_spent(talk: Talk) -> None:
     assert "cost" not in talk.post.ok("status", "--session", ME)
 
 
+def test_archived_mail_is_in_every_answer_as_live_mail_was(talk: Talk) -> None:
+    """The steward moves all of it. What was asked about it before has the same answer: its cost, its readers, its
+    words, its thread. A successor is told what the session's own mail cost, too."""
+    post = talk.post
+    asked = post.send("ann", ME, "word " * 40, "--ack")
+    talk.told("UserPromptSubmit")
+    talk.speak()
+    answer = post.ok("reply", asked, "--from", ME, "--body", "an answer")["message"]["id"]
+    assert post.check("ann") == [answer]
+    questions = (
+        ("history", "--session", ME), ("history", "--all", "--with", "ann"), ("search", "word"), ("thread", answer),
+        ("show", asked), ("export",), ("dead-letters", "--all"),
+    )  # fmt: skip
+    before = [post.call(*words).stdout for words in questions]
+    cost = post.ok("status", "--session", ME, "--cost")["cost"]
+    assert [one["messages"] for one in cost] == [1]
+    assert post.ok("steward", "run", "--max-live", "0")["kept"] == 0
+    assert [post.call(*words).stdout for words in questions] == before
+    assert post.ok("status", "--session", ME, "--cost")["cost"] == cost
+    talk.hook("SessionEnd", reason="clear")
+    talk.hook("SessionStart", session_id="next", source="clear")
+    assert post.ok("status", "--session", "next", "--cost")["cost"] == cost
+
+
 # -- a check below a client -------------------------------------------------------------------------------------------
 
 

@@ -420,19 +420,21 @@ def messages(draw: st.DrawFn) -> Message:
     request_id, sender, to = draw(st.sampled_from(IDS)), draw(st.sampled_from(SENDERS)), draw(st.sampled_from(SENDERS))
     approved, mode = draw(st.booleans()), draw(st.sampled_from(("", *m.MODES)))
     cause = draw(st.sampled_from(("", "" if approved else m.TIMEOUT)))
+    rule, scope = draw(st.sampled_from(("Bash", "Read", "Edit"))), draw(st.sampled_from(("one-shot", "session")))
     likely = [
         m.PermissionRequest(request_id=request_id, tool="Bash"),
         m.PermissionResponse(request_id=request_id, approved=approved, mode=mode, cause=cause),
         m.PlanRequest(request_id=request_id, goal="g"),
         m.PlanResponse(request_id=request_id, approved=approved, mode=mode, cause=cause),
-        m.SandboxRequest(request_id=request_id, capability="network", hosts=("h",)),
-        m.SandboxResponse(request_id=request_id, approved=approved, cause=cause),
+        m.SandboxRequest(request_id=request_id, capability="network", hosts=(f"{rule}.example",)),
+        m.SandboxResponse(request_id=request_id, approved=approved, cause=cause, scope=scope),
         m.ShutdownRequest(request_id=request_id),
         m.ShutdownApproved(request_id=request_id)
         if approved
         else m.ShutdownRejected(request_id=request_id, cause=cause),
         m.ModeSet(mode=mode or "plan"),
-        m.PolicyUpdate(deny=("Bash",), adds=approved),
+        m.PolicyUpdate(deny=(rule,), adds=approved),
+        m.PolicyUpdate(allow=(rule,), adds=approved),
         m.TaskAssignment(request_id=request_id, title="T", plan_required=approved),
         m.IdleNotification(),
     ]
@@ -555,6 +557,7 @@ def test_nothing_waits_for_ever(history: list[Message]) -> None:
         says(LEAD, m.PlanResponse(request_id="p-1", approved=True), WORKER),
     ]
 )
+@example([says(LEAD, m.PolicyUpdate(deny=(rule,), adds=rule != "Bash"), WORKER) for rule in ("Bash", "Read", "Edit")])
 @given(HISTORIES)
 def test_what_the_steward_moves_changes_no_answer(history: list[Message]) -> None:
     """Everything read, and far more than is kept live: what counts stays, a request goes whole or not at all."""
