@@ -425,6 +425,14 @@ def test_a_report_that_does_not_count_is_an_error_and_ends_no_watch(post: Post) 
     assert "finished" not in at_terminal(post, line("check")).stdout
 
 
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("start", ["setsid -w", "setsid -w sh -c"])
+def test_what_has_no_terminal_itself_is_a_program_wherever_it_was_started(post: Post, start: str) -> None:
+    """The person's terminal is above it: it may go on there, unseen, long after they left."""
+    text = who() if start.endswith("-w") else shlex.quote(who())
+    assert kind(at_terminal(post, f"{start} {text}"))[0] == "program"
+
+
 @pytest.mark.parametrize("mark", client_processes.MARKS)
 def test_a_terminal_that_a_client_s_child_made_is_not_the_person_s(post: Post, mark: str) -> None:
     """Its variable in any ancestor's environment tells, though the client is gone and a command takes it out."""

@@ -91,6 +91,19 @@ def test_a_note_is_replaced_by_anyone_and_dropped_by_its_own(team: Post) -> None
     assert team.ok("note", "drop", own["id"], "--session", "lee")["note"]["state"] == "dropped"
 
 
+def test_a_note_that_replaces_another_is_about_the_same_tags(team: Post) -> None:
+    """It keeps them, whoever writes it and whatever project is the writer's own. Only tags that it names move it."""
+    team.register("eve", "--tags", "project:other")
+    team.register("fay")
+    note = added(team, "Dates are UTC", "--on", "project:app", "--on", "domain:db")
+    for who in ("eve", "fay", "ann"):
+        note = added(team, f"By {who}", "--replaces", note["id"], by=who)
+        assert note["on"] == ["project:app", "domain:db"]
+        assert listed(team, "--on", "project:app") == listed(team, "--on", "domain:db") == [note["id"]]
+    moved = added(team, "Elsewhere", "--replaces", note["id"], "--on", "project:other", by="fay")
+    assert (moved["on"], listed(team), listed(team, "--on", "domain:db")) == (["project:other"], [moved["id"]], [])
+
+
 def test_a_note_that_nothing_proves_is_taken_away_by_anyone(team: Post) -> None:
     """Any program may write it, so any may drop it."""
     line = {"timestamp": "2026-11-27T00:00:00Z", "type": "note"}

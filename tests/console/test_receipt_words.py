@@ -131,6 +131,25 @@ def test_a_receipt_says_who_has_not_seen_the_message(name: str) -> None:
     assert told.is_quiet == (case.said == "" or case.said.startswith("seen by"))
 
 
+LATER = {
+    "starts again": [register("cat-1", "project:p", hours=1)],
+    "has another tag": [event("update", "cat-1", 1, tags=("project:p", "domain:d"))],
+    "freezes": [event("freeze", "cat-1", 1)],
+    "thaws": [event("freeze", "cat-1", 1), event("thaw", "cat-1", 2)],
+    "dies and comes back": [event("retire", "cat-1", 1), register("cat-1", "project:p", hours=2)],
+}
+
+
+@pytest.mark.parametrize("what", LATER)
+@pytest.mark.parametrize("to", ["project:p", "all", "cat-1", ("bob-1", "project:p")])
+def test_whatever_a_reader_does_later_it_has_not_seen_the_message(to: str | tuple[str, ...], what: str) -> None:
+    """A receipt names it until it reads the message, by whichever address that came."""
+    roster = Roster([*TEAM, *LATER[what]])
+    for reads, unseen in (([], ("cat-1",)), ([read("m1", "cat-1")], ())):
+        found = find_exceptions(message(to=to), Reads([read("m1", "bob-1"), *reads]), roster)
+        assert (found.unseen, "cat-1" in found.seen) == (unseen, not unseen)
+
+
 def test_no_reader_is_an_exception_and_none_at_once() -> None:
     """Each expected reader is in one group, whatever was read."""
     roster = Roster([*TEAM, DAN])

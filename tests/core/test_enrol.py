@@ -683,6 +683,15 @@ def test_frozen_for_exactly_the_threshold_retires():
     assert swept(again, {}, deadline) == [("retire", "bob-1")]
 
 
+@pytest.mark.parametrize("said", [{"tags": ("project:p",)}, {"lead": "ann-1"}, {"name": "bob"}])
+def test_what_is_said_of_an_agent_is_no_sign_of_its_life(said):
+    """Another may say it: neither the silence ends, nor the time that it was frozen begins again."""
+    agents = roster(register("bob-1"), event("update", "bob-1", 20, **said))
+    assert swept(agents, {}, at(24)) == [("freeze", "bob-1")]
+    frozen = roster(register("bob-1"), event("freeze", "bob-1", 10), event("update", "bob-1", 100, **said))
+    assert swept(frozen, {}, at(10) + 7 * DAY) == [("retire", "bob-1")]
+
+
 def test_the_dead_and_the_user_are_left_alone_and_no_agent_goes_two_steps_at_once():
     """However long a silence, an agent freezes first: its mail waits, and it can come back."""
     agents = roster(register("bob-1"), register("cat-1"), event("retire", "cat-1"))

@@ -662,6 +662,19 @@ def test_what_would_count_is_shown_before_the_person_says_so(post: Post, word: s
         assert "nothing changed" in told
 
 
+def test_the_rules_of_who_is_away_are_shown_as_well(scene: Scene) -> None:
+    """The person confirms them, too: a frozen session goes on with them at its next check."""
+    scene.policy(allow=("Bash(ls:*)",), deny=(RULE,))
+    scene.mailbox.end(WORKER, "freeze", USER)
+    for log in (MESSAGES, ROSTER):
+        unsealed(scene.post.file(log))
+    shutil.rmtree(scene.post.user_state / "boxes")
+    (told,) = adoption.trust_logs(scene.mailbox, adopt=True).standing
+    assert told.endswith(f": allow Bash(ls:*), lead boss, deny {RULE}")
+    scene.mailbox.check_in(WORKER)
+    assert scene.rules() == (("Bash(ls:*)",), (RULE,))
+
+
 def test_what_changed_since_the_person_looked_does_not_count(scene: Scene) -> None:
     """A line that a program appends between the question and the answer is not what they agreed to."""
     seen = confirming.preview_trust(scene.mailbox.directory, adopt=True)
