@@ -126,8 +126,8 @@ class Sources:
         """The modules that hot verbs load, as the bundle lists them; imports within their functions are for speed."""
         bundle = self.trees.get(f"{PACKAGE}.start.bundle", ast.Module([], []))
         dicts = [one.value for one in bundle.body if isinstance(one, ast.Assign) and isinstance(one.value, ast.Dict)]
-        keys = (key.value for found in dicts for key in found.keys if isinstance(key, ast.Constant))
-        return {f"{PACKAGE}.launch", PACKAGE, *(f"{PACKAGE}.{key}" for key in keys)}
+        lists = (str(one.value) for found in dicts for one in found.values if isinstance(one, ast.Constant))
+        return {f"{PACKAGE}.launch", PACKAGE, *(f"{PACKAGE}.{name}" for names in lists for name in names.split())}
 
     def strangers(self) -> list[str]:
         """Return the modules with classes of which none has a word of the module's name."""

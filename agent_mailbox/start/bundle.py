@@ -29,163 +29,85 @@ if TYPE_CHECKING:
     ones."""
 
 HOT_MODULES = {
-    "cli": "ack check dead-letters hook release reply roster search send show start status",
-    "core": "ack check dead-letters hook release reply roster search send show start status",
-    "core.records": "ack check dead-letters hook release reply roster search send show start status",
-    "errors": "ack check dead-letters hook release reply roster search send show start status",
-    "core.address": "ack check dead-letters hook release reply roster search send show start status",
-    "core.instant": "ack check dead-letters hook release reply roster search send show start status",
-    "core.codec": "ack check dead-letters hook release reply roster search send show start status",
-    "core.proofs": "ack check dead-letters hook release reply roster search send show start status",
-    "core.text": "ack check dead-letters hook release reply roster search send show start status",
-    "cli.mail_output": "ack check dead-letters release reply roster search send show status",
-    "store": "ack check dead-letters hook release reply roster search send show start status",
-    "store.files": "ack check dead-letters hook release reply roster search send show start status",
-    "store.files.system": "ack check dead-letters hook release reply roster search send show start status",
-    "cli.output": "ack check dead-letters hook release reply roster search send show start status",
-    "core.roster": "ack check dead-letters hook release reply roster search send show start status",
-    "core.frame": "ack check dead-letters hook release reply roster search send show start status",
-    "identity": "ack check dead-letters hook release reply roster search send show start status",
-    "known_clients": "ack check dead-letters hook release reply roster search send show start status",
-    "known_clients.known_client": "ack check dead-letters hook release reply roster search send show start status",
-    "known_clients.claude_code": "ack check dead-letters hook release reply roster search send show start status",
-    "known_clients.codex": "ack check dead-letters hook release reply roster search send show start status",
-    "known_clients.copilot_cli": "ack check dead-letters hook release reply roster search send show start status",
-    "known_clients.cursor_cli": "ack check dead-letters hook release reply roster search send show start status",
-    "known_clients.gemini_cli": "ack check dead-letters hook release reply roster search send show start status",
-    "known_clients.mcp_client": "ack check dead-letters hook release reply roster search send show start status",
-    "known_clients.opencode": "ack check dead-letters hook release reply roster search send show start status",
-    "known_clients.every_client": "ack check dead-letters hook release reply roster search send show start status",
-    "identity.client_variables": "ack check dead-letters hook release reply roster search send show start status",
-    "store.user_state": "ack check dead-letters hook release reply roster search send show start status",
-    "store.files.small_files": "ack check dead-letters hook release reply roster search send show start status",
-    "store.user_state.processes": "ack check dead-letters hook release reply roster search send show start status",
-    "identity.client_processes": "ack check dead-letters hook release reply roster search send show start status",
-    "store.files.paths": "ack check dead-letters hook release reply roster search send show start status",
-    "identity.callers": "ack check dead-letters release reply roster search send show status",
-    "config": "ack check dead-letters hook release reply roster search send show start status",
-    "config.config": "ack check dead-letters hook release reply roster search send show start status",
-    "mailbox": "ack check dead-letters hook release reply roster search send show start status",
-    "store.locks": "ack check dead-letters hook release reply roster search send show start status",
-    "store.locks.lock": "ack check dead-letters hook release reply roster search send show start status",
-    "store.log": "ack check dead-letters hook release reply roster search send show start status",
-    "core.line_forms": "ack check dead-letters hook release reply roster search send show start status",
-    "core.roster_cache": "ack check dead-letters hook release reply roster search send show start status",
-    "store.files.lines": "ack check dead-letters hook release reply roster search send show start status",
-    "store.log.custody": "ack check dead-letters hook release reply roster search send show start status",
-    "store.log.proof_view": "ack check dead-letters hook release reply roster search send show start status",
-    "store.log.stamps": "ack check dead-letters hook release reply roster search send show start status",
-    "store.log.log": "ack check dead-letters hook release reply roster search send show start status",
-    "store.log.logs": "ack check dead-letters hook release reply roster search send show start status",
-    "mailbox.open_mailbox": "ack check dead-letters hook release reply roster search send show start status",
-    "cli.context": "ack check dead-letters release reply roster search send show status",
-    "core.message_reads": "ack check dead-letters hook release reply roster search show start status",
-    "core.reach": "ack dead-letters release reply roster search send show status",
-    "cli.render": "dead-letters roster search show status",
-    "cli.show_verbs": "search show",
-    "cli.verbs": "ack release reply send",
-    "clients": "hook start",
-    "clients.budget": "hook start",
-    "identity.hook_calls": "hook start",
-    "store.files.standard_input": "hook start",
-    "clients.client_input": "hook start",
-    "clients.hooks": "hook start",
-    "core.inbox": "ack check dead-letters hook release reply roster search show start status",
-    "store.files.watched": "ack check dead-letters hook release reply roster search show start status",
-    "store.polling": "ack check dead-letters hook release reply search show start status",
-    "store.polling.poll": "ack check dead-letters hook release reply search show start status",
-    "mailbox.delivery": "ack check dead-letters hook release reply search show start status",
-    "clients.hooks.hook_events": "hook start",
-    "clients.transcript": "start",
-    "mailbox.receipts": "start",
-    "clients.hooks.receipt_rules": "start",
-    "core.obligations": "ack dead-letters release reply roster search show start status",
-    "store.projection": "ack dead-letters release reply search show start status",
-    "store.projection.index_keys": "ack dead-letters release reply search show start status",
-    "store.projection.open_ends": "dead-letters start status",
-    "clients.hooks.reminder": "start",
-    "core.roster_changes": "ack dead-letters release reply roster search show start status",
-    "mailbox.registry": "ack dead-letters release reply roster search show start status",
-    "mailbox.absence": "roster start",
-    "store.files.board": "roster start",
-    "store.log.keys": "ack release reply roster send start",
-    "store.log.custody_setup": "start",
-    "store.user_state.bindings": "start",
-    "store.user_state.creation": "start",
-    "store.user_state.work_trees": "start",
-    "mailbox.neighbours": "start",
-    "mailbox.unused_names": "start",
-    "clients.hooks.session": "start",
-    "commands": "check dead-letters hook roster start status",
-    "commands.check_verb": "check",
-    "commands.hook_command": "hook start",
-    "mailbox.agents": "dead-letters roster search show status",
-    "mailbox.arrivals": "ack dead-letters release reply roster search send show status",
-    "commands.roster_verbs": "roster",
-    "core.awaited": "dead-letters search show status",
-    "core.dead_letters": "dead-letters search show status",
-    "core.threads": "dead-letters search show status",
-    "core.words": "dead-letters search show status",
-    "core.compose": "ack dead-letters release reply search send show status",
-    "mailbox.sending": "ack dead-letters release reply search send show status",
-    "mailbox.mailbox": "ack dead-letters release reply search show status",
-    "mailbox.selection": "dead-letters search show status",
-    "mailbox.queries": "dead-letters search show status",
-    "commands.standing_verbs": "dead-letters status",
-    "core.showing": "check hook show start",
-    "core.showing.message_frame": "check hook show start",
-    "start": "ack check dead-letters hook release reply roster search send show start status",
-    "start.plain": "ack check dead-letters hook release reply roster search send show start status",
-    "store.archive": "ack dead-letters release reply search show",
-    "store.archive.archive": "ack dead-letters release reply search show",
-    "store.projection.line_facts": "search show",
-    "store.projection.intake": "search show",
-    "store.projection.sqlite": "search show",
-    "store.projection.projection_file": "search show",
-    "store.projection.projection": "search show",
-    "store.projection.lookup": "search show",
-    "store.projection.untaken_mail": "dead-letters status",
+    "ack check dead-letters hook release reply roster search send show start status": (
+        "cli core core.records errors core.address core.instant core.codec core.proofs core.text store store.files "
+        "store.files.system cli.output core.roster core.frame identity known_clients known_clients.known_client "
+        "known_clients.claude_code known_clients.codex known_clients.copilot_cli known_clients.cursor_cli "
+        "known_clients.gemini_cli known_clients.mcp_client known_clients.opencode known_clients.every_client "
+        "identity.client_variables store.user_state store.files.small_files store.user_state.processes "
+        "identity.client_processes store.files.paths config config.config mailbox store.locks store.locks.lock "
+        "store.log core.line_forms core.roster_cache store.files.lines store.log.custody store.log.proof_view "
+        "store.log.stamps store.log.log store.log.logs mailbox.open_mailbox start start.plain"
+    ),
+    "ack check dead-letters hook release reply roster search show start status": (
+        "core.message_reads core.inbox store.files.watched"
+    ),
+    "ack check dead-letters release reply roster search send show status": (
+        "cli.mail_output identity.callers cli.context"
+    ),
+    "ack check dead-letters hook release reply search show start status": (
+        "store.polling store.polling.poll mailbox.delivery"
+    ),
+    "ack dead-letters release reply roster search send show status": "core.reach mailbox.arrivals",
+    "ack dead-letters release reply roster search show start status": (
+        "core.obligations core.roster_changes mailbox.registry"
+    ),
+    "ack dead-letters release reply search show start status": "store.projection store.projection.index_keys",
+    "ack dead-letters release reply search send show status": "core.compose mailbox.sending",
+    "ack dead-letters release reply search show status": "mailbox.mailbox",
+    "ack release reply roster send start": "store.log.keys",
+    "check dead-letters hook roster start status": "commands",
+    "ack dead-letters release reply search show": "store.archive store.archive.archive",
+    "dead-letters roster search show status": "cli.render mailbox.agents",
+    "ack release reply send": "cli.verbs",
+    "dead-letters search show status": (
+        "core.awaited core.dead_letters core.threads core.words mailbox.selection mailbox.queries"
+    ),
+    "check hook show start": "core.showing core.showing.message_frame",
+    "dead-letters start status": "store.projection.open_ends",
+    "search show": (
+        "cli.show_verbs store.projection.line_facts store.projection.intake store.projection.sqlite "
+        "store.projection.projection_file store.projection.projection store.projection.lookup"
+    ),
+    "hook start": (
+        "clients clients.budget identity.hook_calls store.files.standard_input clients.client_input clients.hooks "
+        "clients.hooks.hook_events commands.hook_command"
+    ),
+    "roster start": "mailbox.absence store.files.board",
+    "dead-letters status": "commands.standing_verbs store.projection.untaken_mail",
+    "start": (
+        "clients.transcript mailbox.receipts clients.hooks.receipt_rules clients.hooks.reminder "
+        "store.log.custody_setup store.user_state.bindings store.user_state.creation store.user_state.work_trees "
+        "mailbox.neighbours mailbox.unused_names clients.hooks.session"
+    ),
+    "check": "commands.check_verb",
+    "roster": "commands.roster_verbs",
 }
-"""Each module that hot verbs load, with the verbs, behind those it imports. A test traces the verbs and compares."""
+"""The modules that hot verbs load, by the verbs, each behind those it imports. A test traces the verbs and compares."""
 
 LATER_MODULES = {
-    "cli.client_output": "check show",
-    "cli.suggested": "check status",
-    "clients.transcript": "hook",
-    "mailbox.receipts": "hook",
-    "clients.hooks.receipt_rules": "hook",
-    "core.reach": "hook",
-    "mailbox.arrivals": "hook",
-    "core.compose": "hook start",
-    "mailbox.sending": "hook",
-    "core.brake": "hook start",
-    "core.threads": "hook start",
-    "core.conversations": "hook start",
-    "store.projection": "check hook",
-    "store.projection.index_keys": "check hook",
-    "core.words": "hook start",
-    "store.projection.line_facts": "check dead-letters hook start status",
-    "store.projection.intake": "check dead-letters hook start status",
-    "store.projection.sqlite": "check dead-letters hook start status",
-    "store.projection.projection_file": "check dead-letters hook start status",
-    "store.projection.projection": "check dead-letters hook start status",
-    "store.projection.lookup": "hook start",
-    "mailbox.parents": "hook start",
-    "mailbox.session_brake": "hook start",
-    "clients.hooks.turn_end": "hook",
-    "core.attention": "hook",
-    "config.config_file": "hook",
-    "config.own_config": "hook",
-    "core.exact_lines": "dead-letters search start status",
-    "identity.outsiders": "ack check dead-letters release reply roster search send show status",
-    "store.log.keys": "check hook",
-    "store.polling.foreign_lines": "check hook start",
-    "store.projection.control_table": "hook",
-    "store.projection.open_ends": "check hook",
-    "store.user_state.bindings": "hook",
+    "ack check dead-letters release reply roster search send show status": "identity.outsiders",
+    "check dead-letters hook start status": (
+        "store.projection.line_facts store.projection.intake store.projection.sqlite "
+        "store.projection.projection_file store.projection.projection"
+    ),
+    "dead-letters search start status": "core.exact_lines",
+    "check hook start": "store.polling.foreign_lines",
+    "check show": "cli.client_output",
+    "check status": "cli.suggested",
+    "hook start": (
+        "core.compose core.brake core.threads core.conversations core.words store.projection.lookup mailbox.parents "
+        "mailbox.session_brake"
+    ),
+    "check hook": "store.projection store.projection.index_keys store.log.keys store.projection.open_ends",
+    "hook": (
+        "clients.transcript mailbox.receipts clients.hooks.receipt_rules core.reach mailbox.arrivals "
+        "mailbox.sending clients.hooks.turn_end core.attention config.config_file config.own_config "
+        "store.projection.control_table store.user_state.bindings"
+    ),
 }
-"""Modules that hot verbs load in rarer branches, or that load what takes long, with the verbs. A test runs such
-branches, and finds what is missing."""
+"""Modules that hot verbs load in rarer branches, or that load what takes long, by the verbs. A test runs such branches,
+and finds what is missing."""
 
 _PACKAGE = __name__.partition(".")[0]
 _COMPILED = {"_json": "core.codec", "fcntl": "store.files.system", "_blake2": "store.log.keys"}
@@ -223,7 +145,7 @@ def _bundle_contents(verb: str) -> Contents:
 
 
 def _of_verb(verb: str, modules: Mapping[str, str]) -> list[str]:
-    return [f"{_PACKAGE}.{module}" for module, verbs in modules.items() if verb in verbs.split()]
+    return [f"{_PACKAGE}.{name}" for verbs, names in modules.items() if verb in verbs.split() for name in names.split()]
 
 
 def _source_of(name: str) -> tuple[Source, ModuleSpec]:
@@ -238,16 +160,10 @@ def _source_of(name: str) -> tuple[Source, ModuleSpec]:
 def _module_entry(name: str, linked: Collection[str]) -> Module:
     (path, _, _), spec = _source_of(name)
     with open(path, "rb") as file:
-        code = _lean_code(file.read(), path, _Lean(spec.parent or "", linked))
-    return name, path, spec.submodule_search_locations is not None, code
-
-
-def _lean_code(source: bytes, path: str, lean: _Lean) -> CodeType:
-    """Return a module's lean code."""
-    tree = lean.visit(ast.parse(source, path))
+        tree = _Lean(spec.parent or "", linked).visit(ast.parse(file.read(), path))
     flags = __future__.annotations.compiler_flag
     code: CodeType = compile(tree, path, "exec", flags=flags, dont_inherit=True, optimize=2)
-    return code
+    return name, path, spec.submodule_search_locations is not None, code
 
 
 class _Lean(ast.NodeTransformer):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from typing import TypeVar
 
     from ..cli.context import Context
@@ -19,91 +19,72 @@ if TYPE_CHECKING:
     D = TypeVar("D", bound=OpenMailbox)
     Given = dict[str, list[str]]
 
-_CHECK = {"--session": 1, "--limit": 1, "--dir": 1, "--peek": 0, "--json": 0}
-_WRITING = {
-    "--from": 1,
-    "--to": 1,
-    "--subject": 1,
-    "--body": 1,
-    "--ttl-hours": 1,
-    "--priority": 1,
-    "--type": 1,
-    "--dir": 1,
-    "--ack": 0,
-    "--json": 0,
-    "--strict": 0,
-}
-_REPLY = {**_WRITING, "--all": 0}
-_SEARCH = {"--json": 0}
-_SHOW = {"--dir": 1, "--json": 0}
-_SETTLE = {"--session": 1, "--dir": 1, "--json": 0}
-_AGENT = {"--session-id": 1, "--name": 1, "--lead": 1, "--dir": 1, "--json": 0}
-_AGENT |= {"--role": 1, "--tags": 1, "--add-tags": 1, "--remove-tags": 1}
-_ENDED = {"--session-id": 1, "--dir": 1, "--json": 0}
-_LISTED = {"--dir": 1, "--json": 0}
-_STATUS = {"--session": 1, "--dir": 1, "--json": 0}
-_DEAD = {"--session": 1, "--all": 0, "--dir": 1, "--json": 0}
+# Each verb's options; an equals sign marks those with a value.
+_CHECK = "--session= --limit= --dir= --peek --json"
+_WRITING = "--from= --to= --subject= --body= --ttl-hours= --priority= --type= --dir= --ack --json --strict"
+_REPLY = f"{_WRITING} --all"
+_SEARCH = "--json"
+_LISTED = "--dir= --json"
+_SETTLE = f"--session= {_LISTED}"
+_DEAD = f"{_SETTLE} --all"
+_ENDED = f"--session-id= {_LISTED}"
+_AGENT = f"{_ENDED} --name= --lead= --role= --tags= --add-tags= --remove-tags="
 _REPEATED = ("--to", "--role")
 
 
-def parsed(words: Sequence[str], known: Mapping[str, int]) -> Given | None:
-    """Return the values by option; None unless all words are known long options, each once and with its value."""
+class _NotPlain(Exception):
+    """Click must see the command; nothing is done yet."""
+
+
+def _parse(words: Sequence[str], known: str) -> Given:
+    """Return the values by option. All words must be known long options, each once and with its value."""
     given: Given = {}
-    rest = list(words)
+    options, rest = known.split(), list(words)
     while rest:
         option, equals, value = rest.pop(0).partition("=")
-        if option not in known or (option in given and option not in _REPEATED):
-            return None
-        if known[option]:
-            if not equals:
-                if not rest or rest[0].startswith("-"):
-                    return None
-                value = rest.pop(0)
-        elif equals:
-            return None
-        if known[option] and not value:
-            return None
+        is_valued = f"{option}=" in options
+        if not (is_valued or option in options) or (option in given and option not in _REPEATED):
+            raise _NotPlain
+        if is_valued and not equals and rest and not rest[0].startswith("-"):
+            value = rest.pop(0)
+        if bool(value) != is_valued or (equals and not is_valued):
+            raise _NotPlain
         given.setdefault(option, []).append(value)
     return given
 
 
 def run(arguments: Sequence[str]) -> int | None:
     """Run a plain command; returns its exit code, or None if click must see it (nothing is done then)."""
-    if not arguments:
+    verb, *words = arguments or ("",)
+    target = words[0] if words and not words[0].startswith("-") else None
+    try:
+        if verb in ("check", "read"):
+            return _check(_parse(words, _CHECK))
+        if verb == "send":
+            return _send(_parse(words, _WRITING))
+        if verb in ("ack", "release", "reply", "show") and target is not None:
+            return _about(verb, target, _parse(words[1:], {"reply": _REPLY, "show": _LISTED}.get(verb, _SETTLE)))
+        if verb == "search":
+            return _search([word for word in words if not word.startswith("-")], words)
+        if verb == "roster" and words:
+            return _roster(words[0], words[1:])
+        if verb in ("status", "dead-letters"):
+            return _standing(verb, _parse(words, _SETTLE if verb == "status" else _DEAD))
+    except _NotPlain:
         return None
-    verb, words = arguments[0], arguments[1:]
-    if verb in ("check", "read"):
-        given = parsed(words, _CHECK)
-        return None if given is None else _check(given)
-    if verb == "send":
-        given = parsed(words, _WRITING)
-        return None if given is None else _send(given)
-    if verb in ("ack", "release", "reply", "show") and words and not words[0].startswith("-"):
-        known = {"reply": _REPLY, "show": _SHOW}.get(verb, _SETTLE)
-        given = parsed(words[1:], known)
-        return None if given is None else _about(verb, words[0], given)
-    if verb == "search":
-        query = [word for word in words if not word.startswith("-")]
-        given = parsed([word for word in words if word.startswith("-")], _SEARCH)
-        return None if given is None or not all(query) or not query else _search(query, given)
-    if verb == "roster" and words:
-        return _roster(words[0], words[1:])
-    if verb in ("status", "dead-letters"):
-        given = parsed(words, _STATUS if verb == "status" else _DEAD)
-        return None if given is None else _standing(verb, given)
-    if verb == "hook" and len(words) == 1 and not words[0].startswith("-"):
+    if verb == "hook" and len(words) == 1 and target is not None:
         from ..commands.hook_command import answer_hook
 
-        return answer_hook(words[0], None)
+        return answer_hook(target, None)
     return None
 
 
 def _number(given: Given, option: str) -> int | None:
-    """Return the option's value as a whole number in plain spelling: -1 for any other text, None if not given."""
-    text = given[option][0] if option in given else None
-    if text is None:
-        return None
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
+    """Return the option's value, which must be a whole number in plain spelling; None if not given."""
+    text = _one(given, option)
+    if text is not None and not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise _NotPlain
+    return None if text is None else int(text)
 
 
 def _run(given: Given, kind: type[D], do: Callable[..., object], *words: object) -> int:
@@ -121,10 +102,8 @@ def _run(given: Given, kind: type[D], do: Callable[..., object], *words: object)
         return boundary.report_failure(error, app.json and not app.answered, app.complete_hint, app.shorten_ids)
 
 
-def _check(given: Given) -> int | None:
+def _check(given: Given) -> int:
     limit = _number(given, "--limit")
-    if limit == -1:
-        return None
     from ..commands import check_verb
     from ..mailbox.open_mailbox import OpenMailbox
 
@@ -132,16 +111,21 @@ def _check(given: Given) -> int | None:
     return _run(given, OpenMailbox, check_verb.check_mail, _one(given, "--session"), "--peek" in given, most)
 
 
-def _search(query: Sequence[str], given: Given) -> int | None:
+def _search(query: Sequence[str], words: Sequence[str]) -> int:
+    given = _parse([word for word in words if word.startswith("-")], _SEARCH)
+    if not query or not all(query):
+        raise _NotPlain
     from ..cli import show_verbs
     from ..mailbox.mailbox import Mailbox
 
     return _run(given, Mailbox, show_verbs.search_messages, " ".join(query), show_verbs.SEARCH_LIMIT)
 
 
-def _about(verb: str, message_id: str, given: Given) -> int | None:
-    if verb == "reply" and (not _is_written(given) or {"--all", "--to"} <= given.keys()):
-        return None
+def _about(verb: str, message_id: str, given: Given) -> int:
+    if verb == "reply":
+        _check_written(given)
+    if {"--all", "--to"} <= given.keys():
+        raise _NotPlain
     from ..mailbox.mailbox import Mailbox
 
     if verb == "show":
@@ -168,19 +152,16 @@ def _standing(verb: str, given: Given) -> int:
     session = _one(given, "--session")
     if verb == "status":
         return _run(given, Mailbox, standing_verbs.show_status, session)
-    return _run(
-        given,
-        Mailbox,
-        lambda app, desk: standing_verbs.dead_letters(app, desk, session, everyones="--all" in given),
-    )
+    is_all = "--all" in given
+    return _run(given, Mailbox, lambda app, desk: standing_verbs.dead_letters(app, desk, session, everyones=is_all))
 
 
-def _roster(what: str, words: Sequence[str]) -> int | None:
-    named = words[0] if what in ("freeze", "retire") and words and words[0] and not words[0].startswith("-") else None
-    known = {"register": _AGENT, "update": _AGENT, "freeze": _ENDED, "retire": _ENDED, "list": _LISTED}.get(what)
-    given = None if known is None else parsed(words[named is not None :], known)
-    if given is None:
-        return None
+def _roster(what: str, words: Sequence[str]) -> int:
+    ends = what in ("freeze", "retire")
+    named = words[0] if ends and words and words[0] and not words[0].startswith("-") else None
+    if not ends and what not in ("register", "update", "list"):
+        raise _NotPlain
+    given = _parse(words[named is not None :], _ENDED if ends else _LISTED if what == "list" else _AGENT)
     from ..commands import roster_verbs
     from ..mailbox.open_mailbox import OpenMailbox
 
@@ -189,26 +170,20 @@ def _roster(what: str, words: Sequence[str]) -> int | None:
     def do(app: Context, _: OpenMailbox) -> None:
         if what == "list":
             roster_verbs.show_all(app, None)
-        elif known is _ENDED:
+        elif ends:
             roster_verbs.end_agent(app, what, session_id, named)
         else:
-            change = roster_verbs.change_of(
-                session_id,
-                _one(given, "--name"),
-                given.get("--role", ()),
-                _one(given, "--tags"),
-                _one(given, "--add-tags"),
-                _one(given, "--remove-tags"),
-                _one(given, "--lead"),
-            )
+            others = [_one(given, option) for option in ("--tags", "--add-tags", "--remove-tags", "--lead")]
+            change = roster_verbs.change_of(session_id, _one(given, "--name"), given.get("--role", ()), *others)
             roster_verbs.register_session(app, change.replace(event=what))
 
     return _run(given, OpenMailbox, do)
 
 
-def _send(given: Given) -> int | None:
-    if "--to" not in given or not _is_written(given):
-        return None
+def _send(given: Given) -> int:
+    _check_written(given)
+    if "--to" not in given:
+        raise _NotPlain
     from ..cli import verbs
     from ..mailbox.open_mailbox import OpenMailbox
     from ..mailbox.sending import Sending
@@ -220,11 +195,12 @@ def _send(given: Given) -> int | None:
     return _run(given, OpenMailbox, send)
 
 
-def _is_written(given: Given) -> bool:
-    """Return whether the words themselves have the text, and hours that click would take; click asks about orders."""
+def _check_written(given: Given) -> None:
+    """Check that the words themselves have the text, and hours that click would take; click asks about orders."""
     body = _one(given, "--body") or "-"
-    is_plain = body != "-" and not body.startswith("@") and _number(given, "--ttl-hours") != -1
-    return is_plain and given.get("--type") != ["control"]
+    _number(given, "--ttl-hours")
+    if body == "-" or body.startswith("@") or given.get("--type") == ["control"]:
+        raise _NotPlain
 
 
 def _draft(app: Context, desk: OpenMailbox, given: Given) -> Draft:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import wrap
 
 import pytest
 
@@ -189,11 +190,21 @@ def prepare(post: Post, turn: int) -> str:
     return json.dumps({"session_id": "me", "transcript_path": str(transcript), "source": "startup"})
 
 
+def group(verbs: dict[str, set[str]]) -> dict[str, str]:
+    """Return the modules by their verbs. Those that more verbs load come first, and so behind no module that they
+    import."""
+    found: dict[str, list[str]] = {}
+    for module in import_order(verbs):
+        found.setdefault(" ".join(sorted(verbs[module])), []).append(module)
+    return {those: " ".join(found[those]) for those in sorted(found, key=lambda those: -len(those.split()))}
+
+
 def write_list(name: str, modules: dict[str, str]) -> None:
-    """Put a list of modules with their verbs into the place of the present one in the source."""
+    """Put a list of modules by their verbs into the place of the present one in the source."""
     source = Path(bundle.__file__)
     before, _, rest = source.read_text(encoding="utf-8").partition(f"\n{name} = {{\n")
-    rows = "".join(f'    "{module}": "{verbs}",\n' for module, verbs in modules.items())
+    texts = {verbs: ' "\n        "'.join(wrap(names, 106)) for verbs, names in modules.items()}
+    rows = "".join(f'    "{verbs}": (\n        "{text}"\n    ),\n' for verbs, text in texts.items())
     after = rest.partition("\n}\n")[2]
     source.write_text(f"{before}\n{name} = {{\n{rows}}}\n{after}", encoding="utf-8")
 
@@ -252,9 +263,10 @@ def test_what_a_rarer_branch_loads_is_in_the_bundle_too(post: Post, saved: str) 
         for name in done.stderr.split():
             found.setdefault(name.partition(".")[2], set()).add(launch.bundle_for(words) or "")
     if found and "WRITE_HOT_LISTS" in os.environ:
-        known = {name: {*verbs.split()} for name, verbs in bundle.LATER_MODULES.items()}
-        together = {name: known.get(name, set()) | found.get(name, set()) for name in {**known, **found}}
-        write_list("LATER_MODULES", {name: " ".join(sorted(together[name])) for name in import_order(together)})
+        for verbs, names in bundle.LATER_MODULES.items():
+            for name in names.split():
+                found.setdefault(name, set()).update(verbs.split())
+        write_list("LATER_MODULES", group(found))
         return
     assert not found, "run scripts/hot"
 
@@ -288,10 +300,10 @@ def test_the_hot_list_is_what_the_hot_verbs_load(post: Post) -> None:
         loaded = post.run(*words, python=("-c", code), stdin=CALL, env={"CLAUDECODE": "1"}).stderr.split()
         for name in loaded:
             verb, module = launch.bundle_for(words) or "", name.partition(".")[2]
-            if verb not in bundle.LATER_MODULES.get(module, "").split():
+            if f"agent_mailbox.{module}" not in bundle._of_verb(verb, bundle.LATER_MODULES):
                 verbs.setdefault(module, set()).add(verb)
     assert verbs.pop("launch") == set(launch.BUNDLES)
-    found = {name: " ".join(sorted(verbs[name])) for name in import_order(verbs)}
+    found = group(verbs)
     if "WRITE_HOT_LISTS" in os.environ:
         write_list("HOT_MODULES", found)
         return
