@@ -18,12 +18,11 @@ import os
 import subprocess
 from typing import TYPE_CHECKING
 
-from ..core import codec
-from ..core.records import BadLine
 from ..core.text import clipped, neutral
 from ..identity.client_processes import is_client, is_server
 from ..store.user_state import processes
 from .client import BUSY, IDLE, Client
+from .transcript import event_of, fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,9 +55,9 @@ def turn_status(rollout: str) -> str | None:
     for line in reversed(lines):
         if b'"event_msg"' not in line:
             continue
-        event = codec.parse(line, _TAIL, ours=False)
-        told = None if isinstance(event, BadLine) or event.get("type") != "event_msg" else event.get("payload")
-        if isinstance(told, dict) and (state := _STATES.get(str(told.get("type")))):
+        event = event_of(line)
+        told = {} if event.get("type") != "event_msg" else fields_of(event.get("payload"))
+        if state := _STATES.get(str(told.get("type"))):
             return state
     return BUSY[0]
 

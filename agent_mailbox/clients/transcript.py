@@ -105,8 +105,8 @@ def read_margin(
 
 def _last_failure(lines: Iterator[bytes], session_id: str) -> tuple[str, str]:
     for line in reversed([line for line in lines if b'"type":"assistant"' in line or b'"type":"user"' in line]):
-        event = codec.parse(line, MAX_LINE, ours=False)
-        if isinstance(event, BadLine) or event.get("isSidechain") is True or event.get("sessionId") != session_id:
+        event = event_of(line)
+        if event.get("isSidechain") is True or event.get("sessionId") != session_id:
             continue
         if event.get("isApiErrorMessage") is not True:
             break
@@ -120,9 +120,7 @@ def _has_ended(lines: Iterator[bytes], since: int, tool: str, given: Mapping[str
     for line in lines:
         if not (b'"tool_use"' in line or (running and b'"tool_result"' in line)):
             continue
-        event = codec.parse(line, MAX_LINE, ours=False)
-        if isinstance(event, BadLine):
-            continue
+        event = event_of(line)
         for block in blocks_of(event):
             kind = event.get("type"), block.get("type")
             if kind == ("assistant", "tool_use") and block.get("name") == tool and block.get("input") == given:
@@ -133,11 +131,25 @@ def _has_ended(lines: Iterator[bytes], since: int, tool: str, given: Mapping[str
     return ended and not running
 
 
+def event_of(line: bytes) -> dict[str, Any]:
+    """Return the object of a line; empty if it has none."""
+    event = codec.parse(line, MAX_LINE, ours=False)
+    return {} if isinstance(event, BadLine) else event
+
+
+def fields_of(value: object) -> dict[str, Any]:
+    """Return an object within another one; empty if it is none."""
+    return value if isinstance(value, dict) else {}
+
+
+def parts_of(value: object) -> list[dict[str, Any]]:
+    """Return the objects of a list; none if it is no list."""
+    return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
+
+
 def blocks_of(event: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the blocks of a line's message."""
-    message = event.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    return parts_of(fields_of(event.get("message")).get("content"))
 
 
 def _states_in(lines: Iterator[bytes], session_id: str, offers: Sequence[Offer]) -> dict[str, str]:
@@ -153,8 +165,8 @@ def _states_in(lines: Iterator[bytes], session_id: str, offers: Sequence[Offer])
             one.add(line)
         if not (shown or b'"type":"assistant"' in line or (behind and (b'"type":"user"' in line or _COMPACTS in line))):
             continue
-        event = codec.parse(line, MAX_LINE, ours=False)
-        if isinstance(event, BadLine) or event.get("isSidechain") is True or event.get("sessionId") != session_id:
+        event = event_of(line)
+        if event.get("isSidechain") is True or event.get("sessionId") != session_id:
             continue
         kind = event.get("type")
         if _COMPACTS in line:
@@ -225,9 +237,8 @@ def _ids_of(line: bytes) -> list[bytes]:
 
 def _kept_by(event: Mapping[str, Any]) -> set[bytes]:
     """Return the ids of the lines that a compaction left in the conversation as they were."""
-    about = event.get("compactMetadata")
-    kept = about.get("preservedMessages") if isinstance(about, dict) else None
-    lists = [kept.get(key) for key in ("uuids", "allUuids")] if isinstance(kept, dict) else []
+    kept = fields_of(fields_of(event.get("compactMetadata")).get("preservedMessages"))
+    lists = [kept.get(key) for key in ("uuids", "allUuids")]
     return {str(one).encode() for found in lists if isinstance(found, list) for one in found}
 
 
@@ -236,8 +247,8 @@ def _has_delivery(event: dict[str, Any], nonce: str) -> bool:
     too."""
     if event.get("type") == "user":
         return any(is_whole_check(text, nonce) for text in _texts_given(event))
-    attachment = event.get("attachment")
-    if not isinstance(attachment, dict) or attachment.get("type") != "hook_additional_context":
+    attachment = fields_of(event.get("attachment"))
+    if attachment.get("type") != "hook_additional_context":
         return False
     said = attachment.get("content")
     texts = said if isinstance(said, list) else [said]
@@ -247,13 +258,12 @@ def _has_delivery(event: dict[str, Any], nonce: str) -> bool:
 
 def _texts_given(event: Mapping[str, Any]) -> Iterator[str]:
     """Yield the texts that a line of type ``user`` gave the model: a prompt's, and the results of tools."""
-    message = event.get("message")
-    if isinstance(message, dict) and isinstance(content := message.get("content"), str):
+    if isinstance(content := fields_of(event.get("message")).get("content"), str):
         yield content
     for block in blocks_of(event):
         content = block.get("content") if block.get("type") == "tool_result" else block.get("text")
-        parts = content if isinstance(content, list) else [{"text": content}]
-        yield from (text for part in parts if isinstance(part, dict) and isinstance(text := part.get("text"), str))
+        parts = parts_of(content if isinstance(content, list) else [{"text": content}])
+        yield from (text for part in parts if isinstance(text := part.get("text"), str))
 
 
 def is_whole_check(text: str, nonce: str) -> bool:

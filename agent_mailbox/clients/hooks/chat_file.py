@@ -16,10 +16,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...core import codec, instant
-from ...core.records import BadLine
+from ...core import instant
 from .. import budget
-from ..transcript import ERASED, MAX_LINE, OPEN, PASSED, SEEN, SHOWN, is_whole_check, read_margin
+from ..transcript import ERASED, OPEN, PASSED, SEEN, SHOWN, event_of, fields_of, is_whole_check, parts_of, read_margin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -63,15 +62,13 @@ class _Chat:
         for line in lines:
             if b'"id":' not in line and b'"$rewindTo"' not in line:
                 continue
-            record = codec.parse(line, MAX_LINE, ours=False)
-            if isinstance(record, BadLine):
-                continue
+            record = event_of(line)
             if isinstance(name := record.get("id"), str):
                 self._take(name, record, line)
             elif isinstance(name := record.get("$rewindTo"), str):
                 self._keep([*self._order][: [*self._order].index(name)] if name in self._order else [])
             elif isinstance(update := record.get("$set"), dict) and isinstance(update.get("messages"), list):
-                self._replace([name for one in _listed(update["messages"]) if isinstance(name := one.get("id"), str)])
+                self._replace([name for one in parts_of(update["messages"]) if isinstance(name := one.get("id"), str)])
         return {
             nonce: ERASED if self._shown.get(nonce) in self._taken else state for nonce, state in self._found.items()
         }
@@ -107,27 +104,20 @@ class _Chat:
 def _tells(message: Mapping[str, Any], nonce: str) -> bool:
     """Return whether the message gives the model a hook's text with that delivery, or the whole output of a check."""
     heads = budget.possible_heads(nonce)
-    content = message.get("content") if message.get("type") == "user" else None
-    parts = [*_listed(content)]
-    for call in _listed(message.get("toolCalls")):
-        parts += _listed(call.get("result"))
+    parts = parts_of(message.get("content") if message.get("type") == "user" else None)
+    for call in parts_of(message.get("toolCalls")):
+        parts += parts_of(call.get("result"))
     for part in parts:
         if isinstance(text := part.get("text"), str):
             said = _hook_text(text) if text.startswith(_OPENS) else text.partition("\n")[0]
             if any(line in heads for line in said.split("\n")):
                 return True
-        answer = part.get("functionResponse")
-        response = answer.get("response") if isinstance(answer, dict) else None
-        output = response.get("output") if isinstance(response, dict) else None
+        output = fields_of(fields_of(part.get("functionResponse")).get("response")).get("output")
         if isinstance(output, str) and (
             any(line in heads for line in _hook_text(output).split("\n")) or is_whole_check(output, nonce)
         ):
             return True
     return False
-
-
-def _listed(value: object) -> list[dict[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def _hook_text(text: str) -> str:

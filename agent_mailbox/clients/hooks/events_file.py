@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...core import codec, instant
-from ...core.records import BadLine
+from ...core import instant
 from ...store.files import system
 from .. import budget
-from ..transcript import ERASED, MAX_LINE, OPEN, PASSED, SEEN, SHOWN, is_whole_check, read_margin
+from ..transcript import ERASED, OPEN, PASSED, SEEN, SHOWN, event_of, fields_of, is_whole_check, read_margin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -57,8 +56,8 @@ def _states_in(lines: Iterator[bytes], offers: Sequence[Offer]) -> tuple[dict[st
     for last in lines:
         if not any(word in last for word in _TELLS):
             continue
-        event = codec.parse(last, MAX_LINE, ours=False)
-        if isinstance(event, BadLine) or "agentId" in event or not isinstance(data := event.get("data"), dict):
+        event = event_of(last)
+        if "agentId" in event or not isinstance(data := event.get("data"), dict):
             continue
         kind, time = event.get("type"), instant.told(event.get("timestamp"))
         for offer in offers:
@@ -72,16 +71,14 @@ def _states_in(lines: Iterator[bytes], offers: Sequence[Offer]) -> tuple[dict[st
                 found[offer.nonce] = SHOWN
             elif kind == "hook.start" and state in (OPEN, PASSED) and time > offer.time:
                 found[offer.nonce] = state if _begins_by(data, offer.nonce) else ERASED
-    event = codec.parse(last, MAX_LINE, ours=False)
-    return found, 0 if isinstance(event, BadLine) else instant.told(event.get("timestamp"))
+    return found, instant.told(event_of(last).get("timestamp"))
 
 
 def _begins_by(data: Mapping[str, Any], nonce: str) -> bool:
     """Return whether the hook is another's than a prompt's, or that prompt is our own text of a turn's end."""
-    given = data.get("input")
-    if data.get("hookType") != "userPromptSubmitted" or not isinstance(given, dict):
+    if data.get("hookType") != "userPromptSubmitted" or not isinstance(data.get("input"), dict):
         return True
-    return str(given.get("prompt")).partition("\n")[0] in budget.possible_heads(nonce)
+    return str(data["input"].get("prompt")).partition("\n")[0] in budget.possible_heads(nonce)
 
 
 def _has_delivery(kind: object, data: Mapping[str, Any], nonce: str) -> bool:
@@ -91,9 +88,8 @@ def _has_delivery(kind: object, data: Mapping[str, Any], nonce: str) -> bool:
         said, sent = str(data.get("content")), str(data.get("transformedContent"))
         hooks = sent.rpartition(_OPENS)[2].partition(_CLOSES)[0] if _OPENS in sent else ""
         return said.partition("\n")[0] in heads or any(line in heads for line in hooks.split("\n"))
-    result = data.get("result")
-    if kind != "tool.execution_complete" or not isinstance(result, dict):
+    if kind != "tool.execution_complete":
         return False
-    text = str(result.get("content"))
+    text = str(fields_of(data.get("result")).get("content"))
     _, behind, hooks = text.rpartition(_BEHIND)
     return bool(behind and any(line in heads for line in hooks.split("\n"))) or is_whole_check(text, nonce)

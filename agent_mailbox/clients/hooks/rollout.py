@@ -14,10 +14,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...core import codec, instant
-from ...core.records import BadLine
+from ...core import instant
 from .. import budget
-from ..transcript import MAX_LINE, OPEN, PASSED, SEEN, SHOWN, is_whole_check, read_margin
+from ..transcript import OPEN, PASSED, SEEN, SHOWN, event_of, fields_of, is_whole_check, parts_of, read_margin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -41,8 +40,8 @@ def _states_in(lines: Iterator[bytes], offers: Sequence[Offer]) -> dict[str, str
     for line in lines:
         if b'"type":"response_item"' not in line:
             continue
-        event = codec.parse(line, MAX_LINE, ours=False)
-        if isinstance(event, BadLine) or event.get("type") != "response_item":
+        event = event_of(line)
+        if event.get("type") != "response_item":
             continue
         item, place, given = _item_of(event)
         if _is_the_model_s(item):
@@ -62,12 +61,10 @@ def _states_in(lines: Iterator[bytes], offers: Sequence[Offer]) -> dict[str, str
 
 def _item_of(event: Mapping[str, Any]) -> tuple[dict[str, Any], int, int]:
     """Return an item, its number, and that of the last one that the model was given for it."""
-    item, about = event.get("payload"), event.get("metadata")
-    numbers = [
-        about.get(key) if isinstance(about, dict) else None for key in ("history_sequence", "sampled_through_sequence")
-    ]
+    about = fields_of(event.get("metadata"))
+    numbers = about.get("history_sequence"), about.get("sampled_through_sequence")
     place, given = (number if isinstance(number, int) else 0 for number in numbers)
-    return item if isinstance(item, dict) else {}, place, given
+    return fields_of(event.get("payload")), place, given
 
 
 def _is_the_model_s(item: Mapping[str, Any]) -> bool:
@@ -78,12 +75,9 @@ def _is_the_model_s(item: Mapping[str, Any]) -> bool:
 
 def _is_a_hook_s(item: Mapping[str, Any]) -> bool:
     """Return whether the client says that a hook's text is in the item; a quote by others has another provenance."""
-    about = item.get("internal_chat_message_metadata_passthrough")
-    parts = about.get("content_item_metadata") if isinstance(about, dict) else None
-    found = [part.get("provenance") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
-    return item.get("role") in ("developer", "user") and any(
-        isinstance(p, dict) and p.get("hook") is True for p in found
-    )
+    about = fields_of(item.get("internal_chat_message_metadata_passthrough"))
+    found = [fields_of(part.get("provenance")) for part in parts_of(about.get("content_item_metadata"))]
+    return item.get("role") in ("developer", "user") and any(p.get("hook") is True for p in found)
 
 
 def _is_whole_check(item: Mapping[str, Any], nonce: str) -> bool:
@@ -93,8 +87,7 @@ def _is_whole_check(item: Mapping[str, Any], nonce: str) -> bool:
 
 
 def _has_delivery(item: Mapping[str, Any], nonce: str) -> bool:
-    content = item.get("content")
-    texts = [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    texts = [part.get("text") for part in parts_of(item.get("content"))]
     heads = budget.possible_heads(nonce)
     lines = [line for text in texts if isinstance(text, str) for line in text.split("\n")]
     return any(

@@ -11,19 +11,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...control.requests import Requests
-from ...core import codec
 from ...core.address import check_id
-from ...core.records import BadLine
 from ...core.text import typed
 from ...mailbox.open_mailbox import OpenMailbox
 from ...permissions.policy import DENY
 from ...store.files import paths, system
 from ...store.user_state import bindings
 from ..client_input import LOCK_WAIT
+from ..transcript import event_of
 from . import permit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from ...core.records import Proof
     from ..client_input import ClientInput
@@ -75,12 +74,10 @@ def answer_call(
             break
     if named == [] and not is_bound:
         write(permit.closed_answer(call.event, _unknown_mailbox(state, me)))
-    elif text := _strictest_of(found):
-        write(text)
-
-
-def _strictest_of(found: Sequence[Answer]) -> str:
-    return min(found, key=lambda one: permit.STRICTEST.index(one[0]), default=(None, ""))[1]
+        return
+    _, strictest = min(found, key=lambda one: permit.STRICTEST.index(one[0]), default=(None, ""))
+    if strictest:
+        write(strictest)
 
 
 def _are_one(name: str, directory: str) -> bool:
@@ -103,7 +100,6 @@ def _unknown_mailbox(state: str, session_id: str) -> str:
 
 def _decision_of(text: str) -> str | None:
     """Return what an answer decides, of those that ``permit.decision_answer`` writes."""
-    answer = codec.parse(text.encode(), ours=False) if text else {}
-    body = {} if isinstance(answer, BadLine) else answer.get("hookSpecificOutput", {})
+    body = event_of(text.encode()).get("hookSpecificOutput", {})
     found: str | None = body.get("permissionDecision") or body.get("decision", {}).get("behavior")
     return found
