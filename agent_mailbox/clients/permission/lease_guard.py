@@ -1,11 +1,14 @@
 """PreToolUse of the tools that write files, and of commands: another session leases the file, or wrote it a moment ago.
 
+A command of git may change the whole tree in which another one works.
+
 Belongs here: what the session is told, what the other one is told, and when. A warning lets the tool run. Only
-``[leases] enforce`` of the person's own configuration refuses it, and only for a proven lease. Each is told once.
+``[leases] enforce`` of the person's own configuration refuses it, and a lease must be proven for that. Each is told
+once.
 
 A command's files are those that ``permissions.written_files`` finds in its text. The shim asks about commands only
-while a lease may hold, and about those of git that change a whole tree (``tree_guard``). Without a lease, two sessions
-whose commands write one file are not told of each other.
+while a lease may hold, and about those of git. Without a lease, two sessions whose commands write one file are not told
+of each other.
 """
 
 from __future__ import annotations
@@ -21,16 +24,18 @@ from ...core.records import Record
 from ...core.roster import ALIVE
 from ...core.text import ascii_json, clipped, neutral, shell_quoted
 from ...errors import MailboxError
+from ...mailbox import neighbours
 from ...mailbox.noting import Noting
 from ...mailbox.sending import Sending
-from ...permissions import written_files
+from ...permissions import tree_commands, written_files
 from ...permissions.policy import DENY
+from ...store.files import system
 from ...store.files.edits import Edits
-from ...store.user_state import project_paths
-from . import permit, tool_files, tree_guard
+from ...store.user_state import project_paths, work_trees
+from . import permit, tool_files
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ...core.control.leases import Lease
     from ...core.keeping.notes import Note
@@ -63,10 +68,10 @@ class LeaseGuard(Record):
         if by_command:
             files = [*written_files.files_written(self.call.command, self.call.here)]
         told = []
-        for one in tree_guard.find_disturbances(self.call, self.desk.box, self.home, self.program):
+        for key, said in self._find_disturbances():
             if self.desk.box.own.lease_enforce:
-                return permit.decision_answer("PreToolUse", DENY, one.said)
-            told.append(self._say_once(edits, one.key, f"{one.said} {_RUNS}"))
+                return permit.decision_answer("PreToolUse", DENY, said)
+            told.append(self._say_once(edits, key, f"{said} {_RUNS}"))
         for written in [one for one in files if "\0" not in one][:_MOST]:
             lease = self.desk.lease_on(written, self.call.here, live) if live else None
             told += self._point_to_notes(edits, written, notes) if notes else []
@@ -79,18 +84,34 @@ class LeaseGuard(Record):
                 if lease.proven and self.desk.box.own.lease_enforce:
                     return permit.decision_answer("PreToolUse", DENY, said)
                 told.append(self._say_once(edits, f"{lease.id} {codec.dumps(shown)}", f"{said} {_RUNS}"))
-        told = [said for said in told if said]
-        return _context_answer("\n".join(told)) if told else ""
+        return _context_answer("\n".join(filter(None, told))) if any(told) else ""
+
+    def _find_disturbances(self) -> Iterable[tuple[str, str]]:
+        """Return what the session is told of those whom a command of git disturbs, by a key for it, for each tree."""
+        call, desk, found = self.call, self.desk.box, dict[str, tuple[str, str]]()
+        for command in tree_commands.find_tree_commands(call.command, call.here, self.home, _is_file):
+            tree = work_trees.top(command.directory)
+            others = neighbours.find_in(desk, call.session_id, tree) if tree is not None and tree not in found else []
+            if tree is None or not others:
+                continue
+            said = neighbours.said(desk, others, tree)
+            if tree != work_trees.top(call.here):
+                said = said.replace("also works in this tree", f"works in {shell_quoted(tree)}")
+            found[tree] = (
+                f"tree {command.words} {tree} {' '.join(sorted(others))}",
+                f"{said}: `{command.words}` changes files under them. {self._write_to(others[0])}"
+                f" {neighbours.own_tree(desk, call.session_id, tree)}.",
+            )
+        return found.values()
 
     def _point_to_notes(self, edits: Edits, written: str, notes: Sequence[Note]) -> list[str]:
         """Return the notes that name a file, a line each, that the session was not pointed to before."""
         place = project_paths.of(written, self.call.here)
-        found = [one for one in notes if one.covers(place.project, place.path)]
-        lines = (f'{one.id} "{frame.title(one.message)}" is about {self._show_path(written)}' for one in found)
-        show = f"{self.program} note show"
-        return [
-            self._say_once(edits, one.id, f"{line}: `{show} {one.id}`") for one, line in zip(found, lines, strict=True)
-        ]
+        told = []
+        for one in (note for note in notes if note.covers(place.project, place.path)):
+            line = f'{one.id} "{frame.title(one.message)}" is about {self._show_path(written)}'
+            told.append(self._say_once(edits, one.id, f"{line}: `{self.program} note show {one.id}`"))
+        return told
 
     def _say_once(self, edits: Edits, what: str, said: str) -> str:
         """Return the words, unless the session was told this before."""
@@ -160,6 +181,10 @@ class LeaseGuard(Record):
     def _write_to(self, session_id: str) -> str:
         to = shell_quoted(self._name_of(session_id))
         return f'Write to them first: {self.program} send --to {to} --body "…".'
+
+
+def _is_file(path: str) -> bool:
+    return system.exists(path) and not system.is_directory(path)
 
 
 def _context_answer(text: str) -> str:
