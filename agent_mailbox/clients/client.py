@@ -1,6 +1,9 @@
-"""The client's process, as seen by one that waits beside it: does it live, and what is its session doing?
+"""The client's process, as seen by one that waits beside it: does it live, what is its session doing, does it call us?
 
-Belongs here: the life of that process, and what its line in the client's registry says (``session_registry``).
+Belongs here: the life of that process, what its line in the client's registry says (``session_registry``), and what its
+settings say. A session of Claude Code that runs may call no hook of ours any more: somebody wrote ``disableAllHooks``,
+or took our hooks out by hand. The client reads its settings while it runs. Hooks that none of these files holds (a
+plugin's, those of ``--settings``) only the switch takes away.
 """
 
 from __future__ import annotations
@@ -11,11 +14,11 @@ from typing import TYPE_CHECKING, Self
 
 from ..identity.session_registry import read_entry, registry_directory
 from ..known_clients.every_client import USUAL
-from . import switched_off
+from ..store.files.small_files import read_if_possible
+from . import places
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
 
     from ..known_clients.known_client import KnownClient
 
@@ -23,6 +26,11 @@ IDLE = ("idle", "shell")
 """Between turns: nothing runs, or only commands in the background."""
 BUSY = ("busy", "waiting")
 """In a turn, or in a dialog of one."""
+_SWITCH = b'"disableAllHooks"'
+_UNDERWAY = 10 * 10**9
+"""Nanoseconds within which a change may be older than the last hook: the client had called that before."""
+_CALLS = (b"agent-mailbox-hook", b"agent-mailbox hook", b"agent_mailbox", b"check-mailbox.sh", b"session-start.sh")
+"""Words of a command that calls us; a rule of permission has none of them."""
 
 
 def client_number(environ: Mapping[str, str], kind: KnownClient | None = None) -> int | None:
@@ -43,10 +51,11 @@ class Client:
         self._idle = idle
         self.notice = USUAL.wake_tokens if idle is None else 0
         """Tokens that the client adds to the line of a wake."""
-        home = USUAL.find_home(environ)
         self.pid = pid
-        self._settings = switched_off.settings_of(home, project) if project else ()
-        self._is_named = switched_off.names_us(self._settings)
+        own = (USUAL.managed[0], os.path.join(project, USUAL.directory))
+        self.settings = (*places.settings_files(project, environ), *own) if project else ()
+        """The files that decide of the session's hooks, and the directory in which one may be made."""
+        self._is_named = self._names_us()
         self._directory = registry_directory(environ)
         self._file = os.path.join(self._directory, f"{pid}.json")
         self.ends: tuple[int, ...] = ()
@@ -59,9 +68,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for fd in self.ends:
             os.close(fd)
 
@@ -86,14 +93,36 @@ class Client:
         return False
 
     def is_switched_off(self, heart: str) -> bool:
-        """Return whether its settings let it call our hooks no more, since the one that made this file's time."""
-        return switched_off.is_switched_off(self._settings, heart, named=self._is_named)
+        """Return whether its settings changed since the session's last hook, and let it call ours no more. ``heart`` is
+        the file whose time is that of the last hook."""
+        try:
+            since = os.stat(heart).st_mtime_ns - _UNDERWAY
+        except OSError:
+            return False
+        if not any(_is_newer(path, since) for path in self.settings):
+            return False
+        return any(map(_switches_off, self._texts())) or (self._is_named and not self._names_us())
 
-    def watched_settings(self) -> tuple[str, ...]:
-        """Return the files and directories on which that shows."""
-        return self._settings
+    def _names_us(self) -> bool:
+        """Return whether a file calls us; else a plugin does, or a file that a switch of the client names."""
+        return any(word in text for text in self._texts() for word in _CALLS)
+
+    def _texts(self) -> list[bytes]:
+        return [read_if_possible(path, through_links=True) or b"" for path in self.settings[:-1]]
 
     def watched_path(self) -> str | None:
         """Return the path on which a change shows: the file, else the directory it will be in."""
         places = (self._file, self._directory) if self._idle is None else ()
         return next((path for path in places if os.path.exists(path)), None)
+
+
+def _is_newer(path: str, since: int) -> bool:
+    try:
+        return os.stat(path).st_mtime_ns > since
+    except OSError:
+        return False
+
+
+def _switches_off(text: bytes) -> bool:
+    name, _, value = text.partition(_SWITCH)[2].partition(b":")
+    return bool(value) and not name.strip() and value.lstrip().startswith(b"true")

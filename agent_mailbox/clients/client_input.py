@@ -16,7 +16,7 @@ from ..errors import BadData, NoMailbox, StorageFailed
 from ..identity import hook_calls
 from ..identity.client_variables import SERVICES
 from ..known_clients.every_client import CLIENTS, SESSION_KEYS, USUAL
-from ..known_clients.known_client import KnownClient
+from ..known_clients.mcp_client import MCP_CLIENT
 from ..mailbox.open_mailbox import locate_mailbox
 from ..store.files import paths, standard_input, system
 from ..store.user_state import processes
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..core.records import Proof
+    from ..known_clients.known_client import KnownClient
 
 PATHS = ("cwd", "transcript_path")
 """The client's names for paths: what the system cannot have as one is none."""
@@ -44,9 +45,6 @@ PATIENCE = 2.0
 REST = "AGENT_MAILBOX_HOOK_REST"
 """Names the seconds to wait for the rest of the client's JSON, which is at ``_REST``: the shim did not see its end."""
 _REST = 3
-
-
-_NOBODY = KnownClient("", "")
 
 
 class ClientInput(Record):
@@ -88,7 +86,7 @@ class ClientInput(Record):
     @property
     def changes(self) -> bool:
         """Return whether the client takes another input for this tool from our answer before it."""
-        return self.client is None or not self.client.only_denies or self.tool in self.client.changes
+        return not self.only_denies or self.tool == "Bash"
 
     def was_elsewhere(self, environ: Mapping[str, str]) -> bool:
         """Return whether the session was in another client before: nothing of its talk is in this one."""
@@ -127,7 +125,7 @@ def parse_call(event: str, obj: Mapping[str, Any] | BadLine, environ: Mapping[st
     if not session_id:
         raise BadData("hook input: no session_id", "run `agent-mailbox check` instead: only a client calls hooks")
     client = next((one for one in CLIENTS if one.calls(session_id, obj, environ)), None)
-    known = client or _NOBODY
+    known = client or MCP_CLIENT
     if known.parent_key and (parent := text_of(known.parent_key)):
         session_id = hook_calls.root_session(parent, environ)  # it is bound as its session is
     if is_shown(session_id):
@@ -168,11 +166,6 @@ def parse_call(event: str, obj: Mapping[str, Any] | BadLine, environ: Mapping[st
         called=instant.told(obj.get("timestamp")) if known.tells_time else 0,
         is_dropped=known.drops_errors and isinstance(response, dict) and bool(response.get("error")),
     )
-
-
-def parse_unreadable(event: str, environ: Mapping[str, str], here: str) -> ClientInput:
-    """Return what is known of a call with unreadable JSON; raises ``BadData`` if even the session is unknown."""
-    return parse_call(event, {}, environ, here)
 
 
 def read_input(environ: Mapping[str, str], patience: float = PATIENCE) -> dict[str, Any] | BadLine:

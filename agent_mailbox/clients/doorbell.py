@@ -146,7 +146,7 @@ class Doorbell:
         writers bring mail for this session (``store.log.stamps``). A foreign write is found by the files' times."""
         calm = quiet and self._calm_until > time.monotonic()
         places = [self._quiet, self._lock.directory, self._client.watched_path(), None if calm else self._directory]
-        places += self._client.watched_settings()
+        places += self._client.settings
         return [place for place in places if place and system.exists(place)]
 
     # -- one look -----------------------------------------------------------------------------------------------------
@@ -209,10 +209,7 @@ class Doorbell:
             return None if self._was_alive else now + TROUBLE  # a hook is recording its start
         self._was_alive, self._alive_under = True, stamp
         self._beat_if_due(desk, now)
-        if stamp:
-            self._unread = frozenset()
-            return self._next_look(now)
-        if here and status in BUSY:
+        if stamp or (here and status in BUSY):
             self._unread = frozenset()
             return self._next_look(now)
         if not here or status not in IDLE:

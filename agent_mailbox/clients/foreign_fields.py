@@ -1,13 +1,31 @@
-"""Values in files that another program wrote; invalid ones are reported, never raised."""
+"""Values in files that another program wrote; invalid ones are reported, never raised. Read only."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..core.records import Record
+from ..core import codec
+from ..core.records import BadLine, Record
+from ..store.files.small_files import read_if_possible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+MAX_SETTINGS = 4 << 20
+"""Bytes read of a settings file: a person wrote it."""
+
+
+def read_object(path: str, most: int = MAX_SETTINGS) -> dict[str, Any]:
+    """Return the object in a file; empty if it cannot be read, has more than ``most`` bytes, or has another form."""
+    found = codec.parse(read_if_possible(path, most, through_links=True) or b"", most, ours=False)
+    return {} if isinstance(found, BadLine) else found
+
+
+def rules_of(settings: Mapping[str, Any], key: str) -> list[Any]:
+    """Return the rules by which a client's settings allow or ask; none if they have another shape."""
+    permissions = settings.get("permissions")
+    rules = permissions.get(key) if isinstance(permissions, dict) else None
+    return rules if isinstance(rules, list) else []
 
 
 class Unfit(Record):

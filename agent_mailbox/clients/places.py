@@ -12,11 +12,27 @@ from typing import TYPE_CHECKING
 
 from ..core.records import Record
 from ..errors import NotFound
+from ..known_clients.every_client import USUAL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from ..known_clients.known_client import KnownClient
+
+
+def settings_files(project: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the usual client's settings for sessions in a project: the user's, the project's, the person's own there.
+    Each overrules those before it."""
+    own, shared = USUAL.settings
+    directory = os.path.join(project, USUAL.directory)
+    return (os.path.join(USUAL.find_home(environ), shared), *(os.path.join(directory, name) for name in (shared, own)))
+
+
+def directories_above(path: str) -> Iterator[str]:
+    """Yield the directories above a path, the nearest first."""
+    while path != os.path.dirname(path):
+        path = os.path.dirname(path)
+        yield path
 
 
 class Target(Record):
@@ -27,6 +43,11 @@ class Target(Record):
     settings: str
     memory: str
     user: bool
+
+    @property
+    def project(self) -> str:
+        """Return the project's directory; empty if it is for all sessions."""
+        return "" if self.user else os.path.dirname(self.base)
 
 
 def project_target(client: KnownClient, directory: str) -> Target:
@@ -40,15 +61,5 @@ def project_target(client: KnownClient, directory: str) -> Target:
 
 def user_target(client: KnownClient, environ: Mapping[str, str]) -> Target:
     """Return the user's files, for every project."""
-    base = os.path.abspath(user_directory(client, environ))
+    base = os.path.abspath(client.find_home(environ))
     return Target(client, base, os.path.join(base, client.settings[1]), os.path.join(base, client.memory), True)
-
-
-def user_directory(client: KnownClient, environ: Mapping[str, str]) -> str:
-    """Return the client's directory of the user."""
-    if client.below_config:
-        above = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME") or "/", ".config")
-        return os.path.join(above, client.below_config)
-    named = environ.get(client.home_variable) if client.home_variable else None
-    above = environ.get(client.above_home) or environ.get("HOME") or "/"
-    return named or os.path.join(above, client.home_directory or client.directory)

@@ -15,7 +15,7 @@ from ..core.records import BadLine, Record
 from ..known_clients.every_client import USUAL
 from ..store.files.small_files import list_names
 from ..store.locks import team_lock
-from .foreign_fields import clean_text, text_under
+from .foreign_fields import text_under
 from .rewritten_files import read_content
 
 if TYPE_CHECKING:
@@ -75,24 +75,17 @@ def served_tasks(desk: OpenMailbox, environ: Mapping[str, str]) -> list[TeamTask
 
 def read_tasks(where: str, name: str) -> list[TeamTask]:
     """Return the tasks of a team, by number. Files of another form are left out."""
-    tasks = os.path.join(os.path.dirname(where), "tasks", _as_directory(name))
+    tasks = os.path.join(os.path.dirname(where), "tasks", "".join(char if char in _PLAIN else "-" for char in name))
     numbers = [file.removesuffix(".json") for file in list_names(tasks) if file.endswith(".json")]
     numbers = [one for one in numbers if 0 < len(one) <= _LONGEST and _PLAIN.issuperset(one)]
-    found = (_read_task(os.path.join(tasks, f"{one}.json"), naming.tag(name), one) for one in _sorted(numbers)[:MOST])
+    numbers.sort(key=lambda one: (not one.isdecimal(), int(one) if one.isdecimal() else 0, one))
+    found = (_read_task(os.path.join(tasks, f"{one}.json"), naming.tag(name), one) for one in numbers[:MOST])
     known = {task.number: task for task in found if task is not None}
     over = {number for number, task in known.items() if task.state == STATES["completed"]}
     return [
         task.replace(waits_for=tuple(f"{task.tag}/{one}" for one in task.waits_for if one in known and one not in over))
         for task in known.values()
     ]
-
-
-def _as_directory(name: str) -> str:
-    return "".join(char if char in _PLAIN else "-" for char in name)
-
-
-def _sorted(numbers: list[str]) -> list[str]:
-    return sorted(numbers, key=lambda one: (not one.isdecimal(), int(one) if one.isdecimal() else 0, one))
 
 
 def _read_task(path: str, tag: str, number: str) -> TeamTask | None:
@@ -107,9 +100,9 @@ def _read_task(path: str, tag: str, number: str) -> TeamTask | None:
     return TeamTask(
         tag=tag,
         number=number,
-        title=clean_text(title),
+        title=title,
         state=state,
-        body=clean_text(text_under(said, "description") or ""),
-        owner=clean_text(text_under(said, "owner") or ""),
+        body=text_under(said, "description") or "",
+        owner=text_under(said, "owner") or "",
         waits_for=tuple(one for one in after if isinstance(one, str)) if isinstance(after, list) else (),
     )

@@ -36,6 +36,12 @@ approval."""
 EXACT = ("roster retire",)
 """Commands an agent may use only word for word: without an id it retires nobody but itself."""
 
+
+def unasked_commands(program: str, more: str) -> list[str]:
+    """Return the commands that need no asking; ``more``: how a client's rules say that they may go on."""
+    return [*(f"{program} {words}{more}" for words in FREE), *(f"{program} {words}" for words in EXACT)]
+
+
 FLOOR = USUAL.acting
 """The tools that act. A client that asks about all of them runs none if our hooks fail, and a hook may still answer for
 its person. A rule that denies them allows no such answer."""
@@ -49,7 +55,7 @@ def sandbox_settings(program: str, kept: Sequence[str], hosts: Sequence[str] = (
         "failIfUnavailable": True,
         "autoAllowBashIfSandboxed": False,
         "allowUnsandboxedCommands": False,
-        "excludedCommands": [*(f"{program} {words}:*" for words in FREE), *(f"{program} {words}" for words in EXACT)],
+        "excludedCommands": unasked_commands(program, ":*"),
         "filesystem": {"denyWrite": [*kept]},
         "network": {"allowedDomains": [*hosts]},
     }
@@ -70,19 +76,12 @@ schema).
 
 def allow_rules(program: str) -> tuple[str, ...]:
     """Return the rules for the client's ``permissions.allow``; ``program`` is how an agent starts ours."""
-    return (
-        *(f"Bash({program} {words}:*)" for words in FREE),
-        *(f"Bash({program} {words})" for words in EXACT),
-    )
+    return tuple(f"Bash({command})" for command in unasked_commands(program, ":*"))
 
 
-ANSWERS = ("approve", "deny", "answer")
-"""The commands of ``control`` that decide a request."""
-
-
-def answering_rule(program: str, verb: str, request: str) -> str:
-    """Return the rule of a command that decides this one request."""
-    return f"Bash({program} control {verb} {request}:*)"
+def answering_rules(program: str, request: str) -> list[str]:
+    """Return the rules of the commands that decide this one request."""
+    return [f"Bash({program} control {verb} {request}:*)" for verb in ("approve", "deny", "answer")]
 
 
 def is_outdated_exclusion(command: object) -> bool:
@@ -146,7 +145,7 @@ TASKS = {
 
 def make_wording(program: str, *, is_for_user: bool = False) -> Wording:
     """Return the words of a client's files; ``program`` is how an agent starts ours."""
-    return Wording(program, is_for_user, TASKS, FREE, EXACT, SECTION)
+    return Wording(program, is_for_user, TASKS, FREE, SECTION)
 
 
 SKILL = """\

@@ -1,6 +1,6 @@
 """``install --list``: the clients that we install into, what each can do, and where it calls us.
 
-Belongs here: that answer. ``clients.checks.overview`` finds it out.
+Belongs here: that answer. ``clients.checks.hook_sources`` finds where it calls us.
 """
 
 from __future__ import annotations
@@ -9,13 +9,17 @@ import os
 from typing import TYPE_CHECKING
 
 from ..cli.options import App
-from ..clients.checks.overview import overview_clients
+from ..clients.checks.hook_sources import installed_settings
 from ..core.text import neutral
+from ..known_clients.abilities import abilities_of
+from ..known_clients.every_client import INSTALLED
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import click
 
-    from ..clients.checks.overview import ClientOverview
+    from ..known_clients.known_client import KnownClient
 
 
 def list_clients(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -23,24 +27,23 @@ def list_clients(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted or ctx.resilient_parsing:
         return
     app = ctx.ensure_object(App)
-    clients_here = overview_clients(os.getcwd(), app.environ)
+    installed = [(client, installed_settings(client, os.getcwd(), app.environ)) for client in INSTALLED]
     value = [
         {
-            "client": one.client.name,
-            "seen_with": next(reversed(one.client.seen_with), None),
-            "abilities": [*one.abilities],
-            "limits": {**one.client.limits},
-            "installed": [*one.installed],
+            "client": client.name,
+            "seen_with": next(reversed(client.seen_with), None),
+            "abilities": [*abilities_of(client)],
+            "limits": {**client.limits},
+            "installed": [*settings],
         }
-        for one in clients_here
+        for client, settings in installed
     ]
-    app.print_answer("".join(map(_describe_client, clients_here)), value)
+    app.print_answer("".join(_describe_client(*one) for one in installed), value)
     ctx.exit()
 
 
-def _describe_client(one: ClientOverview) -> str:
-    where = ", ".join(map(neutral, one.installed)) or "not installed here"
-    limits = "".join(f"  {name}: {limit}\n" for name, limit in one.client.limits.items())
-    seen = next((f"seen with {version}" for version in reversed(one.client.seen_with)), "not run")
-    about = f"{one.client.name} ({seen})"
-    return f"{about}: {where}\n  {', '.join(one.abilities)}\n{limits}"
+def _describe_client(client: KnownClient, settings: Iterable[str]) -> str:
+    where = ", ".join(map(neutral, settings)) or "not installed here"
+    limits = "".join(f"  {name}: {limit}\n" for name, limit in client.limits.items())
+    seen = next((f"seen with {version}" for version in reversed(client.seen_with)), "not run")
+    return f"{client.name} ({seen}): {where}\n  {', '.join(abilities_of(client))}\n{limits}"

@@ -99,7 +99,7 @@ def _answer_event(name: str, directory: str | None, environ: Mapping[str, str], 
         call = client_input.parse_call(name, said, environ, _working_directory())
     except Exception as error:
         if name in hooks.PERMITS:  # a model's unreadable input must not lift a restriction
-            asked = client_input.parse_unreadable(name, environ, _working_directory())
+            asked = client_input.parse_call(name, {}, environ, _working_directory())
             _close_bound(asked, error, environ, write)
         raise
     if name == BEFORE_TOOL:

@@ -15,7 +15,7 @@ from ..cli.group import CommandGroup, cli
 from ..cli.options import App, CommandWithOptions, pass_app, set_json
 from ..clients import places, texts
 from ..clients.checks import settings
-from ..clients.checks.overview import installed_settings
+from ..clients.checks.hook_sources import installed_settings
 from ..clients.install import installation as installer
 from ..clients.install.foreign_files import FileRecords
 from ..core.text import neutral, neutral_lines, typed

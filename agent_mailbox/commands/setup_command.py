@@ -16,7 +16,7 @@ from ..cli.group import cli
 from ..cli.options import App, CommandWithOptions, pass_app
 from ..clients import places
 from ..clients.checks import settings
-from ..clients.checks.overview import installed_settings
+from ..clients.checks.hook_sources import installed_settings
 from ..clients.install import everywhere, status_setting
 from ..clients.install import installation as installer
 from ..core import frame

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core.records import Record
-from .known_client import AFTER_TOOL, AFTER_TOOLS, BEFORE_TOOL, BELL, FILES, PERMIT, no_files
+from .known_client import AFTER_TOOL, AFTER_TOOLS, BEFORE_TOOL, BELL, FILES, PERMIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +48,7 @@ ABILITIES = {
     "guard files": Ability("no tool writes the mailbox's files", _by_hook(FILES)),
     "permit": Ability("its lead denies one tool call and approves another", _by_hook(PERMIT)),
     "plain mail unasked": Ability("plain mail commands run unasked", lambda client: client.frees_mail),
-    "tasks": Ability("`/bye` reaches the model as the person asks for it", lambda client: client.files is not no_files),
+    "tasks": Ability("`/bye` reaches the model as the person asks for it", _is_installed),
     "clean uninstall": Ability("`uninstall` restores its files byte for byte, a person's own hooks too", _is_installed),
     "tools": Ability("it reads and answers its mail by MCP tools", lambda client: not client.is_installed),
 }

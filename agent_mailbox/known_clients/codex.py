@@ -83,7 +83,6 @@ CODEX = KnownClient(
     calls=_is_calling,
     hooks=_wanted_hooks,
     only_denies=True,
-    changes=("Bash",),
     conversation="rollout",
     trusts_hooks=True,
     patch_tool=PATCH,

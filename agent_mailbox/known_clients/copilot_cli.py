@@ -21,7 +21,7 @@ PARENT = "parent_agent_id"
 
 def events_file(session_id: str, environ: Mapping[str, str]) -> str:
     """Return the file in which it keeps the session; empty if none can be named. Only a turn's end is told it."""
-    home = environ.get("COPILOT_HOME") or f"{environ.get('HOME', '')}/.copilot"
+    home = COPILOT_CLI.find_home(environ)
     return f"{home}/session-state/{session_id}/events.jsonl" if home[:1] == "/" and "/" not in session_id else ""
 
 
@@ -70,7 +70,6 @@ COPILOT_CLI = KnownClient(
     shows_start=False,  # resumed, it may forget
     hooks=_wanted_hooks,
     only_denies=True,
-    changes=("Bash",),
     conversation="events",
     find_conversation=events_file,
     erases_turns=True,

@@ -90,7 +90,6 @@ GEMINI_CLI = KnownClient(
     drops_errors=True,  # 0.61.0 gives the model the error alone
     hooks=_wanted_hooks,
     only_denies=True,
-    changes=("Bash",),
     conversation="chat",
     is_own_file=is_chat,
     erases_turns=True,

@@ -73,40 +73,14 @@ class Wanted(Record):
 
 class Wording(Record):
     """The words that a client's files are made of. ``program``: how an agent starts ours. ``is_for_user``: for all
-    sessions. ``tasks``: name to (description, text). ``free`` and ``exact``: the commands that need no asking, however
-    they go on or word for word. ``section``: what the model is told about its mailbox."""
+    sessions. ``tasks``: name to (description, text). ``free``: the commands that need no asking, however they go on.
+    ``section``: what the model is told about its mailbox."""
 
     program: str
     is_for_user: bool
     tasks: Mapping[str, tuple[str, str]]
     free: Sequence[str]
-    exact: Sequence[str]
     section: str
-
-
-def no_hooks() -> Sequence[Wanted]:
-    """Return the hooks of a client without any."""
-    return ()
-
-
-def no_files(_: Wording) -> Mapping[str, str]:
-    """Return the files of a client into which nothing is installed."""
-    return {}
-
-
-def never_calls(_: str, __: Mapping[str, Any], ___: Mapping[str, str]) -> bool:
-    """Return that it never calls a hook."""
-    return False
-
-
-def never_skips(_: Sequence[str]) -> str:
-    """Return that no word is known with which a client calls no hook."""
-    return ""
-
-
-def is_always_attended(_: Mapping[str, str]) -> bool:
-    """Return that a person sits at every client that calls us, as far as we know."""
-    return True
 
 
 class KnownClient(Record):
@@ -136,16 +110,16 @@ class KnownClient(Record):
     ``drops_errors``: behind a tool that failed it drops our words. ``shows_start``: the model keeps what its first hook
     says; else mail comes with the first prompt.
 
-    *Its hooks*: ``hooks`` were seen to work. ``only_denies``: it takes a refusal before a tool, and goes on at any
-    other answer. ``changes``: but for the input of these tools, which it takes from an answer. ``stop``: mail at a
-    turn's end goes as ``context``, as the reason of a ``block``, or (empty) in a turn of its own. ``conversation``: the
-    kind of file in which it keeps that, if we can read it. ``is_own_file`` tells whether a path is that of a session
-    itself, if calls may name others; ``find_conversation`` names it, if calls do not. ``erases_turns``: it may take a
-    turn out of it until the turn is over. ``trusts_hooks``: its person must trust each hook. ``patch_tool`` writes
-    files by one text. ``acting``: the tools that act, all of them; a client that asks about all of them runs none if
-    our hooks fail. ``wake_tokens``: what it adds to a wake's line. ``is_flat``: its hooks stand in no groups, and a
-    hook's words for the model in no object of its answer. ``quota_ends``: the errors of a turn with which a quota ends,
-    but for one with its ``passing`` words. ``time_key``: where a hook's seconds stand.
+    *Its hooks*: ``hooks`` were seen to work. ``only_denies``: it takes a refusal before a tool, and another command for
+    its shell, and goes on at any other answer. ``stop``: mail at a turn's end goes as ``context``, as the reason of a
+    ``block``, or (empty) in a turn of its own. ``conversation``: the kind of file in which it keeps that, if we can
+    read it. ``is_own_file`` tells whether a path is that of a session itself, if calls may name others;
+    ``find_conversation`` names it, if calls do not. ``erases_turns``: it may take a turn out of it until the turn is
+    over. ``trusts_hooks``: its person must trust each hook. ``patch_tool`` writes files by one text. ``acting``: the
+    tools that act, all of them; a client that asks about all of them runs none if our hooks fail. ``wake_tokens``: what
+    it adds to a wake's line. ``is_flat``: its hooks stand in no groups, and a hook's words for the model in no object
+    of its answer. ``quota_ends``: the errors of a turn with which a quota ends, but for one with its ``passing`` words.
+    ``time_key``: where a hook's seconds stand.
 
     *Its files*: in ``directory`` of a project. For all sessions it is where ``home_variable`` says, else of this name
     (or ``home_directory``) below ``above_home`` (a variable), or ``below_config`` of the user's configuration.
@@ -159,7 +133,7 @@ class KnownClient(Record):
     ``status_line``: the key there of its status line, if it has one.
 
     *Telling*: ``about`` what an installation does, ``after`` the person's next step. ``frees_mail``: its rules can let
-    plain mail commands run unasked. ``limits``: of an ability (``clients.checks.overview``), where it ends.
+    plain mail commands run unasked. ``limits``: of an ability (``abilities``), where it ends.
     """
 
     name: str
@@ -187,10 +161,10 @@ class KnownClient(Record):
     server: tuple[str, ...] = ()
     is_started: bool = False
     makes_trees: bool = False
-    is_attended: Callable[[Mapping[str, str]], bool] = is_always_attended
-    skips_hooks: Callable[[Sequence[str]], str] = never_skips
+    is_attended: Callable[[Mapping[str, str]], bool] = lambda _: True
+    skips_hooks: Callable[[Sequence[str]], str] = lambda _: ""
 
-    calls: Callable[[str, Mapping[str, Any], Mapping[str, str]], bool] = never_calls
+    calls: Callable[[str, Mapping[str, Any], Mapping[str, str]], bool] = lambda *_: False
     session_key: str = "session_id"
     parent_key: str = ""
     path_key: str = ""
@@ -199,9 +173,8 @@ class KnownClient(Record):
     drops_errors: bool = False
     shows_start: bool = True
 
-    hooks: Callable[[], Sequence[Wanted]] = no_hooks
+    hooks: Callable[[], Sequence[Wanted]] = tuple
     only_denies: bool = False
-    changes: tuple[str, ...] = ()
     stop: str = "block"
     conversation: str = ""
     is_own_file: Callable[[str, str], bool] | None = None
@@ -223,7 +196,7 @@ class KnownClient(Record):
     below_config: str = ""
     settings: tuple[str, str] = ("", "")
     memory: str = ""
-    files: Callable[[Wording], Mapping[str, str]] = no_files
+    files: Callable[[Wording], Mapping[str, str]] = lambda _: {}
     guarded: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
     plans: str = ""
@@ -245,12 +218,16 @@ class KnownClient(Record):
     @property
     def is_installed(self) -> bool:
         """Return whether ``install`` knows it."""
-        return self.hooks is not no_hooks
+        return bool(self.hooks())
 
     def find_home(self, environ: Mapping[str, str]) -> str:
-        """Return its directory for all sessions of the user, in the home directory if no variable names it."""
-        home = (environ.get("HOME") or "/").rstrip("/")
-        return environ.get(self.home_variable) or f"{home}/{self.directory}"
+        """Return its directory for all sessions of the user."""
+        home = (environ.get("HOME") or "").rstrip("/")
+        if self.below_config:
+            above = environ.get("XDG_CONFIG_HOME", "").rstrip("/") or f"{home}/.config"
+            return f"{above}/{self.below_config}"
+        above = environ.get(self.above_home, "").rstrip("/") or home
+        return environ.get(self.home_variable) or f"{above}/{self.home_directory or self.directory}"
 
     @property
     def events(self) -> dict[str, str]:

@@ -58,7 +58,6 @@ OPENCODE = KnownClient(
     calls=_is_calling,
     hooks=_wanted_hooks,
     only_denies=True,
-    changes=("Bash",),
     stop="",  # its turn is over, and no answer prolongs it
     directory=".opencode",
     below_config="opencode",

@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from agent_mailbox.clients import switched_off
+from agent_mailbox.clients.client import Client
 from tests.helpers import each
 
 if TYPE_CHECKING:
@@ -36,11 +36,10 @@ def test_a_change_of_the_settings_tells_whether_our_hooks_are_called(tmp_path: P
     _, before, after, age, off = case
     own, heart = tmp_path / "project/.claude/settings.local.json", tmp_path / "heart"
     own.parent.mkdir(parents=True, exist_ok=True)
-    places = switched_off.settings_of(str(tmp_path / "home"), str(tmp_path / "project"))
     own.write_text(json.dumps(before))
-    named = switched_off.names_us(places)
-    own.write_text(json.dumps(after))
-    heart.touch()
-    for path in (own, own.parent):
-        os.utime(path, (heart.stat().st_mtime - age,) * 2)
-    assert switched_off.is_switched_off(places, str(heart), named=named) is off
+    with Client(os.getpid(), {"HOME": str(tmp_path / "home")}, project=str(tmp_path / "project")) as client:
+        own.write_text(json.dumps(after))
+        heart.touch()
+        for path in (own, own.parent):
+            os.utime(path, (heart.stat().st_mtime - age,) * 2)
+        assert client.is_switched_off(str(heart)) is off

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ...control.steps import post_message
 from ...core import codec
 from ...core.control import authority, messages
-from ...core.records import NOW, USER, BadLine, Record
+from ...core.records import NOW, USER, Record
 from ...core.text import clipped, neutral
 from ...errors import MailboxError
 from ...known_clients.known_client import BEFORE_TOOL
@@ -26,6 +26,7 @@ from ...store.files.small_files import read_if_possible, write_if_possible
 from ...store.locks.lock import FileLock
 from .. import transcript
 from ..client_input import LOCK_WAIT
+from ..transcript import event_of, fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -77,9 +78,8 @@ def _look(
     path: str, call: ClientInput, box: OpenMailbox, judge: Callable[[str, Mapping[str, Any]], Judgement]
 ) -> list[str]:
     """Look once; return the calls of the session itself whose end is not there."""
-    known = codec.parse(read_if_possible(path) or b"", MAX_STATE, ours=False)
-    before = {} if isinstance(known, BadLine) else known
-    ends, said = mapping(before.get("ends")), listed(before.get("told"))
+    before = load_state(path)
+    ends, said = fields_of(before.get("ends")), listed(before.get("told"))
     running = [*listed(before.get("open")), *([call.use_id] if call.use_id and not call.agent_id else [])]
     after: dict[str, int] = {}
     for file in _transcripts(call.transcript):
@@ -87,11 +87,7 @@ def _look(
         after[file], ended, found = find_changes(file, start if isinstance(start, int) else 0)
         running = [one for one in running if one not in ended]
         for changed in found:
-            verdict = judge(changed.tool, changed.ran)
-            is_denied = verdict.decision == DENY
-            if [changed.hook, is_denied] not in said:
-                tell_change(box, call.session_id, changed, verdict.reason if is_denied else "")
-                said.append([changed.hook, is_denied])
+            tell_once(box, call.session_id, changed, judge(changed.tool, changed.ran), said)
     state = {"ends": after, "told": said[-MOST_TOLD:], "open": running[-MOST_TOLD:]}
     if state != before:
         write_if_possible(path, codec.dumps(state).encode())
@@ -120,10 +116,8 @@ def _found_in(lines: Iterator[bytes], start: int, length: int) -> tuple[int, set
         begins, at = at, at + len(line) + 1
         if not (b'"tool_use"' in line or (begins >= start and (b"updatedInput" in line or b'"tool_result"' in line))):
             continue
-        event = codec.parse(line, transcript.MAX_LINE, ours=False)
-        if isinstance(event, BadLine):
-            continue
-        said = mapping(event.get("attachment"))
+        event = event_of(line)
+        said = fields_of(event.get("attachment"))
         if (given := _updated_input(said)) is not None:
             changed[str(said.get("toolUseID"))] = begins, str(said.get("command")), given
         for block in transcript.blocks_of(event):
@@ -134,7 +128,7 @@ def _found_in(lines: Iterator[bytes], start: int, length: int) -> tuple[int, set
                 ended.add(use)
                 _, hook, given = changed.pop(use, (0, "", None))
                 tool, before = asked.get(use, ("", None))
-                is_denied = mapping(event.get("permissionDecision")).get("decision") == "reject"
+                is_denied = fields_of(event.get("permissionDecision")).get("decision") == "reject"
                 if given is not None and given != before and not is_denied:
                     found.append(ChangedCall(use_id=use, tool=tool, asked=before, ran=given, hook=hook))
     return min((begins for begins, *_ in changed.values()), default=min(at, length)), ended, found
@@ -148,8 +142,8 @@ def _updated_input(said: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
     if calls_us(said):
         return None
-    answer = codec.parse(str(said.get("stdout")).encode("utf-8", "surrogatepass"), transcript.MAX_LINE, ours=False)
-    given = None if isinstance(answer, BadLine) else mapping(answer.get("hookSpecificOutput")).get("updatedInput")
+    answer = event_of(str(said.get("stdout")).encode("utf-8", "surrogatepass"))
+    given = fields_of(answer.get("hookSpecificOutput")).get("updatedInput")
     return given if isinstance(given, dict) else None
 
 
@@ -163,15 +157,18 @@ def _transcripts(path: str) -> list[str]:
     return [path, *(system.join(directory, name) for name in names if name.endswith(".jsonl"))]
 
 
-def tell_change(box: OpenMailbox, me: str, call: ChangedCall, denied: str) -> None:
-    """Tell the lead and the person of a changed call. ``denied``: why the rules deny it, if they do."""
-    roster = box.logs.read_roster()
-    lead = authority.lead_of(me, roster)
+def tell_once(box: OpenMailbox, me: str, call: ChangedCall, verdict: Judgement, said: list[Any]) -> None:
+    """Tell the lead and the person of a changed call, unless its hook with this verdict was ``said``; add that."""
+    is_denied = verdict.decision == DENY
+    if [call.hook, is_denied] in said:
+        return
+    lead = authority.lead_of(me, box.logs.read_roster())
     payload = messages.CallChanged(
         tool=call.tool, use_id=call.use_id, arguments=show_input(call.asked), ran=show_input(call.ran),
-        hook=clipped(neutral(call.hook), _LONG), reason=clipped(denied, _LONG),
+        hook=clipped(neutral(call.hook), _LONG), reason=clipped(verdict.reason if is_denied else "", _LONG),
     )  # fmt: skip
     post_message(box, me, payload, tuple(dict.fromkeys((lead, USER))), when=NOW)
+    said.append([call.hook, is_denied])
 
 
 def show_input(given: Any) -> str:
@@ -181,9 +178,9 @@ def show_input(given: Any) -> str:
     return clipped(neutral(text), _LONG)
 
 
-def mapping(value: Any) -> Mapping[str, Any]:
-    """Return an object of a file, or an empty one."""
-    return value if isinstance(value, dict) else {}
+def load_state(path: str) -> dict[str, Any]:
+    """Return what was kept of a session's calls; empty if that cannot be read."""
+    return event_of(read_if_possible(path, MAX_STATE) or b"")
 
 
 def listed(value: Any) -> list[Any]:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from ...core.codec import BOM
 from ...known_clients.codex import CODEX
 from ..install.hook_entries import calls_us
-from ..places import user_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,7 +25,7 @@ _DEFAULT, _AT_END = 600, 3
 
 def untrusted_events(path: str, settings: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
     """Return the events whose hooks of ours, in a ``hooks.json`` at ``path``, Codex skips."""
-    known = _trusted_checksums(os.path.join(user_directory(CODEX, environ), "config.toml"))
+    known = _trusted_checksums(os.path.join(CODEX.find_home(environ), "config.toml"))
     found = []
     for event, place, checksum in _own_hooks(settings):
         records = [known.get(f"{where}:{place}") for where in (path, os.path.realpath(path))]

@@ -42,8 +42,7 @@ def check_waking(directory: str, environ: Mapping[str, str]) -> Iterator[Problem
         if agent.state == ALIVE and (why := _why_unwakeable(agent.session_id, environ)):
             found.setdefault(why, []).append(frame.name_of(agent.session_id, roster))
     for why, names in found.items():
-        more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-        yield Problem(directory, None, f"mail does not wake {', '.join(names[:_MOST])}{more}: {why}", note=True)
+        yield Problem(directory, None, f"mail does not wake {frame.some(names, _MOST)}: {why}", note=True)
 
 
 def _why_unwakeable(session_id: str, environ: Mapping[str, str]) -> str:

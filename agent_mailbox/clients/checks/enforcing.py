@@ -19,7 +19,7 @@ from ...known_clients.known_client import PERMIT
 from ...mailbox.open_mailbox import OpenMailbox
 from ...store.files import paths
 from ...store.user_state import processes
-from . import foreign_hooks
+from . import hook_sources
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -53,13 +53,12 @@ def warnings(desk: OpenMailbox, sessions: Collection[str], environ: Mapping[str,
     found = [(agent, frame.name_of(me, roster)) for me in sessions if (agent := roster.get(me)) is not None]
     return [
         *(f"nothing enforces this on {name}: {why}" for agent, name in found if (why := missing(desk, agent, environ))),
-        *(line for agent, name in found for line in _changing_hooks(agent.session_id, name, environ)),
+        *(
+            f"{path} has a hook that may change a call of {name} after the rules judged it: {command}"
+            for agent, name in found
+            for path, command in _foreign_hooks(agent.session_id, environ)
+        ),
     ]
-
-
-def _changing_hooks(session_id: str, name: str, environ: Mapping[str, str]) -> Iterator[str]:
-    for path, command in _foreign_hooks(session_id, environ):
-        yield f"{path} has a hook that may change a call of {name} after the rules judged it: {command}"
 
 
 def _foreign_hooks(
@@ -69,7 +68,7 @@ def _foreign_hooks(
     where = processes.find_whereabouts(session_id, paths.state_directory(environ))
     client = None if where is None else find_client(where.client)
     if where is not None and where.directory and client is not None and client is not but:
-        yield from foreign_hooks.find_changing(client, where.directory, environ)
+        yield from hook_sources.find_changing(client, where.directory, environ)
 
 
 def unenforced(desk: OpenMailbox, agent: Agent, environ: Mapping[str, str]) -> str:
@@ -93,9 +92,6 @@ def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
     except MailboxError:
         return  # other checks name what cannot be read
     for why, names in found.items():
-        more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-        what = f"nothing enforces the lead, mode or rules of {', '.join(names[:_MOST])}{more}: {why}"
+        what = f"nothing enforces the lead, mode or rules of {frame.some(names, _MOST)}: {why}"
         yield Problem(directory, None, what, note=True)
-    for path, command in others:
-        what = "another tool's hook, which may change a command that our rules let pass"
-        yield Problem(path, None, f"{command}: {what}", note=True)
+    yield from (hook_sources.changed_by(path, command) for path, command in others)

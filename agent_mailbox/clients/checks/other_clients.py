@@ -8,18 +8,16 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from ...core import codec
 from ...core.findings import Problem
 from ...core.text import shell_quoted
 from ...known_clients.every_client import CLIENTS, USUAL
 from ...store.files.small_files import read_if_possible
 from ..install import opencode_plugin
 from ..install.hook_entries import calls_us, part_called
-from ..places import user_directory
 from . import codex_trust, hook_sources, runnable
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
+    from collections.abc import Generator, Iterator, Mapping, Sequence
 
     from ...known_clients.known_client import KnownClient
     from .hook_sources import HookSource
@@ -34,39 +32,40 @@ def check_other_clients(
     for client in CLIENTS:
         if client is USUAL:
             continue  # ``settings`` looks at its hooks, and calls this
-        if not client.is_installed:
-            yield from _check_idle(client, projects, here, environ)
-            continue
+        files = _files_calling_us(client, projects, here, environ)
         if client.is_plugin:
-            found = yield from _check_plugins(client, projects, here, environ)
+            found = yield from _check_plugins(client, files, environ)
             anything += [_renewing_command(client, path, environ) for path in found]
             continue
+        read = (hook_sources.read_source(*file, comments=client.has_comments) for file in files.items())
+        sources = [source for source in read if source is not None]
+        if not client.is_installed:
+            yield from _check_idle(client, sources, environ)
+            continue
         hooked: dict[tuple[str, str], list[str]] = {}
-        for source in _sources_calling_us(client, projects, here, environ):
+        for source in sources:
             yield from _looked_at(client, source, environ, hooked)
         yield from _note_events(client, hooked, environ)
         anything += [_renewing_command(client, path, environ) for paths in hooked.values() for path in paths]
     return anything
 
 
-def _check_idle(
-    client: KnownClient, projects: Mapping[str, None], here: str, environ: Mapping[str, str]
-) -> Iterator[Problem]:
+def _check_idle(client: KnownClient, sources: Sequence[HookSource], environ: Mapping[str, str]) -> Iterator[Problem]:
     """Yield a note for each file in which an earlier version left hooks that do nothing now."""
-    for source in _sources_calling_us(client, projects, here, environ):
-        if any(calls_us(hook) for _, _, hook in source.each_hook()):
+    for source in sources:
+        if source.calls_us():
             remove = _renewing_command(client, source.path, environ).replace(" install ", " uninstall ", 1)
             what = f"our hooks of {client.title} do nothing: remove them with {remove}"
             yield Problem(source.path, None, what, note=True)
 
 
 def _check_plugins(
-    client: KnownClient, projects: Mapping[str, None], here: str, environ: Mapping[str, str]
+    client: KnownClient, files: Mapping[str, str], environ: Mapping[str, str]
 ) -> Generator[Problem, None, list[str]]:
     """Yield the problems of our plugins in a client: a missing hook, a plugin installed twice. The generator's value:
     their paths."""
     there: list[str] = []
-    for path, project in _files_calling_us(client, projects, here, environ).items():
+    for path, project in files.items():
         text = read_if_possible(path, through_links=True) or b""
         hook = opencode_plugin.hook_of(text)
         if hook is None:
@@ -89,7 +88,7 @@ def _check_plugins(
 
 def _renewing_command(client: KnownClient, path: str, environ: Mapping[str, str]) -> str:
     """Return the command that renews what a file of the client's has of us."""
-    own = os.path.join(user_directory(client, environ), client.settings[1])
+    own = os.path.join(client.find_home(environ), client.settings[1])
     project = path.removesuffix(os.path.join("/", client.directory, client.settings[0])) or "/"
     return runnable.installing_command(client.name, "" if path == own else project)
 
@@ -98,38 +97,23 @@ def _files_calling_us(
     client: KnownClient, projects: Mapping[str, None], here: str, environ: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the client's files that may call us, each with the directory in which it does."""
-    files = {os.path.join(user_directory(client, environ), client.settings[1]): here}
+    files = {os.path.join(client.find_home(environ), client.settings[1]): here}
     for project in projects:
         files.setdefault(os.path.join(project, client.directory, client.settings[0]), project)
     return files
-
-
-def _sources_calling_us(
-    client: KnownClient, projects: Mapping[str, None], here: str, environ: Mapping[str, str]
-) -> Iterator[HookSource]:
-    for path, project in _files_calling_us(client, projects, here, environ).items():
-        found = hook_sources.read_source(path, project, comments=client.has_comments)
-        if found is not None:
-            yield found
 
 
 def _looked_at(
     client: KnownClient, source: HookSource, environ: Mapping[str, str], hooked: dict[tuple[str, str], list[str]]
 ) -> Iterator[Problem]:
     """Yield the problems of each hook in one file; fill in which events are hooked where, by event and part."""
-    if source.settings is None:
-        yield Problem(source.path, None, f"not JSON ({source.reason}): the client ignores its hooks", note=True)
-        return
+    yield from source.note_unreadable()
     for event, _, hook in source.each_hook():
         if calls_us(hook):
             hooked.setdefault((event, part_called(hook)), []).append(source.path)
-            wrong = runnable.why_not_runnable(hook["command"], source.project, environ)
-            if wrong is not None:
-                place = source.text.find(codec.dumps(hook["command"]).encode("utf-8", "surrogatepass"))
-                line = None if place < 0 else source.text.count(b"\n", 0, place) + 1
-                wrong = wrong.replace(runnable.INSTALL, _renewing_command(client, source.path, environ))
-                yield Problem(source.path, line, f"the hook of {event} cannot run: {wrong}")
-    skipped = codex_trust.untrusted_events(source.path, source.settings, environ) if client.trusts_hooks else ()
+            renews = _renewing_command(client, source.path, environ)
+            yield from runnable.check_hook(source, event, hook["command"], renews, environ)
+    skipped = codex_trust.untrusted_events(source.path, source.settings or {}, environ) if client.trusts_hooks else ()
     if skipped:
         how = f"start {client.program}, enter /hooks"
         what = f"{client.title} skips the hooks of {', '.join(skipped)} until you trust them: {how}"

@@ -12,17 +12,17 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from ...core import codec
-from ...core.records import BadLine
 from ...core.text import ascii_json
 from ...errors import MailboxError
 from ...known_clients.known_client import PERMIT
 from ...permissions.policy import DENY
 from ...store.files import paths, system
-from ...store.files.small_files import read_if_possible, write_if_possible
+from ...store.files.small_files import write_if_possible
 from ...store.locks.lock import FileLock
 from ..client_input import LOCK_WAIT
-from . import foreign_hooks
-from .changed_calls import MAX_STATE, MOST_TOLD, ChangedCall, listed, mapping, show_input, tell_change
+from ..transcript import event_of, fields_of
+from . import hook_sources
+from .changed_calls import MOST_TOLD, ChangedCall, listed, load_state, show_input, tell_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -46,9 +46,9 @@ def keep_input(call: ClientInput, answer: str, environ: Mapping[str, str]) -> No
     try:
         system.make_directory(system.dirname(path))
         with FileLock(path, LOCK_WAIT):
-            known = _load(path)
+            known = load_state(path)
             kept = [*listed(known.get("kept")), [call.use_id, call.tool, _digest(given), show_input(given)]]
-            _save(path, {**known, "kept": kept[-MOST_TOLD:]})
+            write_if_possible(path, codec.dumps({**known, "kept": kept[-MOST_TOLD:]}).encode())
     except (MailboxError, OSError):
         pass  # it changes no answer
 
@@ -66,22 +66,17 @@ def compare_input(
         return
     try:
         with FileLock(path, LOCK_WAIT):
-            known = _load(path)
+            known = load_state(path)
             kept, said = listed(known.get("kept")), listed(known.get("told"))
             found = _find(kept, call)
             if found is None:
                 return
             kept.remove(found)
             if found[2] != _digest(call.given):
-                hook, verdict = _name_hooks(call, environ), judge(call.tool, call.given)
-                is_denied = verdict.decision == DENY
-                if [hook, is_denied] not in said:
-                    changed = ChangedCall(
-                        use_id=call.use_id, tool=call.tool, asked={"command": found[3]}, ran=call.given, hook=hook
-                    )
-                    tell_change(box, call.session_id, changed, verdict.reason if is_denied else "")
-                    said.append([hook, is_denied])
-            _save(path, {**known, "kept": kept, "told": said[-MOST_TOLD:]})
+                asked, hook = {"command": found[3]}, _name_hooks(call, environ)
+                changed = ChangedCall(use_id=call.use_id, tool=call.tool, asked=asked, ran=call.given, hook=hook)
+                tell_once(box, call.session_id, changed, judge(call.tool, call.given), said)
+            write_if_possible(path, codec.dumps({**known, "kept": kept, "told": said[-MOST_TOLD:]}).encode())
     except (MailboxError, OSError):
         pass  # it changes no answer
 
@@ -98,8 +93,7 @@ def _find(kept: list[Any], call: ClientInput) -> Any:
 
 def _let_pass(call: ClientInput, answer: str) -> Mapping[str, Any] | None:
     """Return the input that our answer lets pass; None if it denies the call."""
-    told = codec.parse(answer.encode("utf-8", "surrogatepass"), ours=False) if answer else {}
-    said = mapping({} if isinstance(told, BadLine) else told.get("hookSpecificOutput"))
+    said = fields_of(event_of(answer.encode("utf-8", "surrogatepass")).get("hookSpecificOutput"))
     given, changed = call.given or {}, said.get("updatedInput")
     if said.get("permissionDecision") == DENY:
         return None
@@ -116,15 +110,6 @@ def _digest(given: Mapping[str, Any]) -> str:
 
 def _name_hooks(call: ClientInput, environ: Mapping[str, str]) -> str:
     """Return the hooks of other tools that may have changed it, as far as the client's files show them."""
-    found = foreign_hooks.find_changing(call.client, call.cwd, environ) if call.client else ()
+    found = hook_sources.find_changing(call.client, call.cwd, environ) if call.client else ()
     names = dict.fromkeys(command for _, command in found)
     return " or ".join(list(names)[:_MOST_NAMED]) or _UNKNOWN
-
-
-def _load(path: str) -> dict[str, Any]:
-    known = codec.parse(read_if_possible(path) or b"", MAX_STATE, ours=False)
-    return {} if isinstance(known, BadLine) else known
-
-
-def _save(path: str, state: Mapping[str, Any]) -> None:
-    write_if_possible(path, codec.dumps(state).encode())

@@ -13,14 +13,18 @@ import subprocess
 import tempfile
 from typing import TYPE_CHECKING
 
+from ...core.findings import Problem
 from ...core.text import clipped, neutral, typed
 from ...store.files.small_files import read_if_possible
-from ..install.hook_entries import PROGRAM, without_exec
+from ..install.hook_entries import PROGRAM, SHIM, without_exec
+from ..permission.file_guard import baked_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-SHIMS = ("agent-mailbox-hook", "check-mailbox.sh", "session-start.sh")
+    from .hook_sources import HookSource
+
+SHIMS = (SHIM, "check-mailbox.sh", "session-start.sh")
 INSTALL = "`agent-mailbox install claude-code`"
 PATIENCE = 20
 """Seconds a hook may take when it is tried; the client waits half as long."""
@@ -57,6 +61,16 @@ def why_not_runnable(command: str, project: str, environ: Mapping[str, str], roo
     return None
 
 
+def check_hook(
+    source: HookSource, event: str, command: str, renews: str, environ: Mapping[str, str]
+) -> Iterator[Problem]:
+    """Yield the problem of a hook that cannot run. ``renews``: what renews the installation that it is of."""
+    wrong = why_not_runnable(command, source.project, environ, source.root)
+    if wrong is not None:
+        what = f"the hook of {event} cannot run: {wrong.replace(INSTALL, renews)}"
+        yield Problem(source.path, source.line_of(command), what)
+
+
 def _wrong_program(word: str, project: str, environ: Mapping[str, str], *, started: bool) -> str | None:
     if "/" not in word:
         path = shutil.which(word, path=environ.get("PATH"))
@@ -76,7 +90,12 @@ def _wrong_program(word: str, project: str, environ: Mapping[str, str], *, start
 def _wrong_shim(path: str, environ: Mapping[str, str]) -> str | None:
     """Return why a shim cannot run. It takes the Python that an installation wrote into it, else the checkout's own,
     else the installed program (``hooks/agent-mailbox-hook``)."""
-    python, main = _baked_paths(path)
+    text = (read_if_possible(path, through_links=True) or b"").decode("utf-8", "surrogateescape")
+    try:
+        values = baked_paths(text)
+    except ValueError:
+        values = {}
+    python, main = values.get("python", ""), values.get("main", "")
     baked = bool(python)
     if not baked:
         python = os.path.normpath(os.path.join(os.path.dirname(path), "..", ".venv", "bin", "python"))
@@ -88,17 +107,6 @@ def _wrong_shim(path: str, environ: Mapping[str, str]) -> str | None:
     if baked:
         return f"{path} needs {python} and {main}, and one is gone; install agent-mailbox again, then run {INSTALL}"
     return f"{python} is missing, and no {PROGRAM} is on PATH; run scripts/demo, or install agent-mailbox"
-
-
-def _baked_paths(path: str) -> tuple[str, str]:
-    """Return the interpreter and the start file that an installation wrote into a shim; empty if none."""
-    lines = (read_if_possible(path, through_links=True) or b"").decode("utf-8", "surrogateescape").splitlines()
-    line = next((line for line in lines if line.startswith("python=")), "")
-    try:
-        values = dict(word.partition("=")[::2] for word in shlex.split(line))
-    except ValueError:
-        values = {}
-    return values.get("python", ""), values.get("main", "")
 
 
 def _wrong_interpreter(path: str) -> str | None:

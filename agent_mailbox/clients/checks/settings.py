@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...control_plane import control_log
 from ...control_plane.standing import find_standing, withholds
-from ...core import codec, frame
+from ...core import frame
 from ...core.findings import Problem
 from ...core.records import Record
 from ...core.roster import DEAD
@@ -24,6 +24,7 @@ from ...known_clients.known_client import BEFORE_TOOL, BELL, FILES, PERMIT
 from ...mailbox.open_mailbox import OpenMailbox
 from ...store.files.small_files import read_if_possible
 from .. import texts
+from ..foreign_fields import rules_of
 from ..hooks.hook_events import HOOKS
 from ..install import installation
 from ..install.hook_entries import PROGRAM, SHIM, calls_us, is_covering, part_called, without_exec
@@ -52,23 +53,15 @@ def check_settings(directory: str, environ: Mapping[str, str]) -> Iterator[Probl
     here = environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
     projects = dict.fromkeys((here, os.path.dirname(directory)))
     found: list[FoundHook] = []
-    for source in hook_sources.find_sources(projects, here, environ):
-        if source.settings is None:
-            what = f"not JSON ({source.reason}): the client ignores its hooks"
-            yield Problem(source.path, None, what, note=True)
-        ours = [*_own_hooks(source)]
-        for hook in ours:
-            wrong = runnable.why_not_runnable(hook.command, source.project, environ, source.root)
-            if wrong is not None:
-                line = _line_number(source.text, hook.command)
-                yield Problem(
-                    source.path, line, f"the hook of {hook.event} cannot run: {wrong.replace(INSTALL, way_in(source))}"
-                )
-        found += ours
+    all_of_them = hook_sources.find_sources(projects, here, environ)
+    for source in all_of_them:
+        yield from source.note_unreadable()
+        for hook in _own_hooks(source):
+            yield from runnable.check_hook(source, hook.event, hook.command, way_in(source), environ)
+            found.append(hook)
     elsewhere = yield from other_clients.check_other_clients(projects, here, environ)
     if found:
         yield from _note_hooks(found)
-        all_of_them = hook_sources.find_sources(projects, here, environ)
         yield from _passed_by(found, all_of_them, environ)
         yield from _note_open(directory, found, all_of_them)
         yield from _note_outdated(all_of_them)
@@ -86,29 +79,30 @@ def check_settings(directory: str, environ: Mapping[str, str]) -> Iterator[Probl
 
 def other_sources(target: Target, environ: Mapping[str, str]) -> list[HookSource]:
     """Return what besides the target makes the same sessions call us: every hook would run twice."""
-    project = os.getcwd() if target.user else os.path.dirname(target.base)
-    all_of_them = hook_sources.find_sources({project: None}, project, environ)
-    apart = [s for s in all_of_them if os.path.realpath(s.path) != os.path.realpath(target.settings)]
-    return [source for source in apart if any(_own_hooks(source))]
+    project = target.project or os.getcwd()
+    return _sources_beside(target.settings, {project: None}, project, environ)
 
 
 def covering_sources(target: Target, environ: Mapping[str, str]) -> list[HookSource]:
     """Return what besides the target makes all its sessions call us already: for all sessions, only the user's."""
     if not target.user:
         return other_sources(target, environ)
-    path = os.path.realpath(target.settings)
-    found = hook_sources.find_sources({}, os.getcwd(), environ)
+    return _sources_beside(target.settings, {}, os.getcwd(), environ)
+
+
+def _sources_beside(
+    settings: str, projects: Mapping[str, None], here: str, environ: Mapping[str, str]
+) -> list[HookSource]:
+    """Return what besides these settings has sessions call us."""
+    found = hook_sources.find_sources(projects, here, environ)
+    path = os.path.realpath(settings)
     return [source for source in found if os.path.realpath(source.path) != path and any(_own_hooks(source))]
 
 
 def own_plugins(environ: Mapping[str, str]) -> list[HookSource]:
     """Return the plugins of ours that the user's own settings enable, or the present directory's."""
-    here = os.getcwd()
-    return [
-        source
-        for source in hook_sources.find_sources({here: None}, here, environ)
-        if source.plugin and any(_own_hooks(source))
-    ]
+    found = hook_sources.find_sources({os.getcwd(): None}, os.getcwd(), environ)
+    return [source for source in found if source.plugin and any(_own_hooks(source))]
 
 
 def is_there(target: Target) -> bool:
@@ -152,11 +146,6 @@ def _own_hooks(source: HookSource) -> Iterator[FoundHook]:
             yield FoundHook(source, event, command, part_called(hook))
 
 
-def _line_number(text: bytes, command: str) -> int | None:
-    place = text.find(codec.dumps(command).encode("utf-8", "surrogatepass"))
-    return None if place < 0 else text.count(b"\n", 0, place) + 1
-
-
 # -- the installation as a whole --------------------------------------------------------------------------------------
 
 
@@ -182,10 +171,9 @@ def _note_hooks(found: Sequence[FoundHook]) -> Iterator[Problem]:
     if parts[PERMIT] and not parts[FILES]:
         what = f"no hook keeps tools from writing the mailbox's files: {way_in(found[0].source)} adds it"
         yield Problem(found[0].source.path, None, what, note=True)
-    yield from _note_doubled(found, hooked, "")
-    yield from _note_doubled(found, parts[BELL], " for its doorbell")
-    yield from _note_doubled(found, parts[PERMIT], " for what it may do")
-    yield from _note_doubled(found, parts[FILES], " for the files it may write")
+    whys = {"": "", BELL: " for its doorbell", PERMIT: " for what it may do", FILES: " for the files it may write"}
+    for part, why in whys.items():
+        yield from _note_doubled(found, parts[part], why)
 
 
 def _note_doubled(found: Sequence[FoundHook], hooked: Mapping[str, list[HookSource]], why: str) -> Iterator[Problem]:
@@ -229,14 +217,10 @@ def _note_open(directory: str, found: Sequence[FoundHook], all_of_them: Sequence
     roster = control_log.of(box).roster
     bound = [a for a in roster.agents.values() if a.state != DEAD and withholds(find_standing(box, a.session_id))]
     for source in all_of_them if bound else ():
-        for command in source.changing_hooks():
-            what = "another tool's hook, which may change a command that our rules let pass"
-            yield Problem(source.path, None, f"{command}: {what}", note=True)
-    for source in all_of_them:
-        permissions = (source.settings or {}).get("permissions")
-        asks = permissions.get("ask") if isinstance(permissions, dict) else None
-        if isinstance(asks, list) and all(rule in asks for rule in texts.FLOOR):
-            return
+        yield from (hook_sources.changed_by(source.path, command) for command in source.changing_hooks())
+    asking = (rules_of(source.settings or {}, "ask") for source in all_of_them)
+    if any(all(rule in asks for rule in texts.FLOOR) for asks in asking):
+        return
     if bound:
         names = ", ".join(frame.name_of(agent.session_id, roster) for agent in bound[:3])
         more = f" and {len(bound) - 3} others" if len(bound) > 3 else ""
@@ -248,10 +232,7 @@ def _note_open(directory: str, found: Sequence[FoundHook], all_of_them: Sequence
 def _note_outdated(all_of_them: Sequence[HookSource]) -> Iterator[Problem]:
     """Yield rules of an earlier version, by which an agent decides unasked."""
     for source in all_of_them:
-        rules = (source.settings or {}).get("permissions")
-        allowed = rules.get("allow") if isinstance(rules, dict) else None
-        freed = [rule for rule in allowed if texts.is_outdated(rule)] if isinstance(allowed, list) else []
-        if freed:
+        if freed := [rule for rule in rules_of(source.settings or {}, "allow") if texts.is_outdated(rule)]:
             what = f"{', '.join(freed)}: decisions run unasked, by rules of an earlier version"
             yield Problem(source.path, None, f"{what}; {way_in(source)} takes them out")
 
@@ -263,17 +244,15 @@ def _try_hooks(found: Sequence[FoundHook], environ: Mapping[str, str]) -> Iterat
     """Try each program that hooks call once, if the person installed it; yield those that fail."""
     programs: dict[tuple[str, ...], FoundHook] = {}
     for hook in found:
-        if runnable.why_not_runnable(hook.command, hook.source.project, environ, hook.source.root) is None:
-            program = _own_program(hook, environ)
-            if program:
-                programs.setdefault(program, hook)
+        wrong = runnable.why_not_runnable(hook.command, hook.source.project, environ, hook.source.root)
+        if wrong is None and (program := _own_program(hook, environ)):
+            programs.setdefault(program, hook)
     for program, hook in programs.items():
         wrong = runnable.try_hook(program, environ)
         if wrong is not None:
             what = f"the hook of {hook.event} calls {program[0]}, which fails silently: {wrong}"
-            yield Problem(
-                hook.source.path, _line_number(hook.source.text, hook.command), f"{what}; install agent-mailbox again"
-            )
+            line = hook.source.line_of(hook.command)
+            yield Problem(hook.source.path, line, f"{what}; install agent-mailbox again")
 
 
 def _own_program(hook: FoundHook, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -283,10 +262,9 @@ def _own_program(hook: FoundHook, environ: Mapping[str, str]) -> tuple[str, ...]
         return ()
     command = hook.command.replace("${CLAUDE_PLUGIN_ROOT}", hook.source.root)
     words = without_exec(shlex.split(command))
-    own = [
-        installation.shim_file(environ)[0],
-        *([os.path.join(hook.source.root, "hooks", SHIM)] if hook.source.root else []),
-    ]
+    own = [installation.shim_file(environ)[0]]
+    if hook.source.root:
+        own.append(os.path.join(hook.source.root, "hooks", SHIM))
     if len(words) == 2 and words[0] in own:
         return (words[0],)
     if words[:2] == [PROGRAM, "hook"] and (path := shutil.which(PROGRAM, path=environ.get("PATH"))) is not None:

@@ -20,7 +20,7 @@ from ...store.files import paths
 from ...store.files.small_files import read_file, replace_file, storage_failed
 from ...store.files.system import make_directory
 from ...store.log import custody
-from .. import client_input
+from .. import client_input, places
 from . import tool_files
 from .guarded_names import COMMANDS, GuardedNames
 
@@ -82,19 +82,19 @@ def _why_refused(call: Mapping[str, Any], here: str, environ: Mapping[str, str])
         return UNREAD
     guarded = GuardedFiles(environ)
     bases = [*dict.fromkeys(bases)]
-    places = {
+    found = {
         path: os.path.realpath(path) for name in named for path in (os.path.join(b, _plain_path(name)) for b in bases)
     }
-    if any(map(guarded.is_guarded, places)):
+    if any(map(guarded.is_guarded, found)):
         return WHY
     names = GuardedNames(bases[:2], environ)
-    if any(map(names.is_settings, places.values())):
+    if any(map(names.is_settings, found.values())):
         return SETTINGS
     if not _is_bound(call, here, environ):
         return ""
-    if any(map(names.runs_unasked, places.values())):
+    if any(map(names.runs_unasked, found.values())):
         return RUNNING
-    return STARTS if any(names.runs_for_the_person(*place) for place in places.items()) else ""
+    return STARTS if any(names.runs_for_the_person(*place) for place in found.items()) else ""
 
 
 def _is_bound(call: Mapping[str, Any], here: str, environ: Mapping[str, str]) -> bool:
@@ -163,16 +163,9 @@ class GuardedFiles:
             or any(f"{real}/".startswith(f"{root.rstrip('/')}/") for root in roots)
         ):
             return True
-        return self._is_below(real) or self._is_linked(real)
-
-    def _is_below(self, real: str) -> bool:
-        """Return whether it is below one by identity: a file system may know one directory by several names."""
-        while True:
-            if _identity_of(real) in self._known:
-                return True
-            if real == os.path.dirname(real):
-                return False
-            real = os.path.dirname(real)
+        # by identity: a file system may know one directory by several names
+        is_below = any(_identity_of(place) in self._known for place in (real, *places.directories_above(real)))
+        return is_below or self._is_linked(real)
 
     def _is_linked(self, real: str) -> bool:
         """Return whether it is a hard link to one of our files."""
@@ -202,14 +195,20 @@ def started_directories(shim: str) -> list[str]:
     """Return the directories of what an installed shim starts: the package, and the environment of its Python."""
     try:
         with open(shim, encoding="utf-8", errors="surrogateescape") as file:
-            baked = next((line for line in file.read(1 << 12).splitlines() if line.startswith("python=")), "")
+            said = baked_paths(file.read(1 << 12))
     except (FileNotFoundError, NotADirectoryError):
         return []
-    said = dict(word.partition("=")[::2] for word in shlex.split(baked))
     package, start = os.path.split(said.get("main", ""))
     environment = os.path.dirname(os.path.dirname(said.get("python", "")))
     found = [package] if start == "__main__.py" else []
     return [*found, *([environment] if os.path.exists(os.path.join(environment, "pyvenv.cfg")) else [])]
+
+
+def baked_paths(shim: str) -> dict[str, str]:
+    """Return what an installation wrote into a shim's text: the interpreter, the start file, the state directory. Raise
+    ``ValueError`` if its quotes do not match."""
+    line = next((line for line in shim.splitlines() if line.startswith("python=")), "")
+    return dict(word.partition("=")[::2] for word in shlex.split(line))
 
 
 def record_shims(state: str, shims: Iterable[str]) -> None:

@@ -17,7 +17,7 @@ from ...store.files import system
 from .. import places
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ...known_clients.known_client import KnownClient
 
@@ -78,7 +78,7 @@ class GuardedNames:
                 return True
         if any(_is_same(real, start) for start in self._starts):
             return True
-        above = [*_directories_above(real)]
+        above = [*places.directories_above(real)]
         if any(map(_is_repository, above)):
             return True
         for directory in (next(filter(os.path.isdir, above), "/"), *self._bases):
@@ -90,14 +90,11 @@ class GuardedNames:
 def _is_named(real: str, more: Iterable[str], known: Mapping[str, str], of: Callable[[KnownClient], Names]) -> bool:
     """Return whether a file has one of these names of clients, or is at one of the known places."""
     low = real.casefold()
-    below = (f"{place}/{name}" for client in CLIENTS for place in _client_directories(client) for name in of(client))
+    homes = ((one, {one.directory, one.home_directory, one.below_config} - {""}) for one in CLIENTS)
+    below = (f"{home}/{name}" for client, directories in homes for home in directories for name in of(client))
     if any(_ends_in(low, name) for names in (more, below) for name in names):
         return True
     return any(_is_within(low, place) or _is_same(real, path) for path, place in known.items())
-
-
-def _client_directories(client: KnownClient) -> set[str]:
-    return {client.directory, client.home_directory, client.below_config} - {""}
 
 
 def _client_places(
@@ -108,16 +105,10 @@ def _client_places(
     found: dict[str, str] = {}
     for client in CLIENTS:
         if client.directory:
-            here = [places.user_directory(client, environ), *(os.path.join(base, client.directory) for base in bases)]
+            here = [client.find_home(environ), *(os.path.join(base, client.directory) for base in bases)]
             for path in (os.path.join(base, name.rstrip("/")) for base in here for name in of(client)):
                 found[path] = os.path.realpath(path).casefold()
     return found
-
-
-def _directories_above(real: str) -> Iterator[str]:
-    while real != os.path.dirname(real):
-        real = os.path.dirname(real)
-        yield real
 
 
 def _is_repository(directory: str) -> bool:

@@ -9,6 +9,7 @@ nothing better is known, and the client's own rules hold without us (``install.t
 from __future__ import annotations
 
 import gc
+from itertools import chain
 from os.path import realpath
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +27,9 @@ from ...permissions.patterns import Where
 from ...permissions.policy import ALLOW, ASK, DENY, NO_OPINION, Judgement
 from ...store.files import system
 from ...store.user_state import bindings
-from .. import texts, transcript
+from .. import places, texts, transcript
 from ..checks import changed_calls
-from ..checks.asked_tools import is_asked_about
+from ..foreign_fields import read_object, rules_of
 from . import gemini_tools, tool_files
 from .cancelling import Cancelled, Cancelling
 
@@ -123,9 +124,8 @@ class Permit(Record):
             self._keep_grant(self.given)  # the client still asks
             self._say_decision(ALLOW, "this is the call that was approved")
         elif verdict.decision == ASK and self.call.only_denies:
-            self._ask_lead(
-                standing, self._approval_request(verdict)
-            )  # it cannot ask the person beside it: the lead decides, or they
+            # it cannot ask the person beside it: the lead decides, or they
+            self._ask_lead(standing, self._approval_request(verdict))
         elif led and self.call.tool == policy.EXIT_PLAN:
             self._ask_lead(standing, self._plan_request())
         elif verdict.decision == ASK and not led:
@@ -137,8 +137,7 @@ class Permit(Record):
 
     def _judge_call(self, standing: Standing, agent: Agent | None) -> Judgement:
         call, given = self.call, self.given
-        free = (*texts.allow_rules(self.program), *self._own_answers())
-        where = self._where_called()
+        free, where = self._free_rules(), self._where_called()
         if is_over(standing, agent) and not policy.is_reading(call.tool, given, where):
             return Judgement(DENY, "this session agreed to shut down: end your turn; its work will not resume")
         verdict = self._by_policy(standing, call.tool, given, where, free)
@@ -146,10 +145,7 @@ class Permit(Record):
             return verdict
         if self._take_grant():
             return Judgement(ALLOW)
-        if (
-            verdict == NO_OPINION
-            and rules.allowing_rule([rules.parse_rule(text) for text in free], call.tool, given, where) is not None
-        ):
+        if verdict == NO_OPINION and self._is_freed_by(free):
             return Judgement(ALLOW)  # only our own floor makes the client ask
         return verdict
 
@@ -178,12 +174,17 @@ class Permit(Record):
         found = [policy.judge_call(policy_of(standing), name, one, where, free) for name, one in calls]
         return min(found, key=lambda verdict: STRICTEST.index(verdict.decision))
 
-    def _own_answers(self) -> list[str]:
-        """Return the rules for the requests that its lead asked it to answer: it decides about its own end."""
+    def _free_rules(self) -> list[str]:
+        """Return our own rules: of plain mail, and of the requests that its lead asked it to answer: of its own end."""
         asked = control_log.of_agents(self.box, [self.call.session_id]).open_requests()
         mine = [one.id for one in asked if one.flow == transitions.SHUTDOWN and one.answerer == self.call.session_id]
         plain = [name for name in mine if name.replace("-", "").isalnum()]
-        return [texts.answering_rule(self.program, verb, name) for name in plain for verb in texts.ANSWERS]
+        answers = (texts.answering_rules(self.program, name) for name in plain)
+        return [*texts.allow_rules(self.program), *chain.from_iterable(answers)]
+
+    def _is_freed_by(self, free: Sequence[str]) -> bool:
+        parsed = [rules.parse_rule(text) for text in free]
+        return rules.allowing_rule(parsed, self.call.tool, self.given, self._where_called()) is not None
 
     def _is_for_the_lead(self) -> bool:
         """Return whether the lead is asked: beside the client's question to its person, and the first answer counts. If
@@ -195,12 +196,12 @@ class Permit(Record):
     def _is_floored(self) -> bool:
         """Return whether a rule of the client's own is sure to ask about the tool. With such a rule, an answer to the
         client's question cannot change the input; an answer before the question can (2.1.329, seen live)."""
-        if self.call.only_denies:
+        if self.call.only_denies or self._is_freed_by(self._free_rules()):
             return False  # those rules are Claude Code's
-        free = [rules.parse_rule(text) for text in (*texts.allow_rules(self.program), *self._own_answers())]
-        if rules.allowing_rule(free, self.call.tool, self.given, self._where_called()) is not None:
-            return False
-        return is_asked_about(self.call.tool, self.call.cwd, self.environ)
+        tool = self.call.tool
+        wanted = (tool, "mcp__*") if tool.startswith("mcp__") else ("Bash",) if tool == "Monitor" else (tool,)
+        files = places.settings_files(self.call.cwd, self.environ)
+        return any(rule in rules_of(read_object(path), "ask") for path in files for rule in wanted)
 
     def _where_called(self) -> Where:
         def resolve_name(name: str) -> str:

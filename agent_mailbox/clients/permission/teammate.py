@@ -12,7 +12,7 @@ from ...core import naming
 from ...known_clients.every_client import USUAL
 from ...store.files import system
 from ...store.user_state import processes
-from ..client_files import read_object
+from ..foreign_fields import read_object
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
