@@ -102,7 +102,7 @@ class House:
     def bells(self) -> dict[str, list[dict[str, Any]]]:
         """The hooks of the doorbell, event by event."""
         found = {
-            event: [h for g in groups for h in g["hooks"] if hook_entries.calls_us(h) and hook_entries.is_bell(h)]
+            event: [h for g in groups for h in g["hooks"] if hook_entries.part_called(h) == BELL]
             for event, groups in self.loaded().get("hooks", {}).items()
         }
         return {event: hooks for event, hooks in found.items() if hooks}

@@ -7,6 +7,7 @@ the projects of the user's mailboxes, and one directory that the caller names.
 from __future__ import annotations
 
 import os
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from ...core.records import Record
@@ -17,7 +18,7 @@ from . import foreign_files as files
 from . import installation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from ..places import Target
 
@@ -34,7 +35,8 @@ def every_target(here: str, environ: Mapping[str, str]) -> list[Target]:
     """Return every place that may hold an installation of ours, each once."""
     recorded = files.FileRecords(environ).recorded_paths()
     projects = [here, *(_project_of(mailbox) for mailbox in paths.trusted(environ))]
-    projects += [above for path in recorded for above in _directories_above(path)]
+    for path in recorded:  # .codex/skills/NAME/agents/openai.yaml has the longest way
+        projects += islice(places.directories_above(path), 5)
     found: dict[str, Target] = {}
     for client in CLIENTS:
         in_projects = (places.project_target(client, one) for one in dict.fromkeys(projects) if os.path.isdir(one))
@@ -47,13 +49,6 @@ def _project_of(mailbox: str) -> str:
     """Return the project of a mailbox: the directory above it, or above the repository's own that holds it."""
     above = os.path.dirname(mailbox)
     return os.path.dirname(above) if os.path.basename(above) == ".git" else above
-
-
-def _directories_above(path: str) -> Iterator[str]:
-    """Yield the directories above a file of ours that may be its project."""
-    for _ in range(5):  # .codex/skills/NAME/agents/openai.yaml has the longest way
-        path = os.path.dirname(path)
-        yield path
 
 
 def _may_be_there(target: Target, recorded: list[str]) -> bool:
@@ -80,10 +75,8 @@ def leftover_plan(environ: Mapping[str, str], done: list[str]) -> installation.I
 
 def _missing_project(directory: str) -> str | None:
     """Return the project above a directory that is missing: the highest one that is not there; None if it is there."""
-    found = None
-    while not os.path.isdir(directory) and directory != os.path.dirname(directory):
-        found, directory = directory, os.path.dirname(directory)
-    return found
+    missing = [place for place in (directory, *places.directories_above(directory)) if not os.path.isdir(place)]
+    return missing[-1] if missing else None
 
 
 def find_remains(environ: Mapping[str, str]) -> Remains:

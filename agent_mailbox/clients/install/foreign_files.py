@@ -15,16 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 from ...core import codec
 from ...core.records import BadLine, Record
-from ...errors import Busy
+from ...errors import Busy, StorageFailed
 from ...store.files import paths, system
-from ...store.files.small_files import read_file, storage_failed
+from ...store.files.small_files import read_file, remove_file, storage_failed
 from ...store.files.system import sync_directory
+from .. import places
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MAX_FILE = 4 << 20
 """Bytes of a settings or memory file: a person wrote it."""
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 class Remembered(Record):
@@ -51,6 +53,14 @@ def read_foreign(path: str, limit: int = MAX_FILE) -> bytes | None:
     return read_file(path, limit, through_links=True)
 
 
+def read_packaged(name: str) -> bytes:
+    """Return a file for clients that our package brings."""
+    found = read_foreign(os.path.join(_PACKAGE, name))
+    if found is None:
+        raise StorageFailed(f"{_PACKAGE} lacks its {name}", "install agent-mailbox again")
+    return found
+
+
 def checksum_of(data: bytes) -> str:
     """Return the checksum of a file's bytes."""
     return hashlib.sha256(data).hexdigest()
@@ -58,10 +68,7 @@ def checksum_of(data: bytes) -> str:
 
 def missing_directories(path: str) -> tuple[str, ...]:
     """Return the missing directories above a file, the uppermost first."""
-    missing: list[str] = []
-    while not os.path.isdir(path := os.path.dirname(path)) and path != "/":
-        missing.insert(0, path)
-    return tuple(missing)
+    return tuple(reversed([place for place in places.directories_above(path) if not os.path.isdir(place)]))
 
 
 def carry_out(change: Change, records: FileRecords) -> None:
@@ -129,9 +136,7 @@ class FileRecords:
 
     def find_record(self, path: str) -> Remembered | None:
         """Return a file's record; None if there is none, or it is damaged."""
-        data = read_foreign(self._record_path(path), 2 * MAX_FILE)
-        obj = BadLine("none") if data is None else codec.parse(data, 2 * MAX_FILE, ours=False)
-        return None if isinstance(obj, BadLine) else _parse_entry(obj)
+        return _parse_entry(_load(self._record_path(path)))
 
     def keep_record(self, path: str, entry: Remembered) -> None:
         """Remember, durably."""
@@ -152,9 +157,7 @@ class FileRecords:
     def forget_file(self, path: str) -> None:
         """Forget the file."""
         try:
-            os.unlink(self._record_path(path))
-        except FileNotFoundError:
-            pass
+            remove_file(self._record_path(path))
         except OSError as error:
             raise storage_failed("remove", self._record_path(path), error) from None
 
@@ -168,9 +171,7 @@ class FileRecords:
         except OSError as error:
             raise storage_failed("look through", self.directory, error) from None
         for name in names:
-            data = read_foreign(os.path.join(self.directory, name), 2 * MAX_FILE) if name.endswith(".json") else None
-            obj = BadLine("none") if data is None else codec.parse(data, 2 * MAX_FILE, ours=False)
-            path = "" if isinstance(obj, BadLine) else obj.get("path")
+            path = _load(os.path.join(self.directory, name)).get("path") if name.endswith(".json") else None
             if isinstance(path, str) and os.path.basename(self._record_path(path)) == name:
                 found.append(path)
         return found
@@ -183,13 +184,18 @@ class FileRecords:
             return True
 
 
+def _load(record: str) -> dict[str, Any]:
+    found = codec.parse(read_foreign(record, 2 * MAX_FILE) or b"", 2 * MAX_FILE, ours=False)
+    return {} if isinstance(found, BadLine) else found
+
+
 def _parse_entry(obj: Mapping[str, Any]) -> Remembered | None:
-    original, written, directories = obj.get("original"), obj.get("written"), obj.get("directories")
     try:
+        original = obj["original"]
         return Remembered(
             original=None if original is None else base64.b64decode(original, validate=True),
-            written=tuple(str(word) for word in written or ()),
-            directories=tuple(os.fsdecode(bytes.fromhex(word)) for word in directories or ()),
+            written=tuple(str(word) for word in obj.get("written") or ()),
+            directories=tuple(os.fsdecode(bytes.fromhex(word)) for word in obj.get("directories") or ()),
         )
-    except (ValueError, TypeError):
+    except (KeyError, ValueError, TypeError):
         return None

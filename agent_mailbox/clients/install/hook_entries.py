@@ -10,7 +10,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from ...known_clients.every_client import CLIENTS
-from ...known_clients.known_client import BELL, EXEC, PARTS
+from ...known_clients.known_client import EXEC, PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,11 +39,6 @@ def part_called(hook: Any) -> str:
     (empty) the other."""
     words = {*map(str.lower, words_of(hook)[1:])}
     return next((name for name in PARTS if name.lower() in words), "")
-
-
-def is_bell(hook: Any) -> bool:
-    """Return whether the hook calls the doorbell."""
-    return part_called(hook) == BELL
 
 
 def _is_calling(words: Sequence[str]) -> bool:

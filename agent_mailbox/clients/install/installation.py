@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.records import Record
 from ...core.text import shell_quoted
-from ...errors import BadData, StorageFailed
+from ...errors import BadData
 from ...store.files import paths
 from ...store.files.small_files import storage_failed
 from ...store.locks.lock import FileLock
 from ...store.user_state import removed_hooks
 from .. import texts
+from ..foreign_fields import rules_of
 from ..permission import file_guard as ours
 from ..places import Target
 from . import client_version, hook_entries, merge, opencode_plugin, shared_section, status_setting
@@ -107,9 +108,7 @@ def own_places(environ: Mapping[str, str], project: str) -> tuple[str, ...]:
 
 
 def _baked_shim(environ: Mapping[str, str]) -> bytes:
-    text = files.read_foreign(os.path.join(PACKAGE, "clients", hook_entries.SHIM))
-    if text is None:
-        raise StorageFailed(f"{PACKAGE} lacks its {hook_entries.SHIM}", "install agent-mailbox again")
+    text = files.read_packaged(hook_entries.SHIM)
     python, main, state = map(shell_quoted, (sys.executable, MAIN, paths.state_directory(environ)))
     return text.replace(f"\n{UNBAKED}".encode(), os.fsencode(f"\npython={python} main={main} state={state}"), 1)
 
@@ -122,17 +121,14 @@ def _install_parts(
 ) -> Iterator[InstallPart]:
     client = target.client
     more: dict[str, Any] = {"permissions": {merge.ASK: [*bounds.asks]}}
-    more |= (
-        {"sandbox": texts.sandbox_settings(program, (bounds.mailbox, *bounds.own), bounds.hosts)}
-        if bounds.sandbox
-        else {}
-    )
+    if bounds.sandbox:
+        more["sandbox"] = texts.sandbox_settings(program, (bounds.mailbox, *bounds.own), bounds.hosts)
     if bounds.alone:
         yield _settings_part(os.path.realpath(target.settings), merge.Ours((), more))
         return
     more["permissions"][merge.ALLOW] = [*texts.allow_rules(program)] if client.has_rules else []
     for name, text in client.files(texts.make_wording(program, is_for_user=target.user)).items():
-        if not removes and shared_section.is_spared(target, name):
+        if not removes and shared_section.is_told(target, name):
             continue
         yield _whole_file(os.path.realpath(os.path.join(target.base, name)), text.encode("utf-8", "surrogateescape"))
     if client.is_plugin:
@@ -187,7 +183,7 @@ def _settings_part(
         settings, form = read(data)
         before = read(original)[0] if original else {}
         kept = merge.without_ours(
-            settings, lambda key, rule: texts.is_rule(key, rule) and rule not in merge.rules_of(before, key)
+            settings, lambda key, rule: texts.is_rule(key, rule) and rule not in rules_of(before, key)
         )
         kept = merge.without_settings(kept, {"sandbox": ours.more.get("sandbox", {})}, before)
         kept = status_setting.without_line(kept, key) if key else kept
@@ -221,7 +217,7 @@ def plan_installation(
         elif part.whole and wanted != part.add(None, False):
             left.append((part.path, "it is not ours, or was edited"))
     changes += shared_section.spared_file(target, records)
-    return InstallPlan(tuple(changes), tuple(left), _place(target))
+    return InstallPlan(tuple(changes), tuple(left), target.project)
 
 
 def _record_after(
@@ -247,9 +243,8 @@ def plan_removal(target: Target, environ: Mapping[str, str], program: str, mailb
     hook, _ = shim_file(environ)
     changes, left = [], []
     bounds = Bounds(sandbox=True, mailbox=mailbox, own=own_places(environ, os.path.dirname(target.base)))
-    for part in reversed(
-        [*_install_parts(target, hook, program, bounds, removes=True)]
-    ):  # remove hooks before the files they call
+    parts = [*_install_parts(target, hook, program, bounds, removes=True)]
+    for part in reversed(parts):  # remove hooks before the files they call
         data, entry = files.read_foreign(part.path), records.find_record(part.path)
         if data is None:
             after = None
@@ -270,15 +265,9 @@ def plan_removal(target: Target, environ: Mapping[str, str], program: str, mailb
             changes.append(files.Change(part.path, data, after, None))
     if path := shared_section.missing_file(target, records):
         text = shared_section.own_text(texts.make_wording(program))
-        part = _whole_file(path, text.encode("utf-8", "surrogateescape"))
-        changes.append(
-            files.Change(path, None, wanted := part.add(None, False), _record_after(part, None, wanted, None, False))
-        )
-    return InstallPlan(tuple(changes), tuple(left), _place(target), removes=True)
-
-
-def _place(target: Target) -> str:
-    return "" if target.user else os.path.dirname(target.base)
+        part = _whole_file(path, wanted := text.encode("utf-8", "surrogateescape"))
+        changes.append(files.Change(path, None, wanted, _record_after(part, None, wanted, None, False)))
+    return InstallPlan(tuple(changes), tuple(left), target.project, removes=True)
 
 
 def _is_bare(data: bytes | None) -> bool:
@@ -322,18 +311,13 @@ def carry_out(plan: InstallPlan, environ: Mapping[str, str]) -> list[str]:
         for change in plan.changes:
             files.carry_out(change, records)
             if change.after is not None and os.path.basename(change.path) == hook_entries.SHIM:
-                _note_shim(change.path, environ)
+                # no tool may write it from now on
+                ours.record_shims(state, (*ours.installed_shims(state), os.path.realpath(change.path)))
             if change.after != change.before:
                 changed.append(change.path)
     if plan.removes:
         removed_hooks.note(state, plan.place)
     return changed
-
-
-def _note_shim(path: str, environ: Mapping[str, str]) -> None:
-    """Note that the shim is installed: no tool may write it from now on."""
-    state = paths.state_directory(environ)
-    ours.record_shims(state, (*ours.installed_shims(state), os.path.realpath(path)))
 
 
 def written_shim(environ: Mapping[str, str]) -> list[str]:

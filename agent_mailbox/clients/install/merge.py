@@ -15,13 +15,17 @@ from typing import TYPE_CHECKING, Any
 from ...core import codec
 from ...core.records import Record
 from ...errors import BadData
+from ..foreign_fields import kind_of, refuse_constant, rules_of
 from . import commented
 from .hook_entries import calls_us, is_covering, is_group, is_ours, make_entry, make_group, part_called
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeVar
 
     from ...known_clients.known_client import Wanted
+
+    T = TypeVar("T", dict[str, Any], list[Any])
 
 BEGIN, END = "<!-- agent-mailbox:begin -->", "<!-- agent-mailbox:end -->"
 ALLOW, ASK = "allow", "ask"
@@ -42,8 +46,7 @@ class Form(Record):
     itself, if it has comments."""
 
     indent: str | None = "  "
-    colon: str = ": "
-    comma: str = ", "
+    spaced: bool = True
     ascii: bool = False
     newline: str = "\n"
     head: str = ""
@@ -65,10 +68,7 @@ def parse_settings(path: str, data: bytes, *, comments: bool = False) -> tuple[d
             raise ValueError(f"the key {key!r} occurs twice in one object")
         return dict(pairs)
 
-    def no_number(word: str) -> Any:
-        raise ValueError(f"{word} is not JSON")
-
-    def keep_number(word: str) -> float:
+    def finite(word: str) -> float:
         if float(word) - float(word) != 0:
             raise ValueError(f"the number {word[:20]} is out of range")
         return float(word)
@@ -76,16 +76,13 @@ def parse_settings(path: str, data: bytes, *, comments: bool = False) -> tuple[d
     try:
         text = data.decode("utf-8")
         body = text.removeprefix(_BOM)
-        if comments and (plain := commented.blanked(body)) != body:
-            kept_text, body = text, plain
-        else:
-            kept_text = ""
-        if not body.strip():
+        plain = commented.blanked(body) if comments else body
+        if not plain.strip():
             return {}, Form(head=text[: len(text) - len(body)])
-        settings = json.loads(body, object_pairs_hook=object_once, parse_constant=no_number, parse_float=keep_number)
+        settings = json.loads(plain, object_pairs_hook=object_once, parse_constant=refuse_constant, parse_float=finite)
     except (ValueError, RecursionError) as error:
         raise _refuse_change(path, f"it is not JSON: {error}") from None
-    return _require_table(path, "the whole", settings), _form_of(text).replace(text=kept_text)
+    return _require(path, "the whole", settings, dict), _form_of(text).replace(text=text if plain != body else "")
 
 
 def write_settings(settings: Mapping[str, Any], form: Form, before: Mapping[str, Any] | None = None) -> bytes:
@@ -93,7 +90,7 @@ def write_settings(settings: Mapping[str, Any], form: Form, before: Mapping[str,
     if form.text and before is not None:
         text = commented.edited(form.text.removeprefix(form.head), before, settings)
         return (form.head + text).encode("utf-8", "surrogatepass")
-    separators = (form.comma, form.colon) if form.indent is None else (",", ": ")
+    separators = None if form.spaced or form.indent is not None else (",", ":")
     text = json.dumps(settings, indent=form.indent, separators=separators, ensure_ascii=form.ascii)
     text = form.head + text.replace("\n", form.newline) + form.tail
     try:
@@ -109,11 +106,9 @@ def _form_of(text: str) -> Form:
     indent = lines[0][: len(lines[0]) - len(lines[0].lstrip(" \t"))] if lines else None
     if not body.strip("{} \t\r\n"):
         indent = Form.indent
-    spaced = '": ' in body or ":" not in body
     return Form(
         indent=indent,
-        colon=": " if spaced else ":",
-        comma=", " if spaced else ",",
+        spaced='": ' in body or ":" not in body,
         ascii=text.isascii() and "\\u" in text,
         newline=newline_of(text),
         head=text[: len(text) - len(whole)],
@@ -130,15 +125,9 @@ def _refuse_change(path: str, what: str) -> BadData:
     return BadData(f"cannot change {path}: {what}", "nothing was changed; correct the file, then repeat the command")
 
 
-def _require_table(path: str, what: str, value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise _refuse_change(path, f"{what} is not an object")
-    return value
-
-
-def _require_list(path: str, what: str, value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise _refuse_change(path, f"{what} is not an array")
+def _require(path: str, what: str, value: Any, kind: type[T]) -> T:
+    if not isinstance(value, kind):
+        raise _refuse_change(path, f"{what} is not {kind_of(kind())}")
     return value
 
 
@@ -149,14 +138,12 @@ def merge_ours(path: str, settings: Mapping[str, Any], ours: Ours) -> dict[str, 
     """Return the settings with ours in them, once each, in the place of an earlier installation's; all else stays where
     it was. Raises ``BadData`` if the settings have another shape than the client's."""
     result = dict(settings)
-    hooks = dict(_require_table(path, "hooks", result.get("hooks", {})))
+    hooks = dict(_require(path, "hooks", result.get("hooks", {}), dict))
     for wanted, command in ours.hooks:
         if not wanted.on:
             continue  # this version of the client has no event for it
-        groups = _require_list(path, f"hooks.{wanted.on}", hooks.get(wanted.on, []))
-        hooks[wanted.on] = (
-            _with_entry(groups, wanted, command, ours.flat) if ours.flat else _with_hook(groups, wanted, command)
-        )
+        groups = _require(path, f"hooks.{wanted.on}", hooks.get(wanted.on, []), list)
+        hooks[wanted.on] = _with_hook(groups, wanted, command, ours.flat)
     for other in dict.fromkeys(wanted.other for wanted, _ in ours.hooks if wanted.other in hooks):
         _put_value(hooks, other, _without_hooks(hooks[other]))
     if ours.hooks:
@@ -181,58 +168,44 @@ def _lay_over(path: str, what: str, there: Mapping[str, Any], ours: Mapping[str,
     for key, value in ours.items():
         name = f"{what}.{key}" if what else key
         if isinstance(value, dict):
-            if value := _lay_over(path, name, _require_table(path, name, result.get(key, {})), value):
+            if value := _lay_over(path, name, _require(path, name, result.get(key, {}), dict), value):
                 result[key] = value
         elif isinstance(value, list):
             if value:
-                items = _require_list(path, name, result.get(key, []))
+                items = _require(path, name, result.get(key, []), list)
                 result[key] = [*items, *(item for item in value if item not in items)]
         else:
             result[key] = value
     return result
 
 
-def _with_entry(entries: list[Any], wanted: Wanted, command: str, time_key: str) -> list[Any]:
-    """Return the entries with ours in the place of an earlier one, else at the end; a person's own that does it
-    counts."""
-    new = make_entry(wanted, command, time_key)
-    if any(calls_us(one) and not is_ours(one) and part_called(one) == wanted.part for one in entries):
-        return [one for one in entries if not (is_ours(one) and part_called(one) == wanted.part)]
-    mine = [number for number, one in enumerate(entries) if is_ours(one) and part_called(one) == wanted.part]
-    kept = [one for number, one in enumerate(entries) if number not in mine[1:]]
-    if not mine:
-        return [*kept, new]
-    kept[mine[0]] = {**kept[mine[0]], "command": command}
-    return kept
+def _with_hook(groups: list[Any], wanted: Wanted, command: str, flat: str) -> list[Any]:
+    """Return the groups with our hook in the place of an earlier one, else at the end; a person's own that does it
+    counts. ``flat``: see ``Ours``; each entry is then as a group of one hook, for all calls."""
 
+    def hooks_in(one: Any) -> list[Any]:
+        return [one] if flat else one["hooks"] if is_group(one) else []
 
-def _with_hook(groups: list[Any], wanted: Wanted, command: str) -> list[Any]:
-    covering = [g for g in groups if is_group(g) and is_covering(g, wanted.matcher)]
-    there = any(calls_us(h) and not is_ours(h) and part_called(h) == wanted.part for g in covering for h in g["hooks"])
-    kept = []
+    def covers(one: Any) -> bool:
+        return bool(flat) or is_covering(one, wanted.matcher)
+
+    every = ((one, hook) for one in groups for hook in hooks_in(one) if part_called(hook) == wanted.part)
+    there = any(calls_us(hook) and not is_ours(hook) and covers(one) for one, hook in every)
+    kept: list[Any] = []
     for one in groups:
-        if not is_group(one):
-            kept.append(one)
-            continue
         inner = []
-        for hook in one["hooks"]:
+        for hook in hooks_in(one):
             if not is_ours(hook) or part_called(hook) != wanted.part:
                 inner.append(hook)
-            elif not there and is_covering(one, wanted.matcher):
+            elif not there and covers(one):
                 inner.append({**hook, "command": command})
                 there = True
-        if inner or not one["hooks"]:
-            kept.append({**one, "hooks": inner})
-    if not there:
-        kept.append(make_group(wanted, command))
-    return kept
-
-
-def rules_of(settings: Mapping[str, Any], key: str) -> list[Any]:
-    """Return the rules by which the settings allow or ask; none if they have another shape."""
-    permissions = settings.get("permissions")
-    rules = permissions.get(key) if isinstance(permissions, dict) else None
-    return rules if isinstance(rules, list) else []
+        if flat:
+            kept += inner
+        elif inner or not hooks_in(one):
+            kept.append({**one, "hooks": inner} if inner else one)
+    new = make_entry(wanted, command, flat) if flat else make_group(wanted, command)
+    return kept if there else [*kept, new]
 
 
 def without_ours(settings: Mapping[str, Any], is_ours_by: Callable[[str, Any], bool]) -> dict[str, Any]:
@@ -311,17 +284,13 @@ def with_section(path: str, text: str, section: str) -> str:
     block = newline.join([BEGIN, *section.splitlines(), END])
     before, found, after = _split_section(path, text)
     if found:
-        return before + block + _without_sections(path, after)
+        return before + block + without_section(path, after)
     gap = "" if not text or text.endswith(newline * 2) else newline if text.endswith("\n") else newline * 2
     return text + gap + block + newline
 
 
 def without_section(path: str, text: str) -> str:
     """Return the text without our sections, and the empty line before each. Raises as above."""
-    return _without_sections(path, text)
-
-
-def _without_sections(path: str, text: str) -> str:
     before, found, after = _split_section(path, text)
     while found:
         newline = newline_of(text)

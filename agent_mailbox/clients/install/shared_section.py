@@ -20,22 +20,18 @@ if TYPE_CHECKING:
     from ..places import Target
 
 
-def is_told(target: Target) -> bool:
-    """Return whether Codex's file of the project tells Copilot's sessions there already."""
-    if target.user or target.client is not COPILOT_CLI:
+def is_told(target: Target, name: str = SECTION_FILE) -> bool:
+    """Return whether Codex's file of the project tells Copilot's sessions there already what the file of that name
+    would."""
+    if not target.project or target.client is not COPILOT_CLI or name != SECTION_FILE:
         return False
-    text = files.read_foreign(os.path.join(os.path.dirname(target.base), CODEX.memory)) or b""
+    text = files.read_foreign(os.path.join(target.project, CODEX.memory)) or b""
     return merge.BEGIN.encode() in text
-
-
-def is_spared(target: Target, name: str) -> bool:
-    """Return whether the file of that name is Copilot's of the section, where Codex's tells the same."""
-    return name == SECTION_FILE and is_told(target)
 
 
 def spared_file(target: Target, records: files.FileRecords) -> Iterator[files.Change]:
     """Yield the removal of Copilot's file of the section, which nobody edited, where Codex's tells the same."""
-    if target.user or not (target.client is CODEX or is_told(target)):
+    if not target.project or not (target.client is CODEX or is_told(target)):
         return
     path = _own_file(target)
     data, entry = files.read_foreign(path), records.find_record(path)
@@ -46,10 +42,9 @@ def spared_file(target: Target, records: files.FileRecords) -> Iterator[files.Ch
 def missing_file(target: Target, records: files.FileRecords) -> str:
     """Return the path of Copilot's file of the section, if its hooks are installed in the project without it; else
     nothing. Codex's goes."""
-    base = os.path.join(os.path.dirname(target.base), COPILOT_CLI.directory)
-    hooks = os.path.realpath(os.path.join(base, COPILOT_CLI.settings[0]))
-    is_installed = not target.user and target.client is CODEX and records.find_record(hooks) is not None
-    return path if is_installed and not os.path.exists(path := _own_file(target)) else ""
+    path, hooks = _own_file(target), _own_file(target, COPILOT_CLI.settings[0])
+    is_installed = target.project and target.client is CODEX and records.find_record(hooks) is not None
+    return path if is_installed and not os.path.exists(path) else ""
 
 
 def own_text(wording: Wording) -> str:
@@ -57,6 +52,5 @@ def own_text(wording: Wording) -> str:
     return COPILOT_CLI.files(wording)[SECTION_FILE]
 
 
-def _own_file(target: Target) -> str:
-    project = os.path.dirname(target.base)
-    return os.path.realpath(os.path.join(project, COPILOT_CLI.directory, SECTION_FILE))
+def _own_file(target: Target, name: str = SECTION_FILE) -> str:
+    return os.path.realpath(os.path.join(target.project, COPILOT_CLI.directory, name))

@@ -5,14 +5,11 @@ Belongs here: which entry is ours, and where the person has another. ``commands.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
-from ...core import codec
-from ...core.records import BadLine
 from ...core.text import shell_quoted
-from ...store.files.small_files import read_if_possible
 from .. import places
+from ..foreign_fields import read_object
 from .hook_entries import SHIM, words_of
 
 if TYPE_CHECKING:
@@ -58,9 +55,8 @@ def offered_line(target: Target, environ: Mapping[str, str]) -> str:
     key = target.client.status_line
     if not key:
         return ""
-    paths = [target.settings]
-    if not target.user:  # ours would hide those for all sessions of the project, and for all of the person's
-        paths += [os.path.join(target.base, "settings.json"), places.user_target(target.client, environ).settings]
-    read = [codec.parse(read_if_possible(path, through_links=True) or b"", ours=False) for path in paths]
-    found = [one[key] for one in read if not isinstance(one, BadLine) and key in one]
-    return KEPT if any(not is_ours(one) for one in found) else NEW
+    paths: tuple[str, ...] = (target.settings,)
+    if target.project:  # ours would hide those for all sessions of the project, and for all of the person's
+        paths = places.settings_files(target.project, environ)
+    read = map(read_object, paths)
+    return KEPT if any(key in one and not is_ours(one[key]) for one in read) else NEW
