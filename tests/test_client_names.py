@@ -26,14 +26,13 @@ ROOMS = {
     "clients.install.plugin": "Claude Code's plugin",
     "clients.install.shared_section": "Copilot CLI reads a file of Codex, too",
     "clients.permission.gemini_tools": "Gemini CLI's tools, and answers as it takes them",
-    "clients.starting.start_servers": "each client's server has a protocol of its own",
-    "clients.starting.start_words": "each client's command has words of its own",
+    "clients.starting": "each client's command has words of its own, its server a protocol",
     "commands.install_command": "one client's installation has options of its own",
     "start.bundle": "the list of modules, which scripts/hot writes",
     "teams.transcripts": "the words by which Claude Code brings a teammate's message",
 }
 """The modules outside ``known_clients`` that may name a client, each with its reason. This table only gets shorter."""
-MOST = 15
+MOST = 14
 """The most rows that it may have: this number only goes down."""
 _ROOM_NAMES = {name.rpartition(".")[2] for name in ROOMS}
 

@@ -13,8 +13,8 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from ..clients.starting import start_servers, start_words
-from ..clients.starting.start_words import Begun, Start
+from ..clients import starting
+from ..clients.starting import Begun, Start
 from ..control.orders import Orders
 from ..control.requests import Requests
 from ..core import roster_changes
@@ -135,7 +135,7 @@ class Fleet:
         if known is None or known.client != member.client:
             return me if known is None else ""
         is_served = _is_in_service(member.client) and not known.window
-        return "" if is_served and not self._is_left(known) and not start_words.has_talk(me, self._environ) else me
+        return "" if is_served and not self._is_left(known) and not starting.has_talk(me, self._environ) else me
 
     def bring_all_up(self, team: Team) -> dict[str, MailboxError]:
         """Start whoever is missing, each behind its lead. Return by name why one was not started: the others are.
@@ -201,8 +201,8 @@ class Fleet:
 
     def _begin(self, start: Start, register: Any) -> Begun:
         if self._in_tmux:
-            return start_words.start_in_tmux(start, register, self._environ, self.tmux_session)
-        return start_servers.start_member(start, register, self._environ)
+            return starting.start_in_tmux(start, register, self._environ, self.tmux_session)
+        return starting.start_member(start, register, self._environ)
 
     @property
     def tmux_session(self) -> str:
@@ -260,7 +260,7 @@ class Fleet:
             roster = self._box.logs.read_roster()
             left = [one for one in left if not self._runs(session_of(one, self.record, roster))]
             if left:
-                time.sleep(start_words.LOOK)
+                time.sleep(starting.LOOK)
         self._note_processes(members)
         return left
 
@@ -306,7 +306,7 @@ class Fleet:
         asked = {name: members[name] for name in left if self._runs(members[name].session_id)}
         for one in asked.values():
             self._ask_to_end(one)
-        start_words.wait_while(lambda: any(map(self._is_there, asked.values())), wait)
+        starting.wait_while(lambda: any(map(self._is_there, asked.values())), wait)
         ended = {name: "was ended" if name in left else "was not running" for name in members}
         ended.update((name, UNTOLD) for name, one in members.items() if self._is_untold(one))
         ended.update((name, "ended by itself") for name, one in asked.items() if not self._is_there(one))
@@ -330,7 +330,7 @@ class Fleet:
     def _is_untold(self, one: Started) -> bool:
         """Return whether a server that ``up`` did not start may run a member, which never called a hook."""
         is_served = _has_one_server(one.client) and not one.window and not one.pid
-        return is_served and not self._hosts.hosting(one.session_id) and start_servers.is_listening(self._environ)
+        return is_served and not self._hosts.hosting(one.session_id) and starting.is_listening(self._environ)
 
     def _is_begun(self, one: Started) -> bool:
         """Return whether a member was begun and runs, though perhaps without our hooks. A server that has the sessions
@@ -352,8 +352,8 @@ class Fleet:
         if _is_in_service(one.client) and not one.window and self._is_left(one):
             try:
                 program = self._box.own.up.get(one.client) or (STARTED[one.client].program,)
-                start_words.run_client([*program, "stop", one.session_id[:8]], "/", self._environ)
-                start_words.wait_while(
+                starting.run_client([*program, "stop", one.session_id[:8]], "/", self._environ)
+                starting.wait_while(
                     lambda: self._is_left(one), LAST
                 )  # brought back before that, the client makes a copy
             except MailboxError:
@@ -362,7 +362,7 @@ class Fleet:
             if self._has_process(one):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(one.pid, number)
-                start_words.wait_while(lambda: self._has_process(one), LAST)
+                starting.wait_while(lambda: self._has_process(one), LAST)
 
     def _freeze(self, one: Started) -> None:
         agent = self._box.logs.read_roster().get(one.session_id)
