@@ -39,10 +39,6 @@ def count_units(text: str) -> int:
     return len(text.encode("utf-16", "surrogatepass")) // 2 - 1  # minus the byte order mark
 
 
-def _no_message(_: str) -> Message | None:
-    return None
-
-
 class Told(Record):
     """A delivery's text; the items it shows, in order; by message id the cost of each in tokens. That includes its
     share of the lines around, ours and the client's. ``titles`` are the ids of those that it gives by title."""
@@ -64,7 +60,7 @@ class Sheet(Record):
     nonce: str = ""
     around: int = 0
     box: str = ""
-    parent: Callable[[str], Message | None] = _no_message
+    parent: Callable[[str], Message | None] = lambda _: None
 
 
 def client_frame(event: str, tool: str = "") -> int:

@@ -28,36 +28,32 @@ NOTES_ROOM = 240
 
 
 def tell_lines(desk: OpenMailbox, me: str, program: str, *, begins: bool) -> list[str]:
-    """Return what the session is told of tasks and notes now. If these cannot be read, that is nothing: its mail
-    matters more, and it is told at its next turn."""
+    """Return what the session is told of tasks and notes: as the session ``begins``, or its turn. If these cannot be
+    read, that is nothing: its mail matters more, and it is told at its next turn."""
     try:
-        return (at_start if begins else at_turn)(desk, me, program)
+        if begins:
+            return _at_start(desk, me, program)
+        task_reports.tell(desk, me)
+        return [*neighbours.news(desk, me), *_open_tasks(desk, me, program, TaskViews(desk).tasks(me))]
     except MailboxError:
         return []
 
 
-def open_tasks(desk: OpenMailbox, me: str, program: str, views: list[TaskView] | None = None) -> list[str]:
+def _open_tasks(desk: OpenMailbox, me: str, program: str, found: list[TaskView]) -> list[str]:
     """Return the line about tasks that are open to a session which holds none; empty if it was told of them all."""
-    found = TaskViews(desk).tasks(me) if views is None else views
     if not task_offers.untold(desk, me, found):
         return []
     return [task_offers.open_line(task_offers.select_open(found), lambda words: f"{program} {words}")]
 
 
-def at_turn(desk: OpenMailbox, me: str, program: str) -> list[str]:
-    """Return what a session is told of tasks as its turn begins."""
-    task_reports.tell(desk, me)
-    return [*neighbours.news(desk, me), *open_tasks(desk, me, program)]
-
-
-def at_start(desk: OpenMailbox, me: str, program: str) -> list[str]:
+def _at_start(desk: OpenMailbox, me: str, program: str) -> list[str]:
     """Return what a session is told as it starts, or comes back: the tasks that it holds or may claim, its tags'
     notes."""
     told: list[str] = []
     if Board(desk.logs.stamp_files, TASKS).is_used():
         views = TaskViews(desk).tasks(me)
         mine = [one for one in views if one.is_mine]
-        told += _held(mine, program) or open_tasks(desk, me, program, views)
+        told += _held(mine, program) or _open_tasks(desk, me, program, views)
         task_reports.tell(desk, me)
     if Board(desk.logs.stamp_files, NOTES).is_used():
         told += _notes(desk, me, program)

@@ -55,12 +55,10 @@ def told(desk: OpenMailbox, session_id: str, environ: Mapping[str, str]) -> str:
     """Return the line that tells a copy who it is, and whose copy."""
     roster = desk.logs.read_roster()
     old = roster.get(_before(session_id, environ))
-    other = (
-        "the agent in it" if old is None else frame.name_of((old.session_id, *roster.heirs(old.session_id))[-1], roster)
-    )
-    return (
-        f"this session is {session_id}, a fork with another one's talk: {other} is not you and keeps its name and mail"
-    )
+    line = () if old is None else (old.session_id, *roster.heirs(old.session_id))
+    other = frame.name_of(line[-1], roster) if line else "the agent in it"
+    is_not = f"{other} is not you and keeps its name and mail"
+    return f"this session is {session_id}, a fork with another one's talk: {is_not}"
 
 
 def _before(session_id: str, environ: Mapping[str, str]) -> str:

@@ -96,10 +96,10 @@ class Hook(Record):
             return
         from . import retired  # where somebody ended a session whose client goes on
 
-        retired.tell_once(self.desk, self.call.session_id, self.program, self.call.command, self._tell_both)
+        def tell_both(text: str) -> None:
+            self.write(json_line({"systemMessage": text, **_context_answer(self.call)(text)}))
 
-    def _tell_both(self, text: str) -> None:
-        self.write(json_line({"systemMessage": text, **_context_answer(self.call)(text)}))
+        retired.tell_once(self.desk, self.call.session_id, self.program, self.call.command, tell_both)
 
     def open_offers(self) -> list[Offer]:
         """Return the deliveries whose fate the transcript will tell."""

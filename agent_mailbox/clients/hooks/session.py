@@ -101,19 +101,12 @@ def enter_session(
         if old is None:
             told.append(forks.told(desk, session_id, environ))
     if known is not None and known.state != DEAD and (known.proven or known.client):
-        goes_on = source in SAME_PROCESS
-        request = (
-            Registration(session_id=session_id)
-            if goes_on
-            else _added_wishes(desk, known, where.directory, environ, told)
-        )
+        request = Registration(session_id=session_id)
+        if source not in SAME_PROCESS:
+            request = _added_wishes(desk, known, where.directory, environ, told)
     elif old is not None:
         request = Registration(
-            session_id=session_id,
-            name=old.name,
-            tags=old.tags,
-            lead=old.lead,
-            continues=old.session_id,
+            session_id=session_id, name=old.name, tags=old.tags, lead=old.lead, continues=old.session_id
         )
     else:
         request = _wishes_of(desk, session_id, where.directory, environ, told)
@@ -170,13 +163,7 @@ def _own_environment(client: KnownClient, environ: Mapping[str, str], told: list
 def _register_wishes(desk: OpenMailbox, request: Registration, told: list[str]) -> None:
     """Register with all wishes, else without the name, else without roles and tags, else with the person as lead."""
     absence.note_bearer(desk, request.name, request.session_id)
-    bare = Registration(
-        session_id=request.session_id,
-        client=request.client,
-        lead=request.lead,
-        lead_by_person=request.lead_by_person,
-        is_unused=request.is_unused,
-    )
+    bare = request.replace(name=None, roles=None, tags=None, add_tags=(), continues=None)
     led = bare.replace(lead=request.lead and USER)
     for attempt in (request, request.replace(name=None), bare, led):
         try:
