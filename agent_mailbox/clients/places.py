@@ -36,30 +36,26 @@ def directories_above(path: str) -> Iterator[str]:
 
 
 class Target(Record):
-    """A place where a client looks: its settings, its memory, and the directory of its other files."""
+    """A place where a client looks: its settings, its memory, and the directory of its other files. ``project``: the
+    directory whose sessions it is for; empty if it is for all of the user's."""
 
     client: KnownClient
     base: str
     settings: str
     memory: str
-    user: bool
-
-    @property
-    def project(self) -> str:
-        """Return the project's directory; empty if it is for all sessions."""
-        return "" if self.user else os.path.dirname(self.base)
+    project: str
 
 
 def project_target(client: KnownClient, directory: str) -> Target:
     """Return a project's files. Raises ``NotFound`` if there is no such directory."""
     if not os.path.isdir(directory):
         raise NotFound(f"no directory {directory}", "--project names the directory the client is started in")
-    directory = os.path.realpath(directory)
-    base = os.path.join(directory, client.directory)
-    return Target(client, base, os.path.join(base, client.settings[0]), os.path.join(directory, client.memory), False)
+    project = os.path.realpath(directory)
+    base = os.path.join(project, client.directory)
+    return Target(client, base, os.path.join(base, client.settings[0]), os.path.join(project, client.memory), project)
 
 
 def user_target(client: KnownClient, environ: Mapping[str, str]) -> Target:
     """Return the user's files, for every project."""
     base = os.path.abspath(client.find_home(environ))
-    return Target(client, base, os.path.join(base, client.settings[1]), os.path.join(base, client.memory), True)
+    return Target(client, base, os.path.join(base, client.settings[1]), os.path.join(base, client.memory), "")

@@ -251,7 +251,7 @@ def install_claude_code(
 def _mailbox_of(app: App, target: Target) -> str | None:
     """Return the mailbox of the target's sessions, if there is one."""
     try:
-        start = os.getcwd() if target.user else os.path.dirname(target.base)
+        start = target.project or os.getcwd()
         directory, _ = locate_mailbox(app.directory, app.environ, start)
     except NoMailbox:
         return None
@@ -260,9 +260,9 @@ def _mailbox_of(app: App, target: Target) -> str | None:
 
 def _kept_mailbox(app: App, target: Target) -> str:
     """Return the mailbox that sandboxed commands must not reach."""
-    if target.user:
+    if not target.project:
         raise Malformed("--sandbox protects one project's mailbox and excludes --user", "pass --project DIR instead")
-    found, project = _mailbox_of(app, target), os.path.dirname(target.base)
+    found, project = _mailbox_of(app, target), target.project
     own = typed(os.path.join(project, paths.DATA))
     if found is None:
         raise NoMailbox("the project has no mailbox yet", f"run `agent-mailbox init {own}`, then repeat this command")
@@ -276,7 +276,7 @@ def _kept_mailbox(app: App, target: Target) -> str:
 
 def _is_bounded_alone(app: App, target: Target, force: bool, bounded: bool) -> bool:
     """Return whether to install only the bounds: another installation covers the project's sessions."""
-    if force or target.user or not bounded or settings.is_there(target):
+    if force or not target.project or not bounded or settings.is_there(target):
         return False
     return bool(settings.other_sources(target, app.environ))
 
@@ -327,8 +327,8 @@ def _installer_command(client: KnownClient) -> None:
 
 def _warn_of_twice(app: App, target: Target) -> None:
     """Warn if the same sessions call us from another place, too."""
-    here = os.getcwd() if target.user else os.path.dirname(target.base)
-    scope = f"--project {typed(here)}" if target.user else "--user"
+    here = target.project or os.getcwd()
+    scope = "--user" if target.project else f"--project {typed(here)}"
     for path in installed_settings(target.client, here, app.environ):
         if path != os.path.realpath(target.settings):
             app.give_warning(

@@ -17,7 +17,6 @@ from ...core.findings import Problem
 from ...core.text import clipped, neutral, typed
 from ...store.files.small_files import read_if_possible
 from ..install.hook_entries import PROGRAM, SHIM, without_exec
-from ..permission.file_guard import baked_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -90,11 +89,12 @@ def _wrong_program(word: str, project: str, environ: Mapping[str, str], *, start
 def _wrong_shim(path: str, environ: Mapping[str, str]) -> str | None:
     """Return why a shim cannot run. It takes the Python that an installation wrote into it, else the checkout's own,
     else the installed program (``hooks/agent-mailbox-hook``)."""
-    text = (read_if_possible(path, through_links=True) or b"").decode("utf-8", "surrogateescape")
+    lines = (read_if_possible(path, through_links=True) or b"").decode("utf-8", "surrogateescape").splitlines()
     try:
-        values = baked_paths(text)
+        words = shlex.split(next((line for line in lines if line.startswith("python=")), ""))
     except ValueError:
-        values = {}
+        words = []
+    values = dict(word.partition("=")[::2] for word in words)
     python, main = values.get("python", ""), values.get("main", "")
     baked = bool(python)
     if not baked:

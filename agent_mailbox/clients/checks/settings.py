@@ -85,7 +85,7 @@ def other_sources(target: Target, environ: Mapping[str, str]) -> list[HookSource
 
 def covering_sources(target: Target, environ: Mapping[str, str]) -> list[HookSource]:
     """Return what besides the target makes all its sessions call us already: for all sessions, only the user's."""
-    if not target.user:
+    if target.project:
         return other_sources(target, environ)
     return _sources_beside(target.settings, {}, os.getcwd(), environ)
 

@@ -127,7 +127,7 @@ def _install_parts(
         yield _settings_part(os.path.realpath(target.settings), merge.Ours((), more))
         return
     more["permissions"][merge.ALLOW] = [*texts.allow_rules(program)] if client.has_rules else []
-    for name, text in client.files(texts.make_wording(program, is_for_user=target.user)).items():
+    for name, text in client.files(texts.make_wording(program, is_for_user=not target.project)).items():
         if not removes and shared_section.is_told(target, name):
             continue
         yield _whole_file(os.path.realpath(os.path.join(target.base, name)), text.encode("utf-8", "surrogateescape"))

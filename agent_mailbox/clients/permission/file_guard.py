@@ -195,20 +195,14 @@ def started_directories(shim: str) -> list[str]:
     """Return the directories of what an installed shim starts: the package, and the environment of its Python."""
     try:
         with open(shim, encoding="utf-8", errors="surrogateescape") as file:
-            said = baked_paths(file.read(1 << 12))
+            baked = next((line for line in file.read(1 << 12).splitlines() if line.startswith("python=")), "")
     except (FileNotFoundError, NotADirectoryError):
         return []
+    said = dict(word.partition("=")[::2] for word in shlex.split(baked))
     package, start = os.path.split(said.get("main", ""))
     environment = os.path.dirname(os.path.dirname(said.get("python", "")))
     found = [package] if start == "__main__.py" else []
     return [*found, *([environment] if os.path.exists(os.path.join(environment, "pyvenv.cfg")) else [])]
-
-
-def baked_paths(shim: str) -> dict[str, str]:
-    """Return what an installation wrote into a shim's text: the interpreter, the start file, the state directory. Raise
-    ``ValueError`` if its quotes do not match."""
-    line = next((line for line in shim.splitlines() if line.startswith("python=")), "")
-    return dict(word.partition("=")[::2] for word in shlex.split(line))
 
 
 def record_shims(state: str, shims: Iterable[str]) -> None:
