@@ -11,5 +11,6 @@
     connections  closes requests that do not arrive whole
 
 Holds no mailbox rule: it reads and acts through the facade, as ``user``. Only it imports the libraries of the extra
-``console``. It may die at any moment; no agent waits for it.
+``console``. It may die at any moment; no agent waits for it. Nothing here is on a hot way, so types are imported as all
+else is.
 """

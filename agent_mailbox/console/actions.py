@@ -6,7 +6,8 @@ facade decides what is allowed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from ..control.requests import always_updates
 from ..control.steps import find_request
@@ -29,15 +30,11 @@ from . import (
     task_board,
     topics,
 )
+from .desk import Looking
 from .presenters import Unchanged
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from .desk import Looking
-
-    Fields = Mapping[str, str]
-    Act = Callable[[Looking, Fields], str]
+Fields = Mapping[str, str]
+Act = Callable[[Looking, Fields], str]
 
 
 def send_message(now: Looking, fields: Fields) -> str:

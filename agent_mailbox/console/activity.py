@@ -6,23 +6,19 @@ Belongs here: from steps to what a page shows. The steps are other people's text
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
 
 from ..core.records import Record
-from ..core.session_steps import CALL, PROMPT, SAID, TOLD
+from ..core.session_steps import CALL, PROMPT, SAID, TOLD, Step
 from ..core.text import clipped, visible_text
 from ..store.attachments import conversation_files
 from ..store.user_state import processes
 from . import calls, markup, presenters
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from markupsafe import Markup
-
-    from ..core.session_steps import Step
-    from .desk import Looking
-    from .survey import Survey
+from .desk import Looking
+from .survey import Survey
 
 GLANCE = 1 << 17
 """Bytes of a conversation's end that tell the present step."""

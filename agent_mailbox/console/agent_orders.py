@@ -6,29 +6,24 @@ allowed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from ..control.orders import Orders
 from ..control.task_views import TaskViews
 from ..control.tasking import Tasking
 from ..control_plane import control_log, standing
+from ..control_plane.standing import Standing
 from ..core.compose import Draft
 from ..core.control import messages
 from ..core.control.transitions import SHUTDOWN
 from ..core.records import USER
-from ..core.roster import ALIVE, DEAD, FROZEN
+from ..core.roster import ALIVE, DEAD, FROZEN, Agent
 from ..core.roster_changes import Registration
 from ..errors import Malformed, NotFound, Refused
 from . import presenters
+from .desk import Looking
 from .presenters import Unchanged
 from .task_board import id_of_form
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..control_plane.standing import Standing
-    from ..core.roster import Agent
-    from .desk import Looking
 
 ENDS = {
     "freeze": (FROZEN, "is away: its direct mail waits"),

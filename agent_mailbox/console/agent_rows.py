@@ -5,20 +5,16 @@ Belongs here: the content of a row, and the orders.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
 
 from ..core.frame import GONE, shown_reason, shown_state
 from ..core.instant import HOUR
 from ..core.records import USER
-from ..core.roster import ALIVE, DEAD, FROZEN
+from ..core.roster import ALIVE, DEAD, FROZEN, Agent
 from . import presenters
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-
-    from ..core.roster import Agent
-    from .desk import Looking
-    from .survey import Survey
+from .desk import Looking
+from .survey import Survey
 
 MOST = 400
 """Rows of the table; the rest is only counted."""

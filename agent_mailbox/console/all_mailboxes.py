@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from ..core.records import Record
 from ..errors import MailboxError
@@ -20,9 +20,6 @@ from ..store.files.watch import Watch
 from . import presenters, rail
 from .desk import Looking
 from .survey import REST
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MOST = 40
 """Mailboxes that are looked at; the rest of the list is left out, and the page says so."""

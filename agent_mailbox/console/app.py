@@ -9,16 +9,17 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import jinja2
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import (
     HTMLResponse,
     JSONResponse,
@@ -29,6 +30,7 @@ from starlette.responses import (
 )
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
 from ..core import codec
 from ..core.text import neutral, visible
@@ -51,25 +53,15 @@ from . import (
     views,
 )
 from .all_mailboxes import name_mailbox
-from .desk import Desk
+from .desk import Desk, Looking
 from .entrance import Entrance, local_path, read_parts
 from .error_pages import describe_error
-from .gate import Gate
+from .gate import Gate, Session
 from .guard import STATIC, TOO_LARGE, AllowedHosts, Guard, TooMuch
 from .live import Event, LiveHub, OpenPage, Watcher
 from .notifier import Notifier
 from .page_updates import PageUpdater
-from .survey import SurveyThread
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-
-    from starlette.requests import Request
-    from starlette.types import Scope
-
-    from .desk import Looking
-    from .gate import Session
-    from .survey import Survey
+from .survey import Survey, SurveyThread
 
 HERE = Path(__file__).parent
 SEEKING = ("/search", "/decided", "/timeline")

@@ -7,20 +7,15 @@ web or to a file of the mailbox. A file is shown as a picture or as plain text, 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import Any
 from urllib.parse import quote
 
 from starlette.responses import PlainTextResponse, Response
 
 from ..core import attachments, references
-from ..core.records import Record
+from ..core.records import Message, Record
 from ..core.text import neutral
 from ..store.attachments import attachment_files
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ..core.records import Message
 
 PATH = "/attached"
 _PICTURES = {

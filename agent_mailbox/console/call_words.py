@@ -6,15 +6,13 @@ Belongs here: the words. ``calls`` has the whole call, by which a person decides
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ..core.control import messages as m
 from ..core.records import Record
 from ..core.text import clipped
 from . import presenters
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 SHORT = 70
 """Characters of what a call is about."""

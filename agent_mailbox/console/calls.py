@@ -6,15 +6,13 @@ Only a line feed ends a line; an escape shows each character that does not print
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.records import Record
 from ..core.text import visible
 from .json_text import pretty_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 MOST_COMPARED = 40_000
 """Pairs of lines that are compared; a larger change is shown as its old text and its new one. Comparing may take the

@@ -6,22 +6,18 @@ by it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+
+from markupsafe import Markup
 
 from ..core.control import authority, lasting, transitions
 from ..core.control import messages as m
+from ..core.control.control_requests import ControlRequest
 from ..core.records import USER, Record
+from ..core.roster import Roster
 from . import call_words, calls, markup, presenters
+from .call_words import CallWords
 from .json_text import pretty_json
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from markupsafe import Markup
-
-    from ..core.control.control_requests import ControlRequest
-    from ..core.roster import Roster
-    from .call_words import CallWords
 
 
 class Card(Record):

@@ -5,23 +5,19 @@ Belongs here: what a channel's page has beside its mail, which ``views`` lists.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from ..control.task_views import TaskViews
 from ..core import reach
 from ..core.address import ALL
 from ..core.records import USER, Message
-from ..core.roster import DEAD
+from ..core.roster import DEAD, Roster
 from ..core.text import visible
 from ..mailbox.channels import LOOK
 from . import fleet_page, mentions, presenters, rail, task_board, topics
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..core.roster import Roster
-    from .desk import Looking
-    from .survey import Survey
+from .desk import Looking
+from .survey import Survey
 
 MOST_MEMBERS = 60
 """Members that a column lists; the rest is only counted."""

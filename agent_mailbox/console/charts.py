@@ -9,21 +9,17 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from ..core.address import MODES
 from ..core.cost import costs
 from ..core.instant import HOUR
+from ..core.records import Message
+from ..core.roster import Roster
+from ..mailbox.mail_pages import Recent
 from . import presenters
-from .tallies import UNTOLD
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..core.records import Message
-    from ..core.roster import Roster
-    from ..mailbox.mail_pages import Recent
-    from .tallies import Hour, HourlyMail
+from .tallies import UNTOLD, Hour, HourlyMail
 
 WIDTH, HEIGHT, LEFT, FOOT = 720, 200, 46, 22
 LABEL = 70

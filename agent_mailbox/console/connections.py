@@ -6,13 +6,10 @@ first byte and a request's last; a stream or a slow answer is none of its busine
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
-
-if TYPE_CHECKING:
-    import asyncio
 
 
 class TimelyConnection(H11Protocol):

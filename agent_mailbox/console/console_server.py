@@ -16,8 +16,9 @@ import sys
 import tempfile
 import threading
 import webbrowser
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from types import FrameType
 
 import uvicorn
 
@@ -26,15 +27,9 @@ from ..errors import MailboxError, Refused, StorageFailed
 from ..mailbox.mailbox import Mailbox
 from ..store.files.small_files import make_file, read_file, replace_file
 from .connections import TimelyConnection
-from .consoles import Consoles
+from .consoles import Consoles, Hint
 from .gate import LINK_SECONDS
 from .guard import LOOPBACK, AllowedHosts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import FrameType
-
-    from .consoles import Hint
 
 MAX_CONNECTIONS = 256
 _OWN_HOST = re.compile(rb"[a-z0-9-]{1,40}-[0-9a-f]{10}\.localhost")

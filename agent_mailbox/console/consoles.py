@@ -11,27 +11,21 @@ one name: then the others are named, and have no link.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
 
 from ..errors import MailboxError
 from . import presenters
-from .all_mailboxes import AllMailboxes
+from .all_mailboxes import AllMailboxes, OneMailbox
 from .app import ConsoleApp
 from .guard import ENTRANCE, LOOPBACK, AllowedHosts
 from .live import Event
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from starlette.types import Receive, Scope, Send
-
-    from .all_mailboxes import OneMailbox
-
-    Hint = Callable[[str], str]
+Hint = Callable[[str], str]
 
 PATH = "/mailbox"
 """The address that leads on to another mailbox's page."""

@@ -6,16 +6,12 @@ after an instant is found by where its messages end.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from ..core import instant
 from ..errors import Malformed
 from . import mail_lists, presenters
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from .desk import Looking
+from .desk import Looking
 
 FORWARD = 40
 """Messages after an instant on its page: fewer than a page, for answers in a thread are listed besides."""

@@ -6,25 +6,21 @@ after another. The facade decides each, as it would alone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from ..control.past_requests import instant_of, past_page
 from ..control.steps import find_request
 from ..control_plane.standing import find_standing
 from ..core.control import message_text, summary, transitions
+from ..core.control.control_requests import ControlRequest
+from ..core.control.standing_orders import StandingOrders
 from ..core.records import USER, Record
-from ..core.roster import DEAD
+from ..core.roster import DEAD, Roster
 from ..errors import MailboxError, Malformed, Refused
 from . import calls, cards, presenters
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from ..core.control.control_requests import ControlRequest
-    from ..core.control.standing_orders import StandingOrders
-    from ..core.roster import Roster
-    from .desk import Looking
-    from .survey import Survey
+from .desk import Looking
+from .survey import Survey
 
 PAGE = 50
 MOST = 50

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from ..control.requests import Requests
 from ..control_plane import control_log
 from ..core import proofs
-from ..core.records import USER
+from ..core.control.control_requests import ControlRequest
+from ..core.inbox import Item
+from ..core.records import USER, Proof
+from ..core.roster import Roster
 from ..errors import MailboxError
 from ..mailbox.channels import Channels
 from ..mailbox.mailbox import Mailbox
@@ -22,19 +25,10 @@ from ..store.files import paths, system
 from ..store.projection.lookup import ask_index
 from . import presenters
 from .followed_notes import FollowedNotes
+from .receipt_words import Receipt
 from .spending import Spending
 from .tallies import Tallies
 from .unread import Unread
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
-
-    from ..core.control.control_requests import ControlRequest
-    from ..core.inbox import Item
-    from ..core.records import Proof
-    from ..core.roster import Roster
-    from .receipt_words import Receipt
-
 
 MUCH = 16 << 20
 """Bytes of mail that take a second to index."""

@@ -5,23 +5,19 @@ Belongs here: its content. ``views`` has the pages, ``rail`` the pane at the lef
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from ..core import conversations, message_reads, replies
 from ..core.address import ALL
 from ..core.dead_letters import RECIPIENT_DEAD
-from ..core.records import USER
+from ..core.records import USER, Message
+from ..core.roster import Roster
 from ..errors import Refused
 from ..mailbox.open_mailbox import UNSENT
 from . import cards, forwarding, presenters, request_context, topics
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..core.records import Message
-    from ..core.roster import Roster
-    from .desk import Looking
-    from .survey import Survey
+from .desk import Looking
+from .survey import Survey
 
 MOST_BEFORE, MOST_AFTER = 12, 24
 """Messages of a thread that stand whole beside the opened one: some screens."""

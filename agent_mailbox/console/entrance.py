@@ -6,24 +6,17 @@ address's fragment alone, which no browser sends.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qs
 
+import jinja2
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from .guard import ENTRANCE
-from .uploads import PARTED, split_form
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    import jinja2
-    from starlette.requests import Request
-
-    from .gate import Gate, Session
-    from .guard import AllowedHosts
-    from .uploads import UploadedFile
+from .gate import Gate, Session
+from .guard import ENTRANCE, AllowedHosts
+from .uploads import PARTED, UploadedFile, split_form
 
 MAX_FIELDS = 512
 """Fields of a form: a page of boxes that are chosen, and the others."""

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from ..core.text import visible
 from ..errors import Ambiguous, BadData, Busy, MailboxError, Malformed, NotFound, StorageFailed
 from ..store.user_state import replaced_program
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 log = logging.getLogger(__name__)
 _HINTS = {

@@ -6,26 +6,21 @@ Belongs here: the column of an agent, and why. ``agent_rows`` has the table.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
-from ..control.task_views import TaskViews
+from ..control.task_views import TaskView, TaskViews
 from ..core.frame import shown_reason
 from ..core.instant import MINUTE
 from ..core.records import USER, Record
-from ..core.roster import ALIVE, DEAD
+from ..core.roster import ALIVE, DEAD, Agent
 from . import activity, agent_rows, cards, inbox_page, presenters
 from .agent_rows import SIGNS, state_of
+from .desk import Looking
+from .presenters import Face
+from .survey import Survey
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from ..control.task_views import TaskView
-    from ..core.roster import Agent
-    from .desk import Looking
-    from .presenters import Face
-    from .survey import Survey
-
-    Params = Mapping[str, str]
+Params = Mapping[str, str]
 
 YOU, ANOTHER, WORKS, RESTS = "you", "another", "works", "rests"
 TITLES = {YOU: "Waits for you", ANOTHER: "Waits for another", WORKS: "Works", RESTS: "Idle, silent, gone"}

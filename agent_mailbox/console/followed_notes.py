@@ -5,18 +5,14 @@ Belongs here: the place of that reader. ``mailbox.noting`` reads all of the log,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..core.keeping import notes
+from ..core.keeping.notes import Note
 from ..core.line_forms import may_be_note
+from ..core.records import Message
+from ..core.roster import Roster
 from ..mailbox.noting import parse_notes
 from ..store.log.growing_log import GrowingLog
-
-if TYPE_CHECKING:
-    from ..core.keeping.notes import Note
-    from ..core.records import Message
-    from ..core.roster import Roster
-    from ..store.log.logs import Logs
+from ..store.log.logs import Logs
 
 
 class FollowedNotes:

@@ -5,26 +5,21 @@ Belongs here: to whom it goes now, and what it says. The facade decides each mes
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from ..core import frame
 from ..core.address import uuid_of
 from ..core.compose import Draft, check_id_form
-from ..core.records import USER
+from ..core.records import USER, Message
+from ..core.roster import Roster
 from ..errors import MailboxError, Malformed, Refused
+from ..mailbox.sending import Sent
 from . import presenters
 from .decided_requests import CHOSEN, MOST
+from .desk import Looking
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..core.records import Message
-    from ..core.roster import Roster
-    from ..mailbox.sending import Sent
-    from .desk import Looking
-
-    Fields = Mapping[str, str]
+Fields = Mapping[str, str]
 
 
 def new_recipients(message: Message, roster: Roster) -> list[str]:

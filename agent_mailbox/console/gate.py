@@ -9,10 +9,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections import OrderedDict
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
 LINK_SECONDS = 300.0
 """Seconds that a launch link is valid: enough to change windows, too short to matter in a scrollback."""

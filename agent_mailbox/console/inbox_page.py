@@ -6,30 +6,25 @@ Belongs here: the groups, their order, and the lines. ``details`` has what is sh
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from ..control_plane import control_log
+from ..core.control.control_requests import ControlRequest
 from ..core.instant import MINUTE
-from ..core.records import USER, Record
+from ..core.records import USER, Message, Record
+from ..core.roster import Roster
 from ..core.text import clipped
 from ..errors import Refused
 from . import cards, decided_requests, presenters
 from .call_words import CallWords
-from .presenters import Unchanged
+from .desk import Looking
+from .presenters import Face, Unchanged
+from .survey import Survey
 from .unread import LONGEST
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from ..core.control.control_requests import ControlRequest
-    from ..core.records import Message
-    from ..core.roster import Roster
-    from .desk import Looking
-    from .presenters import Face
-    from .survey import Survey
-
-    Params = Mapping[str, str]
-    Asked = tuple[ControlRequest, list[str]]
+Params = Mapping[str, str]
+Asked = tuple[ControlRequest, list[str]]
 
 MOST = 200
 """Lines of a group; the rest is only counted."""

@@ -6,18 +6,14 @@ Belongs here: the answers that are no page. ``date_jumps`` and ``saved_talks`` h
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from . import date_jumps, saved_talks
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from .desk import Desk
+from .desk import Desk
 
 
 def make_routes(desk: Desk) -> list[Route]:

@@ -14,21 +14,17 @@ import secrets
 import select
 import threading
 from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 from ..core import codec
 from ..core.records import BadLine, Message, Read, Record
 from ..errors import MailboxError
 from ..store.files.watch import Watch
 from ..store.log.growing_log import GrowingLog
+from ..store.log.logs import Logs
 from ..store.log.proof_view import weigh_message
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable
-
-    from ..store.log.logs import Logs
-    from .gate import Session
+from .gate import Session
 
 QUEUE = 256
 """Events that a page may be behind: some seconds of a flood."""

@@ -5,19 +5,14 @@ Belongs here: how much of a text a list has. ``markup`` makes its HTML, ``text_s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+
+from markupsafe import Markup
 
 from ..core import words
-from ..core.records import Record
+from ..core.records import Message, Record
 from ..core.text import clipped, visible
 from . import markup, text_splitting
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from markupsafe import Markup
-
-    from ..core.records import Message
 
 LONG = 4000
 """Characters of a body in a list, folded; the opened message shows all."""

@@ -6,21 +6,18 @@ Belongs here: what every page with a list of mail shares. ``views`` has the page
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from ..core import instant, words
+from ..core.records import Message
 from ..errors import MailboxError, Malformed
 from ..mailbox.mail_pages import Page, Position
 from ..mailbox.selection import Selection, chooses
 from . import presenters, search_query, topics, unread_mail
+from .desk import Looking
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from ..core.records import Message
-    from .desk import Looking
-
-    Params = Mapping[str, str]
+Params = Mapping[str, str]
 
 PAGE = 50
 """Messages per page: two screens."""

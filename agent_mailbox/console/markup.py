@@ -8,22 +8,18 @@ that no bidirectional override reverses a line.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import nh3
 from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markupsafe import Markup
 
 from ..core.records import Record
 from ..core.text import visible_text
 from . import text_splitting
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from markdown_it.rules_core import StateCore
 
 TAGS = {
     *("p", "br", "hr", "em", "strong", "s", "code", "pre", "blockquote", "ul", "ol", "li", "a", "div"),

@@ -6,12 +6,8 @@ Belongs here: which words of a text are such names. A word that is no agent's na
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from ..core.roster import DEAD
-
-if TYPE_CHECKING:
-    from ..core.roster import Agent, Roster
+from ..core.roster import DEAD, Agent, Roster
 
 _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 _MENTION = re.compile(r"(?<![\w@.])@([A-Za-z0-9][\w.@+-]*)", re.ASCII)

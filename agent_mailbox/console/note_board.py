@@ -5,7 +5,8 @@ Belongs here: the facade's notes in words; a form's fields as one call.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from ..core import proofs
 from ..core.records import USER, Record
@@ -13,12 +14,8 @@ from ..core.roster import DEAD
 from ..core.text import visible_text
 from ..mailbox.noting import Noting
 from . import presenters
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from .desk import Looking
-    from .survey import Survey
+from .desk import Looking
+from .survey import Survey
 
 MOST = 200
 """Notes of a page, the newest; the rest is only counted."""

@@ -5,25 +5,20 @@ Belongs here: from an event to the names and texts to send. One thread runs it, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+
+import jinja2
 
 from ..core import codec
 from ..core.address import ALL
 from ..core.control import message_text
 from ..core.control.messages import Answer, Ask
 from ..core.message_reads import Reads
-from ..core.records import USER
+from ..core.records import USER, Message
+from ..mailbox.selection import Selection
 from . import inbox_page, mail_lists, presenters, topics
 from .desk import Looking
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    import jinja2
-
-    from ..core.records import Message
-    from ..mailbox.selection import Selection
-    from .live import Event
+from .live import Event
 
 STALE = {
     "/": ("owed", "elsewhere"),

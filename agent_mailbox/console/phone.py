@@ -12,14 +12,12 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.records import Record
 from ..errors import Refused
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SECONDS = 10
 CADDYFILE = "/etc/caddy/Caddyfile"

@@ -11,32 +11,26 @@ import re
 import time
 import unicodedata
 import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import Any
 from urllib.parse import urlencode
+
+from markupsafe import Markup
 
 from ..core import frame, message_reads, reach, references
 from ..core.address import ALL, is_remote, is_shown
 from ..core.control import message_text, messages, summary
-from ..core.records import USER, Record
-from ..core.roster import DEAD
+from ..core.message_reads import Reads
+from ..core.records import USER, Message, Read, Record
+from ..core.roster import DEAD, Agent, Roster
 from ..core.text import clipped, visible
 from ..mailbox import arrivals
+from ..mailbox.open_mailbox import OpenMailbox
+from ..mailbox.sending import Sent
 from . import long_texts, receipt_words
 from .beside import Linked, conflict_lines, links_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any
-
-    from markupsafe import Markup
-
-    from ..core.message_reads import Reads
-    from ..core.records import Message, Read
-    from ..core.roster import Agent, Roster
-    from ..mailbox.open_mailbox import OpenMailbox
-    from ..mailbox.sending import Sent
-    from .receipt_words import Receipt
+from .receipt_words import Receipt
 
 REMOTE = "remote"
 """Shown instead of the roles of an agent elsewhere, which no roster here records."""

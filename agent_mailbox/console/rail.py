@@ -6,23 +6,20 @@ are folded by their kind.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from ..core.address import ALL
 from ..core.frame import shown_state
+from ..core.inbox import Item
 from ..core.marks import MUTED, PINNED
 from ..core.records import Record
 from ..core.roster import ALIVE, DEAD
 from ..errors import NotFound
 from . import cards, presenters, unread_mail
 from .agent_rows import SIGNS, state_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from ..core.inbox import Item
-    from .desk import Looking
-    from .survey import Survey
+from .desk import Looking
+from .survey import Survey
 
 MOST_CALLS = 20
 """The newest things that call the person: of these the page tells which ones are new."""

@@ -5,19 +5,13 @@ Belongs here: the sign and the sentence; ``core.expected_readers`` says who is a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
-from ..core.expected_readers import find_exceptions
-from ..core.records import USER, Record
+from ..core.expected_readers import ReaderExceptions, find_exceptions
+from ..core.message_reads import Reads
+from ..core.records import USER, Message, Record
+from ..core.roster import Roster
 from ..mailbox.open_mailbox import UNSENT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ..core.expected_readers import ReaderExceptions
-    from ..core.message_reads import Reads
-    from ..core.records import Message
-    from ..core.roster import Roster
 
 MOST_NAMED = 3
 """Names in a sentence; the opened message has all."""

@@ -5,22 +5,18 @@ Belongs here: the list and its lines. ``topics`` has those of one channel.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from ..core import conversations
 from ..core.address import ALL
-from ..core.records import USER, Record
+from ..core.records import USER, Message, Record
+from ..mailbox.channels import Digest
 from ..mailbox.selection import Selection
 from . import presenters, rail, topics, unread_mail
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from ..core.records import Message
-    from ..mailbox.channels import Digest
-    from .desk import Looking
-    from .presenters import Face
-    from .survey import Survey
+from .desk import Looking
+from .presenters import Face
+from .survey import Survey
 
 MOST = 100
 """Conversations that the page lists."""

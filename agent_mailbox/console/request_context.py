@@ -5,20 +5,16 @@ Belongs here: the facts, each in a line. They are told and decide nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..control.leasing import Leasing
 from ..control.past_requests import instant_of
 from ..control.task_views import TaskViews
 from ..control_plane import control_log
 from ..core.control import lease_paths, transitions
+from ..core.control.control_requests import ControlRequest
+from ..core.control.leases import Lease
 from ..core.records import USER, Record
 from . import activity, call_words, presenters
-
-if TYPE_CHECKING:
-    from ..core.control.control_requests import ControlRequest
-    from ..core.control.leases import Lease
-    from .desk import Looking
+from .desk import Looking
 
 DECIDED = {transitions.APPROVED: "approved", transitions.DENIED: "denied"}
 

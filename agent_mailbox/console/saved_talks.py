@@ -7,24 +7,21 @@ is in a fence that it cannot end: it is exact, and does nothing where the file i
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
 
 from ..core import codec
+from ..core.records import Message
+from ..core.roster import Roster
 from ..core.text import ascii_json, visible, visible_text
 from ..errors import Malformed
 from ..mailbox.mail_pages import Position
 from . import beside, mail_lists, presenters, topics
+from .desk import Looking
+from .survey import Survey
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from contextlib import AbstractContextManager
-
-    from ..core.records import Message
-    from ..core.roster import Roster
-    from .desk import Looking
-    from .survey import Survey
-
-    Params = Mapping[str, str]
+Params = Mapping[str, str]
 
 MOST = 10_000
 """The newest messages of a file; ``agent-mailbox export`` has all."""

@@ -5,13 +5,9 @@ Belongs here: from what the person typed to a selection of mail.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ..core.roster import Roster
 from ..errors import Malformed
 from ..mailbox.selection import Selection
-
-if TYPE_CHECKING:
-    from ..core.roster import Roster
 
 SHORTEST = 3
 """Letters from which a word is also the beginning of others."""

@@ -6,16 +6,13 @@ Belongs here: sessions in words. ``gate`` has them; a browser's name for itself 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from . import presenters
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from .desk import Looking
-    from .gate import Session
-    from .survey import Survey
+from .desk import Looking
+from .gate import Session
+from .survey import Survey
 
 _BROWSERS = (("Edg", "Edge"), ("OPR", "Opera"), ("Firefox", "Firefox"), ("Chrome", "Chrome"), ("Safari", "Safari"))
 _SYSTEMS = (("iPhone", "iPhone"), ("iPad", "iPad"), ("Android", "Android"), ("Windows", "Windows"), ("Mac OS", "macOS"),

@@ -9,24 +9,21 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core import codec
 from ..core.instant import MINUTE
 from ..core.records import BadLine
+from ..core.roster import Roster
+from ..mailbox.mailbox import Mailbox
 from ..store.files.lines import lines_of
 from ..store.log.growing_log import GrowingLog
 from . import presenters
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from ..core.roster import Roster
-    from ..mailbox.mailbox import Mailbox
-
-    Part = tuple[str, str, str]
-    """A day (``2026-11-27``, local), a reader, and the project's address by which mail came (else empty)."""
+Part = tuple[str, str, str]
+"""A day (``2026-11-27``, local), a reader, and the project's address by which mail came (else empty)."""
 
 MOST_READ = 10_000
 """Lines that one look reads: a tenth of a second of work."""

@@ -8,24 +8,18 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 from ..core import dead_letters, inbox, obligations
 from ..core.address import DIRECT, ROLE
 from ..core.instant import MINUTE
 from ..core.message_reads import readers
-from ..core.records import USER, Record
-from ..core.roster import DEAD
+from ..core.records import USER, Message, Record
+from ..core.roster import DEAD, Agent, Roster
 from ..errors import MailboxError
 from ..mailbox.agents import last_seen
 from ..mailbox.mailbox import Mailbox
 from ..mailbox.queries import MailQueries
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from ..core.records import Message
-    from ..core.roster import Agent, Roster
 
 LARGE = 32 << 20
 """Bytes of the live messages log above which dead letters and pending mail are not counted, because that loads every

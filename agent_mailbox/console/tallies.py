@@ -8,18 +8,13 @@ told apart until a later look.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 from ..core.address import MODES
 from ..core.instant import DAY, HOUR
-from ..core.records import Record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from ..core.records import Message
-    from ..core.roster import Roster
-    from ..mailbox.mail_pages import MailPages
+from ..core.records import Message, Record
+from ..core.roster import Roster
+from ..mailbox.mail_pages import MailPages
 
 MOST_READ = 2000
 """Messages that one look reads: a tenth of a second of work. An hour with more is never told apart."""

@@ -6,31 +6,26 @@ holder alone says how far it is, so the board moves no card by hand.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ..clients import team_tasks
-from ..control.task_views import TaskViews
+from ..clients.team_tasks import TeamTask
+from ..control.task_views import TaskView, TaskViews
 from ..control.tasking import Tasking
 from ..control_plane import control_log
 from ..core import compose
 from ..core.control import authority, messages, transitions
 from ..core.control.task import BLOCKED
 from ..core.records import USER, Record
-from ..core.roster import DEAD
+from ..core.roster import DEAD, Roster
 from ..errors import Malformed, Refused
 from ..known_clients.every_client import USUAL
 from ..store.files import system
 from . import presenters
+from .desk import Looking
 from .presenters import Unchanged
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ..clients.team_tasks import TeamTask
-    from ..control.task_views import TaskView
-    from ..core.roster import Roster
-    from .desk import Looking
-    from .survey import Survey
+from .survey import Survey
 
 COLUMNS = (
     *(transitions.OPEN, transitions.ASSIGNED, transitions.CLAIMED, BLOCKED),

@@ -5,12 +5,9 @@ Belongs here: parting Markdown's tokens by the lines that they take on a page. `
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from markdown_it.token import Token
+from markdown_it.token import Token
 
 SHOWN = 12
 """Lines of a long text that are shown."""

@@ -5,16 +5,12 @@ Belongs here: from the newest messages of a channel to its topics, the newest fi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable
 
 from ..core import conversations
 from ..core.records import Record
+from ..mailbox.channels import Digest
 from . import presenters
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from ..mailbox.channels import Digest
 
 MOST_TOPICS = 60
 """Topics of a channel that its page lists."""

@@ -6,20 +6,16 @@ notes beside them, which no agent sees.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 from ..core import conversations
 from ..core.instant import HOUR
 from ..core.marks import Marks
 from ..core.records import USER
 from ..errors import MailboxError
+from ..mailbox.channels import Channels, Digest
+from ..mailbox.mailbox import Mailbox
 from ..store.polling import marks_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from ..mailbox.channels import Channels, Digest
-    from ..mailbox.mailbox import Mailbox
 
 MOST_COUNTED = 100
 """Messages of a channel that are counted; more are shown as 99+."""

@@ -6,23 +6,19 @@ Belongs here: their content, a part at a time. ``survey`` counted it, and the pa
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from ..core import message_reads
 from ..core.dead_letters import RECIPIENT_DEAD
-from ..core.records import USER, Record
+from ..core.inbox import Item
+from ..core.records import USER, Message, Record
+from ..core.roster import Roster
 from . import presenters
+from .desk import Looking
+from .survey import Survey
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from ..core.inbox import Item
-    from ..core.records import Message
-    from ..core.roster import Roster
-    from .desk import Looking
-    from .survey import Survey
-
-    Params = Mapping[str, str]
+Params = Mapping[str, str]
 
 PAGE = 50
 """Messages of a page: as many as one form sends again."""

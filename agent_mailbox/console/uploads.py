@@ -5,19 +5,14 @@ Belongs here: what is taken of such a body. One that has too much, or is wrong, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from ..core import attachments, codec
 from ..core.records import Record
 from ..errors import Malformed
 from ..store.attachments import attachment_files
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from .desk import Looking
+from .desk import Looking
 
 PARTED = "multipart/form-data"
 MOST_PARTS = 64

@@ -6,13 +6,14 @@ Belongs here: from a path and its parameters to a template's context. Every page
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from ..control_plane.standing import find_standing
 from ..core import instant
 from ..core.control.messages import MODES
 from ..core.records import PRIORITIES, USER
-from ..core.roster import DEAD
+from ..core.roster import DEAD, Agent
 from ..errors import MailboxError, NotFound
 from . import (
     activity,
@@ -34,16 +35,11 @@ from . import (
     task_board,
     unread_mail,
 )
+from .desk import Looking
+from .survey import Survey
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from ..core.roster import Agent
-    from .desk import Looking
-    from .survey import Survey
-
-    Params = Mapping[str, str]
-    View = Callable[[Looking, Survey, Params], dict[str, Any]]
+Params = Mapping[str, str]
+View = Callable[[Looking, Survey, Params], dict[str, Any]]
 
 MOST = 200
 """Entries of a list without pages; the rest is only counted."""
