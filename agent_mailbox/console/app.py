@@ -39,6 +39,7 @@ from ..mailbox.mailbox import Mailbox
 from ..mailbox.open_mailbox import random_id
 from ..space import space as spaces
 from ..store.files import paths, system
+from ..store.user_state import replaced_program
 from . import (
     actions,
     beside,
@@ -69,6 +70,8 @@ SEEKING = ("/search", "/decided", "/timeline")
 SETTLED = (200, 400, 404, 409)
 """The statuses after which it is known whether a message was sent. Its form then gets another id; after any other, a
 second try has the same id and sends no second message."""
+
+REPLACED = f"{replaced_program.WHAT}. This is still the earlier version: end it, and run `agent-mailbox console` again"
 
 
 class Static(StaticFiles):
@@ -225,6 +228,7 @@ class ConsoleApp:
             context["broken"] = neutral(now.mailbox.logs.broken() or "")
             logs = now.mailbox.logs
             context["late"] = [*spaces.waiting_sends(logs), *spaces.standing_troubles(logs)] if logs.is_shared else []
+            context["late"] += [REPLACED] if replaced_program.was_replaced() else []
             context["clock"] = now.mailbox.now()
             context["covered"] = now.queries.covered() if self.desk.prepares else None
         session: Session = request.state.session

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.console.conftest import Running
 from tests.helpers import PATIENCE, ROOT, Post
 from tests.mcp import asking
 
@@ -57,6 +58,16 @@ def test_an_error_of_a_program_that_was_replaced_is_called_no_bug(tmp_path: Path
     assert after.startswith("agent-mailbox was replaced while this ran")
     assert "start the console again" in after
     assert not done.stderr
+
+
+def test_a_console_that_outlives_an_upgrade_says_so_on_each_page(post: Post) -> None:
+    """Its pages still come from the earlier version, so they say what to do; until then they say nothing of it."""
+    package = copied(post.scratch)
+    with Running(post, python=("-I", str(switched(package)))) as console:
+        assert "was replaced while this ran" not in console.enter().ask("/fleet").text
+        (package / "errors.py").unlink()
+        for path in ("/fleet", "/no-such-page"):
+            assert "was replaced while this ran" in console.ask(path).text
 
 
 def test_a_part_that_is_missing_is_told_in_one_line(post: Post) -> None:

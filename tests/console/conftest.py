@@ -35,14 +35,14 @@ class Answer:
 class Running:
     """A console that runs, for a ``with`` block."""
 
-    def __init__(self, post: Post, *words: object, env: Mapping[str, str | None] | None = None) -> None:
+    def __init__(self, post: Post, *words: object, env: Mapping[str, str | None] | None = None, **how: Any) -> None:
         import uvicorn.lifespan.on
         import uvicorn.loops.asyncio  # noqa: F401 - what is forked has it
 
         from agent_mailbox.commands import console_command  # noqa: F401
 
         self.post = post
-        self._process = post.start("console", "--port", "0", "--json", *words, env=env, forked=bool(PRODUCT))
+        self._process = post.start("console", "--port", "0", "--json", *words, env=env, forked=bool(PRODUCT), **how)
         assert self._process.stdout is not None
         told = json.loads(self._process.stdout.readline() or b"null")
         if told is None or "error" in told:
