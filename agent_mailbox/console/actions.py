@@ -6,7 +6,7 @@ facade decides what is allowed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ..control.requests import always_updates
@@ -30,14 +30,13 @@ from . import (
     task_board,
     topics,
 )
-from .desk import Looking
+from .desk import Looking, Params
 from .presenters import Unchanged
 
-Fields = Mapping[str, str]
-Act = Callable[[Looking, Fields], str]
+Act = Callable[[Looking, Params], str]
 
 
-def send_message(now: Looking, fields: Fields) -> str:
+def send_message(now: Looking, fields: Params) -> str:
     """Send a message from the person; in a direct thread it may answer a ``question`` there. One to a
     channel (``mentions``) also goes to those that it names."""
     to = tuple(word.strip() for word in fields.get("to", "").split(",") if word.strip())
@@ -48,7 +47,7 @@ def send_message(now: Looking, fields: Fields) -> str:
     return presenters.describe_sent(now.mailbox.send(_draft_from(fields, to), strict=True), now.mailbox, now.roster)
 
 
-def send_reply(now: Looking, fields: Fields) -> str:
+def send_reply(now: Looking, fields: Params) -> str:
     """Reply in a message's thread; this acknowledges it if its sender asked the person to.
 
     The reply goes to everyone the thread's message was for and to its sender, or (``answers``) to its sender alone."""
@@ -62,7 +61,7 @@ def _answer_message(now: Looking, message_id: str, draft: Draft, everyone: bool)
     return presenters.describe_sent(now.mailbox.reply(message_id, draft, everyone=everyone), now.mailbox, now.roster)
 
 
-def _draft_from(fields: Fields, to: tuple[str, ...]) -> Draft:
+def _draft_from(fields: Params, to: tuple[str, ...]) -> Draft:
     return Draft(
         sender=USER,
         to=to,
@@ -82,13 +81,13 @@ def _attached_entries(given: str) -> Any:
     return found.get("files") if isinstance(found, dict) else None
 
 
-def mark_read(now: Looking, fields: Fields) -> str:
+def mark_read(now: Looking, fields: Params) -> str:
     """Mark the person's mail as read: the messages that the page showed (``ids``)."""
     count = now.record_read(set(fields.get("ids", "").split()))
     return f"Marked {count} as read." if count else Unchanged("All of it was read before.")
 
 
-def mark_seen(now: Looking, fields: Fields) -> str:
+def mark_seen(now: Looking, fields: Params) -> str:
     """Note how far the person has seen a channel, or a topic of it."""
     address, until = fields.get("to", ""), fields.get("until", "")
     if address not in {channel.address for channel in presenters.list_channels(now.roster)}:
@@ -100,7 +99,7 @@ def mark_seen(now: Looking, fields: Fields) -> str:
     return f"{presenters.channel_label(address)} is marked as seen."
 
 
-def acknowledge_message(now: Looking, fields: Fields) -> str:
+def acknowledge_message(now: Looking, fields: Params) -> str:
     """Acknowledge a message, and mark it as read if it is the person's."""
     message_id = fields.get("id", "")
     now.record_read({message_id})
@@ -112,7 +111,7 @@ def acknowledge_message(now: Looking, fields: Fields) -> str:
     return f"{short} is acknowledged."
 
 
-def release_message(now: Looking, fields: Fields) -> str:
+def release_message(now: Looking, fields: Params) -> str:
     """Give back a message for its reader: it becomes unread again, and role mail free for another holder."""
     reader = fields.get("reader") or USER
     before = now.mailbox.find(fields.get("id", ""))
@@ -123,7 +122,7 @@ def release_message(now: Looking, fields: Fields) -> str:
     return f"{short} is unread again for {name}."
 
 
-def decide_request(now: Looking, fields: Fields) -> str:
+def decide_request(now: Looking, fields: Params) -> str:
     """Approve or deny a request, with a reason and, for a tool call, perhaps another input."""
     word, decision = fields.get("decision", ""), fields.get("request", "")
     if word not in ("approve", "always", "deny"):
@@ -145,7 +144,7 @@ def decide_request(now: Looking, fields: Fields) -> str:
     return f"{what}: {became}{changed}. {asker} was told.{unread}"
 
 
-def _granted_input(flow: str, given: Any, fields: Fields) -> dict[str, Any]:
+def _granted_input(flow: str, given: Any, fields: Params) -> dict[str, Any]:
     if flow == transitions.SANDBOX:
         return {"scope": fields.get("scope", "")}
     if flow == transitions.PLAN:

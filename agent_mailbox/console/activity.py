@@ -6,7 +6,7 @@ Belongs here: from steps to what a page shows. The steps are other people's text
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -17,8 +17,7 @@ from ..core.text import clipped, visible_text
 from ..store.attachments import conversation_files
 from ..store.user_state import processes
 from . import calls, markup, presenters
-from .desk import Looking
-from .survey import Survey
+from .desk import Looking, Params
 
 GLANCE = 1 << 17
 """Bytes of a conversation's end that tell the present step."""
@@ -59,7 +58,7 @@ def present_step(now: Looking, session_id: str) -> dict[str, Any] | None:
     }
 
 
-def view_activity(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, Any]:
+def view_activity(now: Looking, params: Params) -> dict[str, Any]:
     """Return an agent's last steps."""
     agent, clock = now.roster.find(params.get("id", "")), now.mailbox.now()
     steps = _latest_steps(now, agent.session_id, conversation_files.LATEST)

@@ -6,8 +6,6 @@ allowed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ..control.orders import Orders
 from ..control.task_views import TaskViews
 from ..control.tasking import Tasking
@@ -21,7 +19,7 @@ from ..core.roster import ALIVE, DEAD, FROZEN, Agent
 from ..core.roster_changes import Registration
 from ..errors import Malformed, NotFound, Refused
 from . import presenters
-from .desk import Looking
+from .desk import Looking, Params
 from .presenters import Unchanged
 from .task_board import id_of_form
 
@@ -34,7 +32,7 @@ ENDS = {
 RULES = ("allow", "deny", "hosts")
 
 
-def _agent_of_form(now: Looking, fields: Mapping[str, str]) -> Agent:
+def _agent_of_form(now: Looking, fields: Params) -> Agent:
     """Return the form's agent by its whole id: a name may have another holder since the page was shown."""
     agent = now.roster.get(fields.get("agent", ""))
     if agent is None or agent.session_id == USER:
@@ -46,7 +44,7 @@ def _standing(now: Looking, agent: Agent) -> Standing:
     return standing.find_standing(now.mailbox, agent.session_id)
 
 
-def set_mode(now: Looking, fields: Mapping[str, str]) -> str:
+def set_mode(now: Looking, fields: Params) -> str:
     """Have an agent work in a mode. One in which it works is not ordered again."""
     agent = _agent_of_form(now, fields)
     name, before = presenters.party_name(agent.session_id, now.roster), _standing(now, agent).mode
@@ -56,7 +54,7 @@ def set_mode(now: Looking, fields: Mapping[str, str]) -> str:
     return f"{name} works in the mode {_standing(now, agent).mode}."
 
 
-def revoke_grant(now: Looking, fields: Mapping[str, str]) -> str:
+def revoke_grant(now: Looking, fields: Params) -> str:
     """Take one rule or host from an agent; the others stay."""
     agent, kind, rule = _agent_of_form(now, fields), fields.get("kind", ""), fields.get("rule", "")
     policy = _standing(now, agent).policy
@@ -75,7 +73,7 @@ def revoke_grant(now: Looking, fields: Mapping[str, str]) -> str:
     return f"{presenters.one_line(rule)} is revoked for {presenters.party_name(agent.session_id, now.roster)}."
 
 
-def shut_down(now: Looking, fields: Mapping[str, str]) -> str:
+def shut_down(now: Looking, fields: Params) -> str:
     """Ask an agent to end its work; it may refuse. A form that is sent twice asks once."""
     agent = _agent_of_form(now, fields)
     payload = messages.ShutdownRequest(
@@ -89,7 +87,7 @@ def shut_down(now: Looking, fields: Mapping[str, str]) -> str:
     return f"{name} is asked to end its work. It may refuse."
 
 
-def change_state(now: Looking, fields: Mapping[str, str]) -> str:
+def change_state(now: Looking, fields: Params) -> str:
     """Freeze, thaw or retire an agent; retiring, which gives its mail away, must be said twice."""
     agent, event = _agent_of_form(now, fields), fields.get("event", "")
     if event not in ENDS:
@@ -102,7 +100,7 @@ def change_state(now: Looking, fields: Mapping[str, str]) -> str:
     return Unchanged(f"{name} was {state} before.") if agent.state == state else f"{name} {told}."
 
 
-def wake_agent(now: Looking, fields: Mapping[str, str]) -> str:
+def wake_agent(now: Looking, fields: Params) -> str:
     """Write mail of high priority to an agent, which wakes its session where anything can."""
     agent = _agent_of_form(now, fields)
     draft = Draft(
@@ -115,7 +113,7 @@ def wake_agent(now: Looking, fields: Mapping[str, str]) -> str:
     return presenters.describe_sent(now.mailbox.send(draft, strict=True), now.mailbox, now.roster)
 
 
-def hand_over_tasks(now: Looking, fields: Mapping[str, str]) -> str:
+def hand_over_tasks(now: Looking, fields: Params) -> str:
     """Give all tasks that an agent holds to another one."""
     agent, word = _agent_of_form(now, fields), fields.get("to", "").strip()
     if not word:
@@ -138,7 +136,7 @@ def hand_over_tasks(now: Looking, fields: Mapping[str, str]) -> str:
     return " ".join([f"{other} has what {name} held: {', '.join(done)}.", *failed])
 
 
-def rename_agent(now: Looking, fields: Mapping[str, str]) -> str:
+def rename_agent(now: Looking, fields: Params) -> str:
     """Give an agent a name."""
     agent, name = _agent_of_form(now, fields), fields.get("name", "").strip()
     if not name:

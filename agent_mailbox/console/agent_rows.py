@@ -5,7 +5,8 @@ Belongs here: the content of a row, and the orders.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..core.frame import GONE, shown_reason, shown_state
@@ -13,8 +14,7 @@ from ..core.instant import HOUR
 from ..core.records import USER
 from ..core.roster import ALIVE, DEAD, FROZEN, Agent
 from . import presenters
-from .desk import Looking
-from .survey import Survey
+from .desk import Looking, Params
 
 MOST = 400
 """Rows of the table; the rest is only counted."""
@@ -34,9 +34,9 @@ SORTED: dict[str, Callable[[dict[str, Any]], Any]] = {
 """The orders of the agents, by their parameter; without one, the living first, by name."""
 
 
-def list_agents(now: Looking, survey: Survey, params: Mapping[str, str]) -> dict[str, Any]:
+def list_agents(now: Looking, params: Params) -> dict[str, Any]:
     """Return all agents, living ones first, dead ones on request."""
-    roster, gone = now.roster, now.gone_agents()
+    roster = now.roster
     order = {ALIVE: 0, FROZEN: 1, DEAD: 2}
     called = {session_id: presenters.party_name(session_id, roster).casefold() for session_id in roster.agents}
     everyone = sorted(roster.agents.values(), key=lambda a: (order[a.state], called[a.session_id]))
@@ -44,15 +44,13 @@ def list_agents(now: Looking, survey: Survey, params: Mapping[str, str]) -> dict
     living = [agent for agent in everyone if agent.state != DEAD]
     listed = [agent for agent in (everyone if params.get("dead") else living) if is_wanted(agent, now, params)]
     by = params.get("by", "")
-    open_of: dict[str, int] = {}
-    for request in now.open_requests():
-        for who in (request.asker, *request.list_deciders(now.roster)):
-            open_of[who] = open_of.get(who, 0) + 1
+    requests = now.open_requests()
+    open_of = Counter(who for one in requests for who in (one.asker, *one.list_deciders(roster)))
     return {
         **list_filters(now, living, params),
         "title": "Agents",
         "agents": sorted(
-            [agent_row(survey, a.session_id, now, gone, open_of) for a in listed[:MOST]],
+            [{**agent_row(now, a), "open": open_of[a.session_id]} for a in listed[:MOST]],
             key=SORTED.get(by, lambda _: 0),
         ),
         "by": by if by in SORTED else "",
@@ -62,14 +60,14 @@ def list_agents(now: Looking, survey: Survey, params: Mapping[str, str]) -> dict
     }
 
 
-def is_wanted(agent: Agent, now: Looking, params: Mapping[str, str]) -> bool:
+def is_wanted(agent: Agent, now: Looking, params: Params) -> bool:
     """Return whether an agent meets the filters of a page."""
     tag, lead, name = (params.get(key, "").strip() for key in FILTERS)
     called = presenters.party_name(agent.session_id, now.roster).casefold()
     return (not tag or tag in agent.tags) and (not lead or lead == (agent.lead or USER)) and name.casefold() in called
 
 
-def list_filters(now: Looking, living: Iterable[Agent], params: Mapping[str, str]) -> dict[str, Any]:
+def list_filters(now: Looking, living: Iterable[Agent], params: Params) -> dict[str, Any]:
     """Return what can be chosen by the filters, and what is chosen."""
     agents = list(living)
     tags, leads = {tag for agent in agents for tag in agent.tags}, {agent.lead or USER for agent in agents}
@@ -80,40 +78,29 @@ def list_filters(now: Looking, living: Iterable[Agent], params: Mapping[str, str
     }
 
 
-def state_of(agent: Agent, survey: Survey, gone: Collection[str], now: int) -> str:
+def state_of(now: Looking, agent: Agent) -> str:
     """Return an agent's state as a page shows it: alive is only who was seen of late."""
-    state, line = shown_state(agent, gone), survey.lines.get(agent.session_id)
-    seen = max(agent.registered, line.seen if line is not None else 0)
-    return SILENT if state == ALIVE and now - seen >= SILENT_AFTER else state
+    state, seen = shown_state(agent, now.gone_agents()), max(agent.registered, now.survey.line_of(agent).seen)
+    return SILENT if state == ALIVE and now.mailbox.now() - seen >= SILENT_AFTER else state
 
 
-def agent_row(
-    survey: Survey, session_id: str, now: Looking, gone: Collection[str], open_of: Mapping[str, int]
-) -> dict[str, Any]:
+def agent_row(now: Looking, agent: Agent) -> dict[str, Any]:
     """Return an agent as a row: its state, its addresses, its figures."""
-    roster, clock = now.roster, now.mailbox.now()
-    agent = roster.find(session_id)
-    state = state_of(agent, survey, gone, clock)
-    line = survey.lines.get(agent.session_id)
-    seen = line.seen if line is not None else agent.registered
+    roster, state, line = now.roster, state_of(now, agent), now.survey.line_of(agent)
+    channels = [(tag, (presenters.channel_label(tag), presenters.page_link("/channel", to=tag))) for tag in agent.tags]
     return {
         "id": agent.session_id,
         "name": presenters.party_name(agent.session_id, roster),
         "state": state,
         "sign": SIGNS[state],
-        "roles": [(presenters.channel_label(tag), presenters.page_link("/channel", to=tag)) for tag in agent.roles],
-        "tags": [
-            (presenters.channel_label(tag), presenters.page_link("/channel", to=tag))
-            for tag in agent.tags
-            if tag not in agent.roles
-        ],
-        "seen": presenters.elapsed_time(seen, clock),
-        "seen_at": seen,
-        "seen_iso": presenters.iso_instant(seen),
-        "unread": line.unread if line is not None else 0,
-        "owes": len(line.owed) if line is not None else 0,
-        "open": open_of.get(agent.session_id, 0),
+        "roles": [channel for tag, channel in channels if tag in agent.roles],
+        "tags": [channel for tag, channel in channels if tag not in agent.roles],
+        "seen": presenters.elapsed_time(line.seen, now.mailbox.now()),
+        "seen_at": line.seen,
+        "seen_iso": presenters.iso_instant(line.seen),
+        "unread": line.unread,
+        "owes": len(line.owed),
         "lead": presenters.party_name(agent.lead, roster) if agent.lead else "",
         "client": agent.client or "",
-        "reason": presenters.one_line(shown_reason(agent, gone)),
+        "reason": presenters.one_line(shown_reason(agent, now.gone_agents())),
     }

@@ -62,7 +62,7 @@ from .guard import STATIC, TOO_LARGE, AllowedHosts, Guard, TooMuch
 from .live import Event, LiveHub, OpenPage, Watcher
 from .notifier import Notifier
 from .page_updates import PageUpdater
-from .survey import Survey, SurveyThread
+from .survey import SurveyThread
 
 HERE = Path(__file__).parent
 SEEKING = ("/search", "/decided", "/timeline")
@@ -100,13 +100,13 @@ class ConsoleApp:
         self._directory = directory
         self.hint = hint
         self._neighbours = neighbours
-        self.desk = Desk(directory)
+        self.surveyor = SurveyThread(directory, self._tell_counted)
+        self.desk = Desk(directory, self.surveyor.current_survey)
         self.place = system.real_directory(self.desk.directory)
         self.hub = LiveHub()
         self.gate = Gate(time.monotonic, self.hub.dismiss_owner)
         self.hosts = hosts
         self._owed: list[str] = []
-        self.surveyor = SurveyThread(directory, self._tell_counted)
         self.notifier = Notifier(directory, f"{hosts.origin_of('')}/" if hosts.is_secure else "")
         self.watcher = Watcher(Mailbox(directory).logs, self._note_change)
         self.reader = PageUpdater(directory, self._make_templates())
@@ -213,18 +213,18 @@ class ConsoleApp:
 
     def _make_page(self, path: str, params: Mapping[str, str], request: Request) -> Response:
         template, view = views.PAGES.get(path, views.UNKNOWN)
-        number, survey, status = self.hub.number, self.surveyor.current_survey(), 200
+        number, status = self.hub.number, 200
         with self.desk.lock_for_seeking() if path in SEEKING else self.desk.lock_for_reading() as now:
             context: dict[str, Any] = {"problem": None, "details": None, "rows": [], "older": None, "is_newest": True}
             try:
-                context |= view(now, survey, params)
+                context |= view(now, params)
             except Exception as error:
                 problem, status = describe_error(error, self.hint)
                 template, context = "problem.html", {**context, "title": "Not found", "problem": problem}
             shown = params.get("open") or context.get("chosen")
             if shown:
-                context["details"] = self._view_details(now, survey, shown)
-            context |= rail.rail_content(now, survey, params) | self._neighbours.describe_others(self.place)
+                context["details"] = self._view_details(now, shown)
+            context |= rail.rail_content(now, params) | self._neighbours.describe_others(self.place)
             context["broken"] = neutral(now.mailbox.logs.broken() or "")
             logs = now.mailbox.logs
             context["late"] = [*spaces.waiting_sends(logs), *spaces.standing_troubles(logs)] if logs.is_shared else []
@@ -248,9 +248,9 @@ class ConsoleApp:
         )  # fmt: skip
         return HTMLResponse(text, status)
 
-    def _view_details(self, now: Looking, survey: Survey, message_id: str) -> dict[str, Any]:
+    def _view_details(self, now: Looking, message_id: str) -> dict[str, Any]:
         try:
-            return details.view_message(now, survey, message_id)
+            return details.view_message(now, message_id)
         except Exception as error:
             return {"problem": describe_error(error, self.hint)[0]}
 
@@ -262,7 +262,7 @@ class ConsoleApp:
 
         def render_details() -> str:
             with self.desk.lock_for_reading() as now:
-                found = self._view_details(now, self.surveyor.current_survey(), opened)
+                found = self._view_details(now, opened)
             return self.reader.templates.get_template("details_alone.html").render(
                 details=found, path=path, here=presenters.page_link(path, **params),
                 closed=presenters.page_link(path, **rest), written={}, new_id=random_id,
@@ -278,7 +278,7 @@ class ConsoleApp:
 
         def render_part() -> str:
             with self.desk.lock_for_reading() as now:
-                content = view(now, self.surveyor.current_survey(), params)
+                content = view(now, params)
             content |= self._neighbours.describe_others(self.place)
             return self.reader.templates.get_template(template).render(**content, path=path, params=params)
 

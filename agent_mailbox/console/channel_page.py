@@ -5,19 +5,17 @@ Belongs here: what a channel's page has beside its mail, which ``views`` lists.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from ..control.task_views import TaskViews
 from ..core import reach
 from ..core.address import ALL
 from ..core.records import USER, Message
-from ..core.roster import DEAD, Roster
+from ..core.roster import Roster
 from ..core.text import visible
 from ..mailbox.channels import LOOK
 from . import fleet_page, mentions, presenters, rail, task_board, topics
-from .desk import Looking
-from .survey import Survey
+from .desk import Looking, Params
 
 MOST_MEMBERS = 60
 """Members that a column lists; the rest is only counted."""
@@ -29,7 +27,7 @@ NEWEST_TOPICS = 14
 """Topics that are listed at once; older ones are folded."""
 
 
-def describe_columns(now: Looking, survey: Survey, params: Mapping[str, str]) -> dict[str, Any]:
+def describe_columns(now: Looking, params: Params) -> dict[str, Any]:
     """Return the topics, members, notes and tasks of an address, and whom a message to it reaches."""
     address, roster = params.get("to", ""), now.roster
     chosen = topics.topic_of_param(params.get("topic"))
@@ -37,7 +35,7 @@ def describe_columns(now: Looking, survey: Survey, params: Mapping[str, str]) ->
     new = now.unread.new_ids(address, newest)
     listed = topics.list_topics(address, newest, new, chosen)
     shown = next((one for one in listed if one.is_chosen), None)
-    members = [a for a in roster.agents.values() if a.state != DEAD and (address in a.tags or address == ALL)]
+    members = [a for a in presenters.living_agents(roster) if address in (ALL, *a.tags)]
     named = mentions.list_mentionable(roster)[:MOST_NAMES]
     notes, tasks = _list_notes(now, address), _list_tasks(now, address, roster)
     return {
@@ -52,7 +50,7 @@ def describe_columns(now: Looking, survey: Survey, params: Mapping[str, str]) ->
         "new_ids": new,
         "count": len(newest),
         "is_part": len(newest) >= LOOK,
-        "members": fleet_page.list_cards(now, survey, members[:MOST_MEMBERS]),
+        "members": fleet_page.list_cards(now, members[:MOST_MEMBERS]),
         "member_count": len(members),
         "notes": notes[:MOST_LISTED],
         "note_count": len(notes),

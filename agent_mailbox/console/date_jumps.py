@@ -6,12 +6,10 @@ after an instant is found by where its messages end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ..core import instant
 from ..errors import Malformed
 from . import mail_lists, presenters
-from .desk import Looking
+from .desk import Looking, Params
 
 FORWARD = 40
 """Messages after an instant on its page: fewer than a page, for answers in a thread are listed besides."""
@@ -19,7 +17,7 @@ STEPS = 12
 """Stretches of a channel that are looked through for a topic."""
 
 
-def find_page(now: Looking, params: Mapping[str, str]) -> tuple[str, str]:
+def find_page(now: Looking, params: Params) -> tuple[str, str]:
     """Return the address of the page of a list (``page``) at a day (``day``), or after an instant (``after``, ms).
 
     The second value says what the person is to know, empty if all is as they asked."""
@@ -44,7 +42,7 @@ def find_page(now: Looking, params: Mapping[str, str]) -> tuple[str, str]:
     ), f"Nothing was written here since {presenters.local_day(since + 1)}. This is the newest."
 
 
-def _since_of(params: Mapping[str, str]) -> int:
+def _since_of(params: Params) -> int:
     day, after = params.get("day", ""), params.get("after", "")
     if after:
         if not (after.isascii() and after.isdecimal() and len(after) < 16):

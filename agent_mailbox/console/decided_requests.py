@@ -6,7 +6,7 @@ after another. The facade decides each, as it would alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..control.past_requests import instant_of, past_page
@@ -16,11 +16,10 @@ from ..core.control import message_text, summary, transitions
 from ..core.control.control_requests import ControlRequest
 from ..core.control.standing_orders import StandingOrders
 from ..core.records import USER, Record
-from ..core.roster import DEAD, Roster
+from ..core.roster import Roster
 from ..errors import MailboxError, Malformed, Refused
 from . import calls, cards, presenters
-from .desk import Looking
-from .survey import Survey
+from .desk import Looking, Params
 
 PAGE = 50
 MOST = 50
@@ -63,7 +62,7 @@ class Decided(Record):
     message_id: str
 
 
-def view_decided(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, Any]:
+def view_decided(now: Looking, params: Params) -> dict[str, Any]:
     """Return the decided requests, live and archived, newest first, a page at a time."""
     given = params.get("before", "")
     before = int(given) if given.isascii() and given.isdecimal() and len(given) < 16 else None
@@ -86,7 +85,7 @@ def view_decided(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str
     }
 
 
-def _filter_of(roster: Roster, params: Mapping[str, str]) -> Callable[[ControlRequest], bool]:
+def _filter_of(roster: Roster, params: Params) -> Callable[[ControlRequest], bool]:
     """Return the predicate of the page's filters. Raises ``NotFound`` or ``Ambiguous`` for its agent."""
     agent, tool, decision = (params.get(name, "").strip() for name in ("agent", "tool", "decision"))
     who = {*roster.lineage(roster.find(agent).session_id)} if agent else None
@@ -121,7 +120,7 @@ def _notes_of(request: ControlRequest) -> str:
 
 def rules_in_force(now: Looking) -> list[tuple[str, str, StandingOrders]]:
     """Return each agent's rules, if it has any: its name, its id, the rules."""
-    living = [agent.session_id for agent in now.roster.agents.values() if agent.state != DEAD]
+    living = [agent.session_id for agent in presenters.living_agents(now.roster)]
     policies = [(presenters.party_name(one, now.roster), one, find_standing(now.mailbox, one).policy) for one in living]
     return sorted(found for found in policies if found[2].allow or found[2].deny or found[2].hosts)
 
@@ -154,7 +153,7 @@ def _describe_decision(request: ControlRequest, roster: Roster, now: int) -> Dec
     )
 
 
-def decide_several(now: Looking, fields: Mapping[str, str]) -> str:
+def decide_several(now: Looking, fields: Params) -> str:
     """Approve or deny each chosen request as the person; tell what became of each. Raise ``Malformed`` if none is."""
     word = fields.get("decision", "")
     if word not in ("approve", "deny"):

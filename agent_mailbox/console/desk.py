@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import wraps
+from typing import Any, TypeVar
 
 from ..control.requests import Requests
 from ..control_plane import control_log
@@ -27,15 +29,17 @@ from . import presenters
 from .followed_notes import FollowedNotes
 from .receipt_words import Receipt
 from .spending import Spending
+from .survey import Survey
 from .tallies import Tallies
 from .unread import Unread
 
+T = TypeVar("T")
 MUCH = 16 << 20
 """Bytes of mail that take a second to index."""
-
-
 STEP = 1 << 20
 """Bytes of new mail before the cursor moves on: reading them takes some milliseconds."""
+Params = Mapping[str, str]
+"""The parameters of a page's address, or the fields of a form."""
 
 
 def prove_person(session_id: str) -> Proof | None:
@@ -43,8 +47,23 @@ def prove_person(session_id: str) -> Proof | None:
     return proofs.CONSOLE if session_id == USER else None
 
 
+def _asked_once(ask: Callable[[Looking], T]) -> Callable[[Looking], T]:
+    """Have a question asked once in a look, whose parts ask it again; outside of one it is asked each time."""
+
+    @wraps(ask)
+    def answer(now: Looking) -> T:
+        known = {} if now.known is None else now.known
+        if ask not in known:
+            known[ask] = ask(now)
+        found: T = known[ask]
+        return found
+
+    return answer
+
+
 class Looking:
-    """The facade and its queries, as one page or action uses them."""
+    """The facade and its queries, as one page or action uses them. ``survey``: the figures about all agents. ``known``:
+    the answers of this look, None outside of one."""
 
     def __init__(self, directory: str) -> None:
         self.mailbox = Mailbox(directory, prove=prove_person)
@@ -54,18 +73,17 @@ class Looking:
         self.tallies = Tallies(self.queries)
         self.unread = Unread(self.mailbox, self.queries)
         self.notes = FollowedNotes(self.mailbox.logs)
-        self._letters: list[Item] | None = None
-        self._requests: list[ControlRequest] | None = None
-        self._is_one_look = False
+        self.survey = Survey()
+        self.known: dict[Callable[..., Any], Any] | None = None
 
     @contextmanager
     def look_once(self) -> Iterator[Looking]:
         """Ask for what several parts of a page need once, during a ``with`` block."""
-        self._letters, self._requests, self._is_one_look = None, None, True
+        self.known = {}
         try:
             yield self
         finally:
-            self._is_one_look = False
+            self.known = None
 
     @property
     def roster(self) -> Roster:
@@ -78,15 +96,15 @@ class Looking:
         files = [logs.messages.path, *(archive.log(month).path for month in archive.months())]
         return sum(map(system.size, files)) > MUCH and not ask_index(logs, archive, lambda _: True, at_once=True)
 
+    @_asked_once
     def gone_agents(self) -> set[str]:
         """Return the agents whose client's process is gone."""
         return self.queries.gone(self.roster.agents.values())
 
+    @_asked_once
     def unread_letters(self) -> list[Item]:
         """Return the person's unread mail without control messages, which ``open_requests`` covers."""
-        if self._letters is None or not self._is_one_look:
-            self._letters = self.mailbox.peek(USER, control=False)
-        return self._letters
+        return self.mailbox.peek(USER, control=False)
 
     def record_read(self, ids: Collection[str]) -> int:
         """Record those of the person's unread messages as read, and no other; return how many."""
@@ -111,11 +129,10 @@ class Looking:
         roster = self.roster
         return [one for one in self.open_requests() if one.proven and USER in one.list_deciders(roster)]
 
+    @_asked_once
     def open_requests(self) -> list[ControlRequest]:
         """Return everyone's open requests, so that nobody's stand behind another's many: the oldest of each asker, then
         the second of each. Those that nothing proves come last."""
-        if self._requests is not None and self._is_one_look:
-            return self._requests
         found = self.requests.pending(USER, everyones=True)
         before: Counter[tuple[str, bool]] = Counter()
         ranked = []
@@ -123,19 +140,20 @@ class Looking:
             whose = request.asker, request.proven
             ranked.append((not request.proven, before[whose], place))
             before[whose] += 1
-        self._requests = [found[place] for *_, place in sorted(ranked)]
-        return self._requests
+        return [found[place] for *_, place in sorted(ranked)]
 
 
 class Desk:
-    """The mailbox's facades, behind locks. Each refuses a mailbox that is gone from its place: none is made again."""
+    """The mailbox's facades, behind locks. Each refuses a mailbox that is gone from its place: none is made again.
+    ``counted`` gives the newest figures about all agents."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, counted: Callable[[], Survey] = Survey) -> None:
         self._looking = Looking(directory)
         self._acting = Looking(directory)
         self._seeking = Looking(directory)
         self._locks = threading.Lock(), threading.Lock(), threading.Lock()
         self._followed = 0, 0
+        self._counted = counted
         self.directory = self._looking.mailbox.directory
 
     @contextmanager
@@ -143,6 +161,7 @@ class Desk:
         """Lock the facade for reading during a ``with`` block."""
         with self._locks[0], self._looking.look_once() as now:
             paths.check(self.directory)
+            now.survey = self._counted()
             yield now
 
     @contextmanager
@@ -152,6 +171,7 @@ class Desk:
             paths.check(self.directory)
             self._seeking.queries.newest_alone = self._looking.queries.newest_alone
             with self._seeking.look_once() as now:
+                now.survey = self._counted()
                 yield now
 
     @contextmanager

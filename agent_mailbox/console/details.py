@@ -17,13 +17,12 @@ from ..errors import Refused
 from ..mailbox.open_mailbox import UNSENT
 from . import cards, forwarding, presenters, request_context, topics
 from .desk import Looking
-from .survey import Survey
 
 MOST_BEFORE, MOST_AFTER = 12, 24
 """Messages of a thread that stand whole beside the opened one: some screens."""
 
 
-def view_message(now: Looking, survey: Survey, message_id: str) -> dict[str, Any]:
+def view_message(now: Looking, message_id: str) -> dict[str, Any]:
     """Return a message, its receipts, its thread, and the possible actions."""
     found = now.queries.found(message_id)
     message, roster, clock = found.message, now.roster, now.mailbox.now()
@@ -32,7 +31,7 @@ def view_message(now: Looking, survey: Survey, message_id: str) -> dict[str, Any
     asked = next((r for r in now.open_requests() if r.message_id == message.id), None)
     unsent = now.mailbox.unsent()
     alone = unsent.get(message.id, "")
-    given_up = {m.id: why for m, why in survey.dead or ()}.get(message.id, "")
+    given_up = {m.id: why for m, why in now.survey.dead or ()}.get(message.id, "")
     return {
         "problem": None,
         "row": presenters.message_row(message, reads, roster, whole=True),

@@ -6,21 +6,16 @@ Belongs here: the column of an agent, and why. ``agent_rows`` has the table.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..control.task_views import TaskView, TaskViews
-from ..core.frame import shown_reason
 from ..core.instant import MINUTE
 from ..core.records import USER, Record
-from ..core.roster import ALIVE, DEAD, Agent
+from ..core.roster import ALIVE, Agent
 from . import activity, agent_rows, cards, inbox_page, presenters
 from .agent_rows import SIGNS, state_of
-from .desk import Looking
-from .presenters import Face
-from .survey import Survey
-
-Params = Mapping[str, str]
+from .desk import Looking, Params
 
 YOU, ANOTHER, WORKS, RESTS = "you", "another", "works", "rests"
 TITLES = {YOU: "Waits for you", ANOTHER: "Waits for another", WORKS: "Works", RESTS: "Idle, silent, gone"}
@@ -30,28 +25,6 @@ MOST = 200
 """Agents of the page; the rest is only counted."""
 PATIENCE = 0.02
 """Seconds in which conversations are read for a page; who comes later is shown without its step."""
-
-
-class FleetCard(Record):
-    """An agent: its column, what it waits for or does, since when, and a page that says more. ``depth``: how many
-    leads are above it."""
-
-    id: str
-    name: str
-    face: Face
-    roles: str
-    state: str
-    sign: str
-    column: str
-    what: str
-    href: str
-    detail: str
-    is_urgent: bool
-    unread: int
-    owes: int
-    lead: str
-    is_frozen: bool
-    depth: int = 0
 
 
 class Reason(Record):
@@ -64,60 +37,55 @@ class Reason(Record):
     is_urgent: bool = False
 
 
-def view_fleet(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
+def view_fleet(now: Looking, params: Params) -> dict[str, Any]:
     """Return all agents that are not dead, each in its column."""
-    roster = now.roster
-    living = [agent for agent in roster.agents.values() if agent.state != DEAD]
+    living = presenters.living_agents(now.roster)
     chosen = [agent for agent in living if agent_rows.is_wanted(agent, now, params)]
-    found = list_cards(now, survey, chosen[:MOST])
+    found = list_cards(now, chosen[:MOST])
     return {
         **agent_rows.list_filters(now, living, params),
         "title": "Fleet",
-        "columns": [(key, title, [one for one in found if one.column == key]) for key, title in TITLES.items()],
+        "columns": [(key, title, [one for one in found if one["column"] == key]) for key, title in TITLES.items()],
         "tree": arrange_tree(found) if params.get("as") == "tree" else None,
         "more": max(len(chosen) - MOST, 0),
         "words": presenters.agent_words(living),
     }
 
 
-def list_cards(now: Looking, survey: Survey, agents: Iterable[Agent]) -> list[FleetCard]:
+def list_cards(now: Looking, agents: Iterable[Agent]) -> list[dict[str, Any]]:
     """Return agents as cards, by name; those whose deadline is near come first."""
     tasks = TaskViews(now.mailbox).tasks()
-    reasons = find_reasons(now, survey, tasks)
+    reasons = find_reasons(now, tasks)
     held = {view.holder: presenters.one_line(view.task.title) for view in tasks if view.holder}
-    gone, end = now.gone_agents(), time.monotonic() + PATIENCE
-    made = [_make_card(now, survey, agent, reasons.get(agent.session_id), held, gone, end) for agent in agents]
-    return sorted(made, key=lambda one: (not one.is_urgent, one.name.casefold()))
+    end = time.monotonic() + PATIENCE
+    made = [_make_card(now, agent, reasons.get(agent.session_id), held, end) for agent in agents]
+    return sorted(made, key=lambda one: (not one["is_urgent"], one["name"].casefold()))
 
 
 def _make_card(
-    now: Looking, survey: Survey, agent: Agent, reason: Reason | None, held: Mapping[str, str], gone: Collection[str],
-    end: float,
-) -> FleetCard:  # fmt: skip
-    me, clock, line = agent.session_id, now.mailbox.now(), survey.lines.get(agent.session_id)
-    state, name = state_of(agent, survey, gone, clock), presenters.party_name(me, now.roster)
-    seen = line.seen if line is not None else agent.registered
-    found = reason or _tell_work(now, agent, state, seen, held.get(me, ""), time.monotonic() < end)
-    rest = presenters.one_line(shown_reason(agent, gone))
-    if state != ALIVE and found.column != RESTS:
-        found = found.replace(detail=f"{found.detail} · {state}")
-    return FleetCard(
-        id=me,
-        name=name,
-        face=presenters.face_of(me, name),
-        roles=", ".join(role.removeprefix("role:") for role in agent.roles[:2]),
-        state=state,
-        sign=SIGNS[state],
-        column=found.column,
-        what=found.what,
-        href=found.href,
-        detail=found.detail or rest,
-        is_urgent=found.is_urgent,
-        unread=line.unread if line is not None else 0,
-        owes=len(line.owed) if line is not None else 0,
-        lead=agent.lead or "",
-        is_frozen=agent.state != ALIVE,
-    )
+    now: Looking, agent: Agent, reason: Reason | None, held: Mapping[str, str], end: float
+) -> dict[str, Any]:
+    """Return an agent as a card: its column, what it waits for or does, since when, and a page that says more."""
+    me, line, state = agent.session_id, now.survey.line_of(agent), state_of(now, agent)
+    found = reason or _tell_work(now, agent, state, line.seen, held.get(me, ""), time.monotonic() < end)
+    name = presenters.party_name(me, now.roster)
+    return {
+        "id": me,
+        "name": name,
+        "face": presenters.face_of(me, name),
+        "roles": ", ".join(role.removeprefix("role:") for role in agent.roles[:2]),
+        "state": state,
+        "sign": SIGNS[state],
+        "column": found.column,
+        "what": found.what,
+        "href": found.href,
+        "detail": found.detail if state == ALIVE or found.column == RESTS else f"{found.detail} · {state}",
+        "is_urgent": found.is_urgent,
+        "unread": line.unread,
+        "owes": len(line.owed),
+        "lead": agent.lead or "",
+        "is_frozen": agent.state != ALIVE,
+    }
 
 
 def _tell_work(now: Looking, agent: Agent, state: str, seen: int, task: str, may_read: bool) -> Reason:
@@ -132,7 +100,7 @@ def _tell_work(now: Looking, agent: Agent, state: str, seen: int, task: str, may
     return Reason(RESTS, "idle", ago)
 
 
-def find_reasons(now: Looking, survey: Survey, tasks: Sequence[TaskView]) -> dict[str, Reason]:
+def find_reasons(now: Looking, tasks: Sequence[TaskView]) -> dict[str, Reason]:
     """Return why each agent waits, for the first that counts: a decision before an answer, the person before others."""
     roster, clock = now.roster, now.mailbox.now()
     found: dict[str, Reason] = {}
@@ -142,7 +110,7 @@ def find_reasons(now: Looking, survey: Survey, tasks: Sequence[TaskView]) -> dic
         left = f"{presenters.time_left(expires - clock)} left" if expires is not None else "no limit"
         since = presenters.elapsed_time(request.asked, clock)
         names, mine = ", ".join(presenters.party_name(one, roster) for one in who), USER in who
-        away = "" if mine else tell_away(now, survey, who)
+        away = "" if mine else tell_away(now, who)
         found.setdefault(request.asker, Reason(
             YOU if mine else ANOTHER, cards.describe_request(request, roster).text,
             left if mine else f"{names} decides, since {since}{away}",
@@ -150,15 +118,15 @@ def find_reasons(now: Looking, survey: Survey, tasks: Sequence[TaskView]) -> dic
             bool(away) or (expires is not None and expires - clock < inbox_page.SOON),
         ))  # fmt: skip
     letters = [item.message for item in now.unread_letters() if item.message.ack]
-    for message in (*letters, *survey.owed):
+    for message in (*letters, *now.survey.owed):
         since = presenters.elapsed_time(message.timestamp, clock)
         reason = Reason(YOU, f"asks: {presenters.title_of(message)}", f"since {since}",
                         presenters.page_link("/", open=message.id))  # fmt: skip
         found.setdefault(message.sender, reason)
-    for owing, line in survey.lines.items():
+    for owing, line in now.survey.lines.items():
         for message in line.owed[:20]:
             name, since = presenters.party_name(owing, roster), presenters.elapsed_time(message.timestamp, clock)
-            away = tell_away(now, survey, [owing])
+            away = tell_away(now, [owing])
             reason = Reason(ANOTHER, f"asked {name}: {presenters.title_of(message)}", f"no answer since {since}{away}",
                             presenters.page_link("/archive", open=message.id), bool(away))  # fmt: skip
             if message.sender != USER and message.sender != owing:
@@ -166,13 +134,13 @@ def find_reasons(now: Looking, survey: Survey, tasks: Sequence[TaskView]) -> dic
     return {**_find_blocked(now, tasks), **found}
 
 
-def tell_away(now: Looking, survey: Survey, waited_for: Iterable[str]) -> str:
+def tell_away(now: Looking, waited_for: Iterable[str]) -> str:
     """Return which of those whom one waits for are away, as the end of a sentence: ``; Ada is silent``."""
-    gone, clock = now.gone_agents(), now.mailbox.now()
     known = [agent for agent in map(now.roster.get, waited_for) if agent is not None and agent.session_id != USER]
-    states = [(agent, state_of(agent, survey, gone, clock)) for agent in known]
     names = [
-        f"{presenters.party_name(agent.session_id, now.roster)} is {state}" for agent, state in states if state != ALIVE
+        f"{presenters.party_name(agent.session_id, now.roster)} is {state}"
+        for agent in known
+        if (state := state_of(now, agent)) != ALIVE
     ]
     return f"; {', '.join(names)}" if names else ""
 
@@ -194,18 +162,19 @@ def _find_blocked(now: Looking, tasks: Sequence[TaskView]) -> dict[str, Reason]:
     return found
 
 
-def arrange_tree(found: Iterable[FleetCard]) -> list[FleetCard]:
-    """Return the cards below their leads; a circle of leads begins at its first member."""
-    by_lead: dict[str, list[FleetCard]] = {}
-    known = {one.id: one for one in found}
+def arrange_tree(found: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the cards below their leads, each with its ``depth``: how many leads are above it. A circle of leads
+    begins at its first member."""
+    by_lead: dict[str, list[dict[str, Any]]] = {}
+    known = {one["id"]: one for one in found}
     for one in known.values():
-        by_lead.setdefault(one.lead if one.lead in known else "", []).append(one)
-    placed: dict[str, FleetCard] = {}
+        by_lead.setdefault(one["lead"] if one["lead"] in known else "", []).append(one)
+    placed: dict[str, dict[str, Any]] = {}
 
-    def place(one: FleetCard, depth: int) -> None:
-        if one.id not in placed:
-            placed[one.id] = one.replace(depth=min(depth, 6))
-            for below in by_lead.get(one.id, ()):
+    def place(one: dict[str, Any], depth: int) -> None:
+        if one["id"] not in placed:
+            placed[one["id"]] = {**one, "depth": min(depth, 6)}
+            for below in by_lead.get(one["id"], ()):
                 place(below, depth + 1)
 
     for one in (*by_lead.get("", ()), *known.values()):

@@ -5,7 +5,6 @@ Belongs here: to whom it goes now, and what it says. The facade decides each mes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from hashlib import sha256
 
 from ..core import frame
@@ -17,9 +16,7 @@ from ..errors import MailboxError, Malformed, Refused
 from ..mailbox.sending import Sent
 from . import presenters
 from .decided_requests import CHOSEN, MOST
-from .desk import Looking
-
-Fields = Mapping[str, str]
+from .desk import Looking, Params
 
 
 def new_recipients(message: Message, roster: Roster) -> list[str]:
@@ -34,7 +31,7 @@ def _heirs_of_address(address: str, roster: Roster) -> tuple[str, ...]:
     return (frame.name_of(agent.session_id, roster),) if roster.heirs(agent.session_id) else agent.roles
 
 
-def resend_message(now: Looking, fields: Fields) -> str:
+def resend_message(now: Looking, fields: Params) -> str:
     """Send a message again. It quotes the first sender, because the person's words weigh more."""
     to = [word.strip() for word in fields.get("to", "").split(",") if word.strip()]
     message_id = fields.get("message_id") or None
@@ -43,7 +40,7 @@ def resend_message(now: Looking, fields: Fields) -> str:
     )
 
 
-def resend_chosen(now: Looking, fields: Fields) -> str:
+def resend_chosen(now: Looking, fields: Params) -> str:
     """Send each chosen message again, to whoever has its recipient's place; tell what became of each.
 
     A form that is sent twice sends each message once. Raise ``Malformed`` if none is chosen.
@@ -63,7 +60,7 @@ def resend_chosen(now: Looking, fields: Fields) -> str:
     return " ".join([f"{done} sent again.", *failed])
 
 
-def _id_of_resending(message_id: str, fields: Fields) -> str | None:
+def _id_of_resending(message_id: str, fields: Params) -> str | None:
     form = check_id_form(fields["message_id"]) if fields.get("message_id") else ""
     said = f"{form} {message_id}".encode("utf-8", "surrogatepass")
     return uuid_of(sha256(said).hexdigest(), "8", variant="8") if form else None

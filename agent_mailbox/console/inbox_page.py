@@ -6,7 +6,7 @@ Belongs here: the groups, their order, and the lines. ``details`` has what is sh
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from ..control_plane import control_log
@@ -18,12 +18,10 @@ from ..core.text import clipped
 from ..errors import Refused
 from . import cards, decided_requests, presenters
 from .call_words import CallWords
-from .desk import Looking
+from .desk import Looking, Params
 from .presenters import Face, Unchanged
-from .survey import Survey
 from .unread import LONGEST
 
-Params = Mapping[str, str]
 Asked = tuple[ControlRequest, list[str]]
 
 MOST = 200
@@ -68,17 +66,17 @@ class InboxGroup(Record):
     is_folded: bool = False
 
 
-def view_inbox(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
+def view_inbox(now: Looking, params: Params) -> dict[str, Any]:
     """Return what waits for the person, and what waits for others, in groups."""
     letters = [item.message for item in now.unread_letters()]
-    asking = [*(m for m in letters if m.ack), *_still_owed(now, survey, {m.id for m in letters})]
+    asking = [*(m for m in letters if m.ack), *_still_owed(now, {m.id for m in letters})]
     news = [m for m in letters if not m.ack]
     mine = {m.id for m in (*letters, *asking)}
     later = now.unread.list_put_off()
     waiting = mine | {request.message_id for request in now.open_requests()}
     put_off = [until for message_id, until in later.items() if message_id in waiting]
     asking, news = ([m for m in mail if m.id not in later] for mail in (asking, news))
-    unread = [m for m in survey.unread or () if m.id not in mine and USER not in m.recipients]
+    unread = [m for m in now.survey.unread or () if m.id not in mine and USER not in m.recipients]
     groups = [
         *group_requests(now, later),
         _group_mail(ASKS, "Asks you", "by mail", asking, now),
@@ -99,7 +97,7 @@ def view_inbox(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
     }
 
 
-def put_off(now: Looking, fields: Mapping[str, str]) -> str:
+def put_off(now: Looking, fields: Params) -> str:
     """Put a line off for an hour, or until its deadline is near; without an ``id`` have all of them back.
 
     Raise ``Refused`` if its deadline is near."""
@@ -118,9 +116,9 @@ def put_off(now: Looking, fields: Mapping[str, str]) -> str:
     return "Put off, for an hour at most."
 
 
-def _still_owed(now: Looking, survey: Survey, unread: Collection[str]) -> list[Message]:
+def _still_owed(now: Looking, unread: Collection[str]) -> list[Message]:
     """Return what the person owed at the last count, without what they answered since."""
-    messages, reads = now.queries.known(message.id for message in survey.owed if message.id not in unread)
+    messages, reads = now.queries.known(message.id for message in now.survey.owed if message.id not in unread)
     lineage = now.roster.lineage(USER)
     return [message for message in messages if not reads.acked(message, lineage)]
 

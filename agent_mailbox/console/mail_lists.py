@@ -6,7 +6,7 @@ Belongs here: what every page with a list of mail shares. ``views`` has the page
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
 from ..core import instant, words
@@ -15,9 +15,7 @@ from ..errors import MailboxError, Malformed
 from ..mailbox.mail_pages import Page, Position
 from ..mailbox.selection import Selection, chooses
 from . import presenters, search_query, topics, unread_mail
-from .desk import Looking
-
-Params = Mapping[str, str]
+from .desk import Looking, Params
 
 PAGE = 50
 """Messages per page: two screens."""

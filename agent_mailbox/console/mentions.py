@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 
-from ..core.roster import DEAD, Agent, Roster
+from ..core.roster import Agent, Roster
+from . import presenters
 
 _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 _MENTION = re.compile(r"(?<![\w@.])@([A-Za-z0-9][\w.@+-]*)", re.ASCII)
@@ -17,8 +18,7 @@ MOST = 20
 
 def list_mentionable(roster: Roster) -> list[Agent]:
     """Return the agents that a text may name: those not dead, by their names."""
-    living = [agent for agent in roster.agents.values() if agent.state != DEAD]
-    return sorted(living, key=lambda agent: mention_word(agent).casefold())
+    return sorted(presenters.living_agents(roster), key=lambda agent: mention_word(agent).casefold())
 
 
 def mention_word(agent: Agent) -> str:

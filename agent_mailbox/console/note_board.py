@@ -5,17 +5,14 @@ Belongs here: the facade's notes in words; a form's fields as one call.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from ..core import proofs
 from ..core.records import USER, Record
-from ..core.roster import DEAD
 from ..core.text import visible_text
 from ..mailbox.noting import Noting
 from . import presenters
-from .desk import Looking
-from .survey import Survey
+from .desk import Looking, Params
 
 MOST = 200
 """Notes of a page, the newest; the rest is only counted."""
@@ -35,12 +32,12 @@ class BoardNote(Record):
     message_id: str
 
 
-def view_notes(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, Any]:
+def view_notes(now: Looking, params: Params) -> dict[str, Any]:
     """Return the current notes, of one tag or of all, the newest first."""
     on, roster, clock = params.get("on", ""), now.roster, now.mailbox.now()
     everything = now.notes.list_current(roster)
     found = [one for one in everything if not on or on in one.message.recipients]
-    living = [agent for agent in roster.agents.values() if agent.state != DEAD]
+    living = presenters.living_agents(roster)
     tags = {tag for agent in living for tag in agent.tags} | {t for one in everything for t in one.message.recipients}
     return {
         "title": "Notes",
@@ -64,7 +61,7 @@ def view_notes(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, 
     }
 
 
-def add(now: Looking, fields: Mapping[str, str]) -> str:
+def add(now: Looking, fields: Params) -> str:
     """Add a note as the person, or replace one. A form that is sent twice adds one note."""
     title, body = fields.get("subject", "").strip(), fields.get("body", "").replace("\r\n", "\n").strip()
     to = fields.get("to", "").strip()
@@ -79,7 +76,7 @@ def add(now: Looking, fields: Mapping[str, str]) -> str:
     return f"{made.id} is on the board."
 
 
-def drop(now: Looking, fields: Mapping[str, str]) -> str:
+def drop(now: Looking, fields: Params) -> str:
     """Take a note from the board."""
     ended, was_off = Noting(now.mailbox).drop_note(USER, fields.get("note", ""))
     if was_off:

@@ -5,7 +5,7 @@ Belongs here: from an event to the names and texts to send. One thread runs it, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 import jinja2
 
@@ -17,7 +17,7 @@ from ..core.message_reads import Reads
 from ..core.records import USER, Message
 from ..mailbox.selection import Selection
 from . import inbox_page, mail_lists, presenters, topics
-from .desk import Looking
+from .desk import Looking, Params
 from .live import Event
 
 STALE = {
@@ -44,7 +44,7 @@ class PageUpdater:
         self._queries = self._looking.queries
         self.templates = templates
 
-    def updates_for(self, path: str, params: Mapping[str, str]) -> Callable[[Event], Iterator[tuple[str, str]]]:
+    def updates_for(self, path: str, params: Params) -> Callable[[Event], Iterator[tuple[str, str]]]:
         """Return the function that turns an event into updates of this page. Search results and older pages get no new
         rows."""
         chosen = None if path == "/search" or params.get("before") else mail_lists.selection_of_page(path, params)
@@ -99,7 +99,7 @@ class PageUpdater:
         order = [entry.key for entry in stops.entries]
         yield "entries", codec.dumps({"order": order, "entry": line})
 
-    def _belongs_to_page(self, message: Message, chosen: Selection, path: str, params: Mapping[str, str]) -> bool:
+    def _belongs_to_page(self, message: Message, chosen: Selection, path: str, params: Params) -> bool:
         topic = topics.topic_of_param(params.get("topic"))
         is_late = message.timestamp >= mail_lists.dated_later(self._looking)
         return not is_late and mail_lists.belongs_to_page(self._looking, message, path, chosen, topic)

@@ -190,6 +190,11 @@ def sender_name(message: Message, roster: Roster, person: str = "you") -> str:
     return f"{party_name(message.sender, roster, USER)} (unverified)"
 
 
+def living_agents(roster: Roster) -> list[Agent]:
+    """Return the agents that are not dead."""
+    return [agent for agent in roster.agents.values() if agent.state != DEAD]
+
+
 # -- addresses --------------------------------------------------------------------------------------------------------
 
 
@@ -201,7 +206,7 @@ def channel_label(address: str) -> str:
 
 def list_channels(roster: Roster) -> list[Channel]:
     """Return all channels: ``all``, every role ever held, the tags of living and frozen agents."""
-    there = [agent for agent in roster.agents.values() if agent.state != DEAD]
+    there = living_agents(roster)
     tags = {tag for agent in there for tag in agent.tags} | roster.roles_ever
     members = {tag: sum(tag in agent.tags for agent in there) for tag in tags}
     found = [_as_channel(tag, visible(tag.partition(":")[0]), members[tag]) for tag in tags]
@@ -220,8 +225,7 @@ def name_addresses(addresses: Iterable[str], roster: Roster) -> str:
         if address != ALL and ":" not in address:
             found.append(party_name(address, roster))
             continue
-        there = [agent for agent in roster.agents.values() if agent.state != DEAD]
-        count = sum(address in (ALL, *agent.tags) for agent in there)
+        count = sum(address in (ALL, *agent.tags) for agent in living_agents(roster))
         found.append(f"{channel_label(address)} ({count} {'agent' if count == 1 else 'agents'})")
     return ", ".join(found)
 

@@ -6,7 +6,7 @@ are folded by their kind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..core.address import ALL
@@ -14,12 +14,11 @@ from ..core.frame import shown_state
 from ..core.inbox import Item
 from ..core.marks import MUTED, PINNED
 from ..core.records import Record
-from ..core.roster import ALIVE, DEAD
+from ..core.roster import ALIVE
 from ..errors import NotFound
 from . import cards, presenters, unread_mail
 from .agent_rows import SIGNS, state_of
-from .desk import Looking
-from .survey import Survey
+from .desk import Looking, Params
 
 MOST_CALLS = 20
 """The newest things that call the person: of these the page tells which ones are new."""
@@ -57,12 +56,12 @@ class RailGroup(Record):
     is_open: bool
 
 
-def rail_content(now: Looking, survey: Survey, params: Mapping[str, str]) -> dict[str, Any]:
+def rail_content(now: Looking, params: Params) -> dict[str, Any]:
     """Return the content of the rail. ``params``: those of the page beside it."""
     letters = now.unread_letters()
-    places = [*_list_channels(now, params), *_list_talks(now, survey, letters, params)]
+    places = [*_list_channels(now, params), *_list_talks(now, letters, params)]
     return {
-        "counts": rail_counts(now, survey, len(letters)),
+        "counts": rail_counts(now, len(letters)),
         "calls": list_calls(now, letters),
         "rail_fresh": [one for one in places if one.new and not one.is_pinned],
         "rail_pinned": [one for one in places if one.is_pinned],  # these stay where one looks for them
@@ -85,7 +84,7 @@ def group_places(places: Iterable[RailPlace], are_few: bool) -> list[RailGroup]:
     ]  # fmt: skip
 
 
-def _list_channels(now: Looking, params: Mapping[str, str]) -> list[RailPlace]:
+def _list_channels(now: Looking, params: Params) -> list[RailPlace]:
     marks = now.unread.load_marks()
     listed = presenters.list_channels(now.roster)
     listed.sort(key=lambda channel: channel.address not in marks.pinned)  # beyond the most, these stay
@@ -106,13 +105,13 @@ def _list_channels(now: Looking, params: Mapping[str, str]) -> list[RailPlace]:
     ]
 
 
-def _list_talks(now: Looking, survey: Survey, letters: Sequence[Item], params: Mapping[str, str]) -> list[RailPlace]:
-    roster, marks, gone = now.roster, now.unread.load_marks(), now.gone_agents()
+def _list_talks(now: Looking, letters: Sequence[Item], params: Params) -> list[RailPlace]:
+    roster, marks = now.roster, now.unread.load_marks()
     new = unread_mail.count_letters(letters, roster)
     found = []
-    for agent in (one for one in roster.agents.values() if one.state != DEAD):
+    for agent in presenters.living_agents(roster):
         me, key = agent.session_id, f"@{agent.session_id}"
-        state, is_muted = state_of(agent, survey, gone, now.mailbox.now()), key in marks.muted
+        state, is_muted = state_of(now, agent), key in marks.muted
         found.append(RailPlace(
             key, AGENTS, presenters.party_name(me, roster), presenters.page_link("/direct", **{"with": me}),
             0 if is_muted else new[me], key in marks.pinned, is_muted, params.get("with") == me, state, SIGNS[state],
@@ -121,7 +120,7 @@ def _list_talks(now: Looking, survey: Survey, letters: Sequence[Item], params: M
     return found[:MOST_PLACES]
 
 
-def set_place(now: Looking, fields: Mapping[str, str]) -> str:
+def set_place(now: Looking, fields: Params) -> str:
     """Pin a place to the rail, mute it, or end that."""
     key, kind, is_on = fields.get("place", ""), fields.get("kind", ""), fields.get("on") == "1"
     agent = now.roster.get(key.removeprefix("@")) if key.startswith("@") else None
@@ -159,13 +158,13 @@ def list_calls(now: Looking, letters: Sequence[Item]) -> list[tuple[str, str, st
     return [(key, words, href) for _, key, words, href in sorted(found, reverse=True)[:MOST_CALLS]]
 
 
-def rail_counts(now: Looking, survey: Survey, letters: int) -> dict[str, int | None]:
+def rail_counts(now: Looking, letters: int) -> dict[str, int | None]:
     """Return the figures of the rail; None if not counted."""
     gone = now.gone_agents()
-    states = [shown_state(line.agent, gone) for line in survey.lines.values()]
+    states = [shown_state(line.agent, gone) for line in now.survey.lines.values()]
     return {
         "decisions": len(now.requests_to_decide()),
-        "mail": letters + len(survey.owed),
-        "dead": len(survey.dead) if survey.dead is not None else None,
+        "mail": letters + len(now.survey.owed),
+        "dead": len(now.survey.dead) if now.survey.dead is not None else None,
         "agents": states.count(ALIVE),
     }

@@ -14,9 +14,8 @@ from ..core.records import USER, Message, Record
 from ..mailbox.channels import Digest
 from ..mailbox.selection import Selection
 from . import presenters, rail, topics, unread_mail
-from .desk import Looking
+from .desk import Looking, Params
 from .presenters import Face
-from .survey import Survey
 
 MOST = 100
 """Conversations that the page lists."""
@@ -43,7 +42,7 @@ class RecentTalk(Record):
     moment: str
 
 
-def view_talks(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, Any]:
+def view_talks(now: Looking, params: Params) -> dict[str, Any]:
     """Return the conversations, the newest first; ``only``: those with new mail alone."""
     only = params.get("only", "")
     newest = _newest_by_channel(now)

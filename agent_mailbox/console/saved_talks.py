@@ -7,7 +7,7 @@ is in a fence that it cannot end: it is exact, and does nothing where the file i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -18,10 +18,7 @@ from ..core.text import ascii_json, visible, visible_text
 from ..errors import Malformed
 from ..mailbox.mail_pages import Position
 from . import beside, mail_lists, presenters, topics
-from .desk import Looking
-from .survey import Survey
-
-Params = Mapping[str, str]
+from .desk import Looking, Params
 
 MOST = 10_000
 """The newest messages of a file; ``agent-mailbox export`` has all."""
@@ -32,7 +29,7 @@ _MARKS = re.compile(r"([\\`*_{}\[\]<>()#+!|~-])")
 _TICKS = re.compile("`+")
 
 
-def view_raw(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
+def view_raw(now: Looking, params: Params) -> dict[str, Any]:
     """Return the line of a message as it is in its log."""
     message = now.queries.found(params.get("id", "")).message
     line = now.queries.stored_line(message.id).decode("utf-8", "replace")

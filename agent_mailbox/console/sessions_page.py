@@ -12,14 +12,13 @@ from typing import Any
 from . import presenters
 from .desk import Looking
 from .gate import Session
-from .survey import Survey
 
 _BROWSERS = (("Edg", "Edge"), ("OPR", "Opera"), ("Firefox", "Firefox"), ("Chrome", "Chrome"), ("Safari", "Safari"))
 _SYSTEMS = (("iPhone", "iPhone"), ("iPad", "iPad"), ("Android", "Android"), ("Windows", "Windows"), ("Mac OS", "macOS"),
             ("Linux", "Linux"))  # fmt: skip
 
 
-def view_sessions(_: Looking, __: Survey, ___: Mapping[str, str]) -> dict[str, Any]:
+def view_sessions(_: Looking, __: Mapping[str, str]) -> dict[str, Any]:
     """Return the page without its sessions, which the application adds."""
     return {"title": "Signed-in browsers", "sessions": []}
 

@@ -49,6 +49,10 @@ class Survey(Record):
     dead: tuple[tuple[Message, str], ...] | None = None
     unread: tuple[Message, ...] | None = None
 
+    def line_of(self, agent: Agent) -> Line:
+        """Return an agent's figures; one that came since the count has none yet."""
+        return self.lines.get(agent.session_id) or Line(agent, agent.registered, 0, ())
+
 
 def take_survey(mailbox: Mailbox, wants_dead: bool = False) -> Survey:
     """Count now, the dead letters of a large log only if they are wanted; raises ``MailboxError``."""

@@ -18,14 +18,13 @@ from ..core import compose
 from ..core.control import authority, messages, transitions
 from ..core.control.task import BLOCKED
 from ..core.records import USER, Record
-from ..core.roster import DEAD, Roster
+from ..core.roster import Roster
 from ..errors import Malformed, Refused
 from ..known_clients.every_client import USUAL
 from ..store.files import system
 from . import presenters
-from .desk import Looking
+from .desk import Looking, Params
 from .presenters import Unchanged
-from .survey import Survey
 
 COLUMNS = (
     *(transitions.OPEN, transitions.ASSIGNED, transitions.CLAIMED, BLOCKED),
@@ -159,7 +158,7 @@ def _team_card(one: TeamTask, titles: Mapping[str, str]) -> BoardTask:
     )  # fmt: skip
 
 
-def view_board(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, Any]:
+def view_board(now: Looking, params: Params) -> dict[str, Any]:
     """Return the board of the live log's tasks: of one lead's agents, or of those with a tag, or of all."""
     roster = now.roster
     lead, tag = params.get("lead", ""), params.get("tag", "")
@@ -175,7 +174,7 @@ def view_board(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, 
     tags |= {one.tag for one in theirs}
     theirs = [one for one in theirs if tag in ("", one.tag)]
     named_tasks = {one.task.id: one.task.title for one in tasks}
-    living = [agent for agent in roster.agents.values() if agent.state != DEAD]
+    living = presenters.living_agents(roster)
     named = sorted(((presenters.party_name(a.session_id, roster), a.session_id) for a in living), key=_by_name)
     roles = {held for agent in living for held in agent.tags}
     return {
@@ -205,13 +204,13 @@ def tags_of_worker(view: TaskView, roster: Roster) -> tuple[str, ...]:
     return tuple(one for one in view.task.to if ":" in one) if agent is None else agent.tags
 
 
-def id_of_form(kind: str, fields: Mapping[str, str]) -> str:
+def id_of_form(kind: str, fields: Params) -> str:
     """Return the request's id that a form's own number gives, so that a second try is known; empty without one."""
     given = fields.get("message_id", "")
     return f"{kind}-{compose.check_id_form(given)}" if given else ""
 
 
-def assign_task(now: Looking, fields: Mapping[str, str]) -> str:
+def assign_task(now: Looking, fields: Params) -> str:
     """Add a task as the person, for an agent, a role or a tag. A form that is sent twice adds one task."""
     title = fields.get("subject", "").strip()
     payload = messages.TaskAssignment(
@@ -231,14 +230,14 @@ def assign_task(now: Looking, fields: Mapping[str, str]) -> str:
     return f"{presenters.party_name(task.answerer, now.roster)} has the task “{presenters.one_line(title)}”."
 
 
-def _task_as_seen(fields: Mapping[str, str]) -> tuple[str, str]:
+def _task_as_seen(fields: Params) -> tuple[str, str]:
     """Return the form's task, and who held it as the page showed it: the act is refused for another holder."""
     if "holder" not in fields:
         raise Malformed("the page is of an earlier version", "reload it, and look at the task again")
     return fields.get("task", ""), fields["holder"]
 
 
-def give(now: Looking, fields: Mapping[str, str]) -> str:
+def give(now: Looking, fields: Params) -> str:
     """Give a task to an agent, while it has the holder that the person saw."""
     word = fields.get("agent", "").strip()
     if not word:
@@ -249,7 +248,7 @@ def give(now: Looking, fields: Mapping[str, str]) -> str:
     return Unchanged(f"{name} had the task “{title}” before.") if view.already else f"{name} has the task “{title}”."
 
 
-def take_back(now: Looking, fields: Mapping[str, str]) -> str:
+def take_back(now: Looking, fields: Params) -> str:
     """Take a task from the holder that the person saw: it is open again."""
     task, seen = _task_as_seen(fields)
     view = Tasking(now.mailbox).drop_task(USER, task, fields.get("reason", "").strip() or "taken back", seen)
@@ -257,7 +256,7 @@ def take_back(now: Looking, fields: Mapping[str, str]) -> str:
     return Unchanged(f"The task “{title}” was open before.") if view.already else f"The task “{title}” is open again."
 
 
-def cancel(now: Looking, fields: Mapping[str, str]) -> str:
+def cancel(now: Looking, fields: Params) -> str:
     """Cancel a task, while it has the holder that the person saw."""
     task, seen = _task_as_seen(fields)
     view, waiting = Tasking(now.mailbox).cancel_task(USER, task, fields.get("reason", "").strip(), seen)

@@ -6,7 +6,7 @@ Belongs here: their content, a part at a time. ``survey`` counted it, and the pa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..core import message_reads
@@ -15,10 +15,7 @@ from ..core.inbox import Item
 from ..core.records import USER, Message, Record
 from ..core.roster import Roster
 from . import presenters
-from .desk import Looking
-from .survey import Survey
-
-Params = Mapping[str, str]
+from .desk import Looking, Params
 
 PAGE = 50
 """Messages of a page: as many as one form sends again."""
@@ -43,10 +40,10 @@ def count_letters(letters: Iterable[Item], roster: Roster) -> Counter[str]:
     return Counter(who for letter in direct_letters(letters) for who in roster.heirs(letter.sender))
 
 
-def view_dead(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
+def view_dead(now: Looking, params: Params) -> dict[str, Any]:
     """Return a page of the dead letters, newest first."""
     clock, reasons = now.mailbox.now(), {RECIPIENT_DEAD: "its recipient died"}
-    part = _list_part("/dead", survey.dead or (), params)
+    part = _list_part("/dead", now.survey.dead or (), params)
     parents = describe_parents(now, [m for m, _ in part.shown])
     return {
         "title": "Dead letters",
@@ -58,8 +55,11 @@ def view_dead(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
             for m, why in part.shown
         ],
         "shown": part,
-        "wants_dead": survey.dead is None,
-        "taken": _describe_age(survey, clock),
+        "wants_dead": now.survey.dead is None,
+        "taken": {
+            "iso": presenters.iso_instant(now.survey.taken),
+            "ago": presenters.elapsed_time(now.survey.taken, clock),
+        },
     }
 
 
@@ -77,8 +77,3 @@ def describe_parents(now: Looking, messages: Iterable[Message]) -> dict[str, str
     """Return the parents of messages in a few words, by id."""
     parents, _ = now.queries.known(m.thread for m in messages if m.thread)
     return {m.id: presenters.sender_and_title(m, now.roster) for m in parents}
-
-
-def _describe_age(survey: Survey, clock: int) -> dict[str, str]:
-    """Return when the figures were counted."""
-    return {"iso": presenters.iso_instant(survey.taken), "ago": presenters.elapsed_time(survey.taken, clock)}

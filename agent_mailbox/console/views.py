@@ -6,7 +6,7 @@ Belongs here: from a path and its parameters to a template's context. Every page
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ..control_plane.standing import find_standing
@@ -35,11 +35,9 @@ from . import (
     task_board,
     unread_mail,
 )
-from .desk import Looking
-from .survey import Survey
+from .desk import Looking, Params
 
-Params = Mapping[str, str]
-View = Callable[[Looking, Survey, Params], dict[str, Any]]
+View = Callable[[Looking, Params], dict[str, Any]]
 
 MOST = 200
 """Entries of a list without pages; the rest is only counted."""
@@ -51,20 +49,14 @@ MOST_TIMED = 500
 # -- each page --------------------------------------------------------------------------------------------------------
 
 
-def view_agent(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
+def view_agent(now: Looking, params: Params) -> dict[str, Any]:
     """Return one agent: its state, requests, obligations and mail."""
     roster, clock = now.roster, now.mailbox.now()
-    session_id = roster.find(params.get("id", "")).session_id
+    agent = roster.find(params.get("id", ""))
+    session_id = agent.session_id
     if session_id == USER:
-        return {
-            "title": "You",
-            "who": None,
-            "standing": None,
-            "owed": [],
-            **mail_lists.list_mail(now, "/agent", {"id": USER}),
-        }
-    one = agent_rows.agent_row(survey, session_id, now, now.gone_agents(), {})
-    line = survey.lines.get(session_id)
+        return {"title": "You", "who": None, **mail_lists.list_mail(now, "/agent", {"id": USER})}
+    one = agent_rows.agent_row(now, agent)
     standing = find_standing(now.mailbox, session_id)
     requests = [r for r in now.open_requests() if session_id in (r.asker, *r.list_deciders(now.roster))]
     return {
@@ -75,7 +67,7 @@ def view_agent(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
         "modes": MODES,
         "lead": presenters.party_name(standing.lead, roster),
         "cards": [cards.make_card(r, r.list_deciders(now.roster), roster, clock) for r in requests],
-        "owed": [(m.id, presenters.title_of(m)) for m in (line.owed if line else ())],
+        "owed": [(m.id, presenters.title_of(m)) for m in now.survey.line_of(agent).owed],
         **mail_lists.list_mail(now, "/agent", {**params, "id": session_id}),
     }
 
@@ -97,9 +89,9 @@ def channel_list(now: Looking, *_: object) -> dict[str, Any]:
     return {"title": "Channels", "channels": listed}
 
 
-def view_channel(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
+def view_channel(now: Looking, params: Params) -> dict[str, Any]:
     """Return the mail of an address, its columns, and a form to write there."""
-    columns, rows = channel_page.describe_columns(now, survey, params), mail_lists.list_mail(now, "/channel", params)
+    columns, rows = channel_page.describe_columns(now, params), mail_lists.list_mail(now, "/channel", params)
     topic = columns["topic"]
     return {
         "title": columns["label"],
@@ -113,13 +105,13 @@ def view_channel(now: Looking, survey: Survey, params: Params) -> dict[str, Any]
     }
 
 
-def view_direct(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
+def view_direct(now: Looking, params: Params) -> dict[str, Any]:
     """Return the person's direct mail with an agent."""
     roster = now.roster
     who = roster.find(params.get("with", ""))
     rows = mail_lists.list_mail(now, "/direct", {**params, "with": who.session_id})
     asked = next((row for row in reversed(rows["rows"]) if row.asks and not row.is_person), None)
-    state = agent_rows.state_of(who, survey, now.queries.gone([who]), now.mailbox.now())
+    state = agent_rows.state_of(now, who)
     letters = unread_mail.direct_letters(now.unread_letters())
     unread = [m.id for m in letters if who.session_id in roster.heirs(m.sender)]
     return {
@@ -137,10 +129,10 @@ def view_direct(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
     }
 
 
-def view_new(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
+def view_new(now: Looking, params: Params) -> dict[str, Any]:
     """Return a form to write to anyone, with the addresses there are."""
     roster = now.roster
-    living = [a for a in roster.agents.values() if a.state != DEAD]
+    living = presenters.living_agents(roster)
     agents = [(_address_word(a), presenters.party_name(a.session_id, roster)) for a in living]
     channels = [(c.address, f"{c.label}, {c.members} {c.kind}") for c in presenters.list_channels(roster)]
     return {
@@ -156,7 +148,7 @@ def _address_word(agent: Agent) -> str:
     return agent.session_id if agent.name is None or "," in agent.name else agent.name
 
 
-def view_archive(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
+def view_archive(now: Looking, params: Params) -> dict[str, Any]:
     """Return all mail, archived mail included."""
     hides = params.get("control") == "off"
     other = presenters.page_link("/archive", control="" if hides else "off")
@@ -168,7 +160,7 @@ def view_archive(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     }
 
 
-def view_search(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
+def view_search(now: Looking, params: Params) -> dict[str, Any]:
     """Return mail by words, address and time."""
     asked = any(params.get(name, "").strip() for name in ("q", "with", "since", "until"))
     found: dict[str, Any] = {"rows": [], "older": None, "is_newest": True}
@@ -181,7 +173,7 @@ def view_search(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     return {"title": "Search", "asked": asked, "problem": problem, "sought": sought, **found}
 
 
-def view_timeline(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
+def view_timeline(now: Looking, params: Params) -> dict[str, Any]:
     """Return the charts of the last hours."""
     hours = {str(hours): hours for hours in HOURS}.get(params.get("hours", ""), 24)
     clock = now.mailbox.now()

@@ -22,7 +22,6 @@ from agent_mailbox.console.error_pages import describe_error
 from agent_mailbox.console.gate import MAX_SESSIONS, Gate
 from agent_mailbox.console.guard import MAX_BODY
 from agent_mailbox.console.live import Event, LiveHub, OpenPage
-from agent_mailbox.console.survey import Survey
 from agent_mailbox.core import instant
 from agent_mailbox.core.instant import DAY, HOUR
 from agent_mailbox.mailbox import mailbox as facade
@@ -292,7 +291,7 @@ def test_the_dead_letters_of_a_large_log_are_counted_beside_the_pages(
     """The page asks for the count and does not wait: it held every other window for twenty seconds."""
     post.register("ada")
     monkeypatch.setattr(MailQueries, "dead_letters", lambda *_: pytest.fail("looked through everything for a page"))
-    made = unread_mail.view_dead(Looking(str(post.box)), Survey(), {})
+    made = unread_mail.view_dead(Looking(str(post.box)), {})
     assert (made["letters"], made["wants_dead"]) == ([], True)
 
 
@@ -322,20 +321,20 @@ def test_the_timeline_counts_all_that_it_says_it_counts(post: Post) -> None:
     ]
     post.append(MESSAGES, *lines)
     looking = Looking(str(post.box))
-    first = views.view_timeline(looking, Survey(), {"hours": "72"})
+    first = views.view_timeline(looking, {"hours": "72"})
     assert (first["total"], first["told"], sum(t for _, t in first["hours_chart"]["totals"])) == (
         whole_number,
         60,
         whole_number,
     )
     assert dict(first["hours_chart"]["totals"])[tallies.UNTOLD] == whole_number - 60
-    whole = views.view_timeline(looking, Survey(), {"hours": "72"})
+    whole = views.view_timeline(looking, {"hours": "72"})
     assert whole["told"] == whole_number
     assert dict(whole["hours_chart"]["totals"]) == {"direct": third, "role": 0, "tag": third, "broadcast": third}
     assert (first["counts_on"], whole["counts_on"]) == (True, False)  # an open page looks again by itself
     assert sum(count for _, _, count in whole["matrix"]["rows"]) == whole_number
     post.append(MESSAGES, {**lines[-1], "id": "late"})
-    assert views.view_timeline(looking, Survey(), {"hours": "72"})["total"] == whole_number + 1
+    assert views.view_timeline(looking, {"hours": "72"})["total"] == whole_number + 1
 
 
 # -- what is seen -----------------------------------------------------------------------------------------------------

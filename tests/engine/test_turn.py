@@ -17,7 +17,6 @@ import pytest
 from agent_mailbox import Draft
 from agent_mailbox.console import details, mail_lists
 from agent_mailbox.console.desk import Looking
-from agent_mailbox.console.survey import Survey
 from agent_mailbox.core import proofs
 from agent_mailbox.errors import Busy, Malformed, Unavailable
 from agent_mailbox.space.copy import machine_lock
@@ -398,7 +397,7 @@ def test_the_console_marks_mail_that_waits_for_the_engine(two: Two) -> None:
             ("/channel", {"to": "role:x"}),
         ]
         rows = [row for page in pages for row in mail_lists.list_mail(now, *page)["rows"]]
-        opened = details.view_message(now, Survey(), sent)
+        opened = details.view_message(now, sent)
         return [(row.id, row.receipt.text, opened["receipts"][0]["what"]) for row in rows]
 
     assert told() == [(sent, "queued: it waits here for the engine", "queued")] * 3
