@@ -162,14 +162,6 @@ def _granted_input(flow: str, given: Any, fields: Params) -> dict[str, Any]:
     return {"updated_input": edited} if one != other else {}
 
 
-def action_at(path: str) -> Act:
-    """Return the action of a path; raises ``NotFound``."""
-    try:
-        return ACTS[path]
-    except KeyError:
-        raise NotFound(f"unknown action: {path!r}", "use the buttons of a page") from None
-
-
 ACTS: dict[str, Act] = {
     "/send": send_message,
     "/reply": send_reply,

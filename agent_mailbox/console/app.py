@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -33,6 +33,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from ..core import codec
+from ..core.records import PRIORITIES
 from ..core.text import neutral, visible
 from ..errors import MailboxError
 from ..mailbox.mailbox import Mailbox
@@ -54,7 +55,7 @@ from . import (
     views,
 )
 from .all_mailboxes import name_mailbox
-from .desk import Desk, Looking
+from .desk import Desk, Looking, Params
 from .entrance import Entrance, local_path, read_parts
 from .error_pages import describe_error
 from .gate import Gate, Session
@@ -151,10 +152,12 @@ class ConsoleApp:
         loader = jinja2.FileSystemLoader(HERE / "templates")
         env = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, auto_reload=False)
         env.trim_blocks = env.lstrip_blocks = True
-        env.globals.update(link=presenters.page_link, static=_static_addresses(), offset=presenters.utc_offset)
+        static = {path.name: f"{_static_address()}/{path.name}" for path in (HERE / "static").iterdir()}
         env.globals.update(
-            mailbox=name_mailbox(self.desk.directory), icons=("/icon.svg", "/icon.svg?waits=1"), later=None, newer=None
-        )
+            link=presenters.page_link, static=static, offset=presenters.utc_offset, new_id=random_id, written={},
+            mailbox=name_mailbox(self.desk.directory), icons=("/icon.svg", "/icon.svg?waits=1"), later=None,
+            priorities=PRIORITIES,
+        )  # fmt: skip
         env.filters.update(visible=visible, hint=self.hint)
         for name in env.list_templates():  # an upgrade brings others
             env.get_template(name)
@@ -169,7 +172,7 @@ class ConsoleApp:
 
         routes = [
             *(Route(path, partial(self._answer_page, path)) for path in views.PAGES),
-            *(Route(path, partial(self._lead_on, to)) for path, to in views.MOVED.items()),
+            Route("/pending", _lead_to_inbox),
             *(Route(path, partial(self._answer_action, path), methods=["POST"]) for path in actions.ACTS),
             *self.entrance.routes(),
             Route("/receipts", self._answer_receipts),
@@ -177,10 +180,10 @@ class ConsoleApp:
             Route(beside.PATH, self._answer_attachment),
             Route("/rail", partial(self._answer_part, "rail_alone.html", rail.rail_content)),
             Route("/columns", partial(self._answer_part, "columns_alone.html", channel_page.describe_columns)),
-            Route("/details", self._answer_details),
+            Route("/details", partial(self._answer_part, "details_alone.html", self._view_details)),
             Route("/events", self._answer_events),
             *list_routes.make_routes(self.desk),
-            Mount(f"{STATIC}{_static_version()}", Static(directory=HERE / "static")),
+            Mount(_static_address(), Static(directory=HERE / "static")),
         ]
         guard = Middleware(Guard, gate=self.gate, hosts=self.hosts, sign_in=self.entrance.sign_in)
         return Starlette(
@@ -207,15 +210,11 @@ class ConsoleApp:
             return PlainTextResponse("there is no such file\n", 404)
         return await self._answer_page(request.url.path, request)
 
-    async def _lead_on(self, to: str, request: Request) -> Response:
-        """Lead an old page's address to where its content is now."""
-        return RedirectResponse(presenters.page_link(to, **request.query_params), 308)
-
-    def _make_page(self, path: str, params: Mapping[str, str], request: Request) -> Response:
+    def _make_page(self, path: str, params: Params, request: Request) -> Response:
         template, view = views.PAGES.get(path, views.UNKNOWN)
         number, status = self.hub.number, 200
         with self.desk.lock_for_seeking() if path in SEEKING else self.desk.lock_for_reading() as now:
-            context: dict[str, Any] = {"problem": None, "details": None, "rows": [], "older": None, "is_newest": True}
+            context: dict[str, Any] = {"details": None}
             try:
                 context |= view(now, params)
             except Exception as error:
@@ -223,7 +222,7 @@ class ConsoleApp:
                 template, context = "problem.html", {**context, "title": "Not found", "problem": problem}
             shown = params.get("open") or context.get("chosen")
             if shown:
-                context["details"] = self._view_details(now, shown)
+                context |= self._view_details(now, {"open": shown})
             context |= rail.rail_content(now, params) | self._neighbours.describe_others(self.place)
             context["broken"] = neutral(now.mailbox.logs.broken() or "")
             logs = now.mailbox.logs
@@ -239,48 +238,34 @@ class ConsoleApp:
             self.surveyor.want_dead()
         said, session.said = session.said, []
         written, session.written = session.written, {}
-        here = presenters.page_link(path, **params)
-        rest = {key: value for key, value in params.items() if key != "open"}
-        text = self.reader.templates.get_template(template).render(
-            **context, path=path, params=params, here=here, closed=presenters.page_link(path, **rest),
-            opens=lambda message_id: presenters.page_link(path, **rest, open=message_id), said=said, number=number,
-            written=written, new_id=random_id,
-        )  # fmt: skip
+        text = self._render(template, path, params, **context, said=said, number=number, written=written)
         return HTMLResponse(text, status)
 
-    def _view_details(self, now: Looking, message_id: str) -> dict[str, Any]:
-        try:
-            return details.view_message(now, message_id)
-        except Exception as error:
-            return {"problem": describe_error(error, self.hint)[0]}
-
-    async def _answer_details(self, request: Request) -> Response:
-        """Answer with the opened message of a page alone: one goes from one to the next."""
-        params = dict(request.query_params)
-        path, opened = params.pop("page", "/"), params.get("open", "")
+    def _render(self, template: str, path: str, params: Params, **context: Any) -> str:
+        """Return a template's text. It has the addresses of its page: this one, with another message, with none."""
         rest = {key: value for key, value in params.items() if key != "open"}
+        return self.reader.templates.get_template(template).render(
+            **context, path=path, params=params, here=presenters.page_link(path, **params),
+            closed=presenters.page_link(path, **rest),
+            opens=lambda message_id: presenters.page_link(path, **rest, open=message_id),
+        )  # fmt: skip
 
-        def render_details() -> str:
-            with self.desk.lock_for_reading() as now:
-                found = self._view_details(now, opened)
-            return self.reader.templates.get_template("details_alone.html").render(
-                details=found, path=path, here=presenters.page_link(path, **params),
-                closed=presenters.page_link(path, **rest), written={}, new_id=random_id,
-                opens=lambda message_id: presenters.page_link(path, **rest, open=message_id),
-            )  # fmt: skip
-
-        return HTMLResponse(await run_in_threadpool(render_details))
+    def _view_details(self, now: Looking, params: Params) -> dict[str, Any]:
+        """Return the opened message of a page."""
+        try:
+            return {"details": details.view_message(now, params.get("open", ""))}
+        except Exception as error:
+            return {"details": {"problem": describe_error(error, self.hint)[0]}}
 
     async def _answer_part(self, template: str, view: views.View, request: Request) -> Response:
-        """Answer with a part of a page alone, which goes out of date more often than the page."""
+        """Answer with a part of a page alone: it goes out of date more often, or one goes from one to the next."""
         params = dict(request.query_params)
         path = params.pop("page", "/")
 
         def render_part() -> str:
             with self.desk.lock_for_reading() as now:
                 content = view(now, params)
-            content |= self._neighbours.describe_others(self.place)
-            return self.reader.templates.get_template(template).render(**content, path=path, params=params)
+            return self._render(template, path, params, **content, **self._neighbours.describe_others(self.place))
 
         return HTMLResponse(await run_in_threadpool(render_part))
 
@@ -331,7 +316,7 @@ class ConsoleApp:
         def run_action() -> tuple[str, str]:
             with self.desk.lock_for_acting() as now:
                 fields["attached"] = uploads.keep_files(now, files) if files else ""
-                told = actions.action_at(path)(now, fields)
+                told = actions.ACTS[path](now, fields)
                 return "news" if isinstance(told, presenters.Unchanged) else "done", self.hint(told)
 
         status = 200
@@ -362,15 +347,16 @@ class ConsoleApp:
         return PlainTextResponse(f"{presenters.end_sentence(problem['what'])} {problem['hint']}\n", status)
 
 
-def _static_version() -> str:
-    """Return a hash of the static files."""
+@cache
+def _static_address() -> str:
+    """Return where the static files are: the address has a hash of them all."""
     files = sorted((HERE / "static").iterdir())
-    return hashlib.sha256(b"".join(path.name.encode() + path.read_bytes() for path in files)).hexdigest()[:12]
+    return STATIC + hashlib.sha256(b"".join(path.name.encode() + path.read_bytes() for path in files)).hexdigest()[:12]
 
 
-def _static_addresses() -> Mapping[str, str]:
-    """Return the static files' addresses by name."""
-    return {path.name: f"{STATIC}{_static_version()}/{path.name}" for path in (HERE / "static").iterdir()}
+async def _lead_to_inbox(request: Request) -> Response:
+    """Lead an old page's address to where its content is now."""
+    return RedirectResponse(presenters.page_link("/", **request.query_params), 308)
 
 
 def _too_much(*_: object) -> Response:

@@ -100,7 +100,6 @@ def list_mail(now: Looking, path: str, params: Params) -> dict[str, Any]:
         "older": older,
         "newer": newer,
         "is_newest": before is None,
-        "first_new": None,
         "later": later,
     }
 

@@ -12,7 +12,7 @@ from typing import Any
 from ..control_plane.standing import find_standing
 from ..core import instant
 from ..core.control.messages import MODES
-from ..core.records import PRIORITIES, USER
+from ..core.records import USER
 from ..core.roster import DEAD, Agent
 from ..errors import MailboxError, NotFound
 from . import (
@@ -98,7 +98,6 @@ def view_channel(now: Looking, params: Params) -> dict[str, Any]:
         "subject": topic.title if topic is not None and params.get("topic") != "-" else "",
         "begins": bool(params.get("new")),
         "writes_to": columns["address"],
-        "priorities": PRIORITIES,
         **columns,
         **rows,
         "first_new": next((row.id for row in rows["rows"] if row.id in columns["new_ids"]), None),
@@ -125,7 +124,6 @@ def view_direct(now: Looking, params: Params) -> dict[str, Any]:
         "unread": unread,
         "first_new": next((row.id for row in rows["rows"] if row.id in unread), None),
         "writes_to": None if who.state == DEAD and not roster.heirs(who.session_id) else who.session_id,
-        "priorities": PRIORITIES,
     }
 
 
@@ -139,7 +137,6 @@ def view_new(now: Looking, params: Params) -> dict[str, Any]:
         "title": "New message",
         "to": params.get("to", ""),
         "addresses": [*sorted(agents, key=lambda pair: pair[1].casefold())[:MOST], *channels[:MOST]],
-        "priorities": PRIORITIES,
     }
 
 
@@ -163,10 +160,9 @@ def view_archive(now: Looking, params: Params) -> dict[str, Any]:
 def view_search(now: Looking, params: Params) -> dict[str, Any]:
     """Return mail by words, address and time."""
     asked = any(params.get(name, "").strip() for name in ("q", "with", "since", "until"))
-    found: dict[str, Any] = {"rows": [], "older": None, "is_newest": True}
-    problem = None
+    found, problem = {}, None
     try:
-        found = mail_lists.list_mail(now, "/search", params) if asked else found
+        found = mail_lists.list_mail(now, "/search", params) if asked else {}
     except MailboxError as error:
         problem = error
     sought = " ".join(search_query.parse_query(params.get("q", "")).query.split()) if not problem else ""
@@ -217,5 +213,3 @@ PAGES: dict[str, tuple[str, View]] = {
     "/sessions": ("sessions.html", sessions_page.view_sessions),
 }
 """Every page: its template, and the function that fills it."""
-MOVED = {"/pending": "/"}
-"""Addresses of old pages, and where they lead."""

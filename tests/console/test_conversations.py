@@ -307,7 +307,7 @@ def test_what_the_page_sends_reads_no_archive(talk: Running, monkeypatch: pytest
     }
     for path, fields in forms.items():
         with desk.lock_for_acting() as now:
-            actions.action_at(path)(now, fields)
+            actions.ACTS[path](now, fields)
         assert post.objects(MESSAGES)[-1]["id"] == fields["message_id"]
 
 

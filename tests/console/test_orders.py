@@ -69,9 +69,9 @@ def test_a_rule_that_comes_at_the_moment_of_revoking_another_stays(post: Post, m
     fields = {"agent": "ada", "kind": "allow", "rule": "Read"}
     with desk.lock_for_acting() as now:
         with pytest.raises(Refused, match="changed at this moment"):
-            actions.action_at("/revoke")(now, fields)
+            actions.ACTS["/revoke"](now, fields)
         assert find_standing(now.mailbox, "ada").policy.deny == ("WebFetch",)
-        assert "is revoked" in actions.action_at("/revoke")(now, fields)
+        assert "is revoked" in actions.ACTS["/revoke"](now, fields)
         assert find_standing(now.mailbox, "ada").policy.deny == ("WebFetch",)
 
 
