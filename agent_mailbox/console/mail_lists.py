@@ -67,8 +67,7 @@ def list_mail(now: Looking, path: str, params: Params) -> dict[str, Any]:
     if before is None and now.queries.page(Selection(since=dated_later(now)), None, 1).messages:
         # A line of another year would stand below all news, for years.
         if any(m.timestamp >= dated_later(now) for m in look_up_page(None).messages):
-            rest = {key: value for key, value in params.items() if key != "open"}
-            later = presenters.page_link(path, **rest, before=f"{ALL_TIME}.z")
+            later = presenters.page_link(path, **{**params, "open": None, "before": f"{ALL_TIME}.z"})
         page = look_up_page(Position(dated_later(now), ""))
     else:
         page = look_up_page(before)
@@ -77,8 +76,8 @@ def list_mail(now: Looking, path: str, params: Params) -> dict[str, Any]:
         page = look_up_page(before) if before is not None else page
     older = None
     if page.before is not None:
-        rest = {key: value for key, value in params.items() if key not in ("before", "open")}
-        older = presenters.page_link(path, **rest, before=f"{page.before.timestamp}.{page.before.id}")
+        place = f"{page.before.timestamp}.{page.before.id}"
+        older = presenters.page_link(path, **{**params, "open": None, "before": place})
     listed = {m.id for m in page.messages}
     waiting = [m for m in now.mailbox.queued() if m.id not in listed] if before is None else []
     waiting = [m for m in waiting if belongs_to_page(now, m, path, chosen, topic)]
@@ -93,8 +92,8 @@ def list_mail(now: Looking, path: str, params: Params) -> dict[str, Any]:
         )  # fmt: skip
     newer = None
     if before is not None and rows and path != "/search":
-        rest = {key: value for key, value in params.items() if key not in ("before", "open")}
-        newer = presenters.page_link("/jump", page=path, **rest, after=rows[-1].at)
+        place_of = {**params, "page": path, "after": rows[-1].at, "open": None, "before": None}
+        newer = presenters.page_link("/jump", **place_of)
     return {
         "rows": rows,
         "older": older,

@@ -84,8 +84,8 @@ class Row(Record):
     conflicts: tuple[str, ...] = ()
 
 
-def page_link(path: str, **params: str | int | None) -> str:
-    """Return the address of a console page."""
+def page_link(path: str, /, **params: str | int | None) -> str:
+    """Return the address of a console page. A browser may have sent any name of a parameter."""
     query = urlencode({key: value for key, value in params.items() if value not in (None, "")})
     return f"{path}?{query}" if query else path
 

@@ -123,6 +123,15 @@ def test_rules_are_listed_and_revoked_and_reasons_offered(mail: Running) -> None
     assert '<option value="ask me &lt;first&gt;">' in mail.ask("/").text
 
 
+def test_an_address_may_have_any_parameter(mail: Running) -> None:
+    """One that a page does not know changes nothing, though a function of ours may have that name."""
+    mail.post.send("ada", "all", "FIRST")
+    odd = "path=x&page=x&after=x&template=x&params=x&self=x"
+    for path in ("/fleet?", "/archive?before=99999999999999.z&", "/channel?to=all&open=x&", "/rail?", "/details?"):
+        assert mail.ask(f"{path}{odd}").status == 200, path
+    assert mail.ask(f"/pending?{odd}").headers["location"] == f"/?{odd}"
+
+
 @pytest.mark.parametrize("path", ["/search", "/decided", "/timeline"])
 def test_a_page_that_looks_through_much_holds_up_no_other(
     post: Post, monkeypatch: pytest.MonkeyPatch, path: str
