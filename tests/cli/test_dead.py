@@ -135,6 +135,34 @@ def test_a_letter_that_a_clock_dated_ahead_of_its_notice_is_told_once(pair: Post
     assert [m["id"] for m in pair.objects(MESSAGES)] == [asked, letter["id"]]
 
 
+def test_what_the_dead_had_come_into_goes_back_at_once(pair: Post) -> None:
+    """No steward is needed: it owed the ack that the session before it was asked for."""
+    for who, name in (("old", "Ann"), ("ben", "Ben")):
+        pair.register(who, "--role", "worker", "--name", name)
+    asked = pair.send("alice", "role:worker", "please", "--ack")
+    assert pair.check("old") == [asked]
+    pair.ok("roster", "freeze", "--session-id", "old")
+    pair.register("new", "--name", "Ann")
+    assert [m["id"] for m in pair.ok("status", "--session", "new")["obligations"]] == [asked]
+    assert pair.check("ben") == []
+    pair.ok("roster", "retire", "--session-id", "new")
+    assert pair.check("ben") == [asked]
+
+
+def test_a_sender_that_cannot_be_told_keeps_no_other_from_it(pair: Post) -> None:
+    """An id that is shown of another's means both, so no notice goes to it. Its letter is archived all the same."""
+    whole = "1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed"
+    senders = ("1b9d6bcd", whole, "alice")
+    for who in (*senders[:2], "carl"):
+        pair.append(ROSTER, {"event": "register", "session_id": who, "timestamp": stamp()})
+    letters = [pair.send(who, "carl") for who in senders]
+    pair.ok("roster", "retire", "carl")
+    pair.ok("steward", "run", "--max-live", 0)
+    told = [m["metadata"]["dead_letters"] for who in senders[1:] for m in notices(pair, who)]
+    assert told == [[letters[1]], [letters[2]]]
+    assert {*letters}.isdisjoint(m["id"] for m in pair.objects(MESSAGES))
+
+
 def test_a_notice_names_a_few_letters_and_the_command_that_lists_them(pair: Post) -> None:
     """It goes into a model's context."""
     for _ in range(40):

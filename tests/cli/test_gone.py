@@ -144,6 +144,20 @@ def test_role_mail_that_the_killed_never_saw_goes_to_the_next_holder_at_once(
         assert sent(post, "Ada")["agents"] == [DEAD]
 
 
+def test_of_two_killed_who_never_saw_it_the_one_that_had_it_by_role_gives_it_back(
+    post: Post, pair: tuple[Killed, Killed]
+) -> None:
+    """It was shown first to another, whom it named, and whose own copy waits. A sender meets both at once."""
+    with started(post, THIRD, name="Cid") as third:
+        message_id = post.send("user", "Cid,role:builder")
+        for client, who in ((third, THIRD), (pair[0], DEAD)):
+            assert message_id[:8] in offered(post, client, who)
+            client.kill()
+        post.send("user", "all", "anybody there?")
+        assert [r["reader_session_id"] for r in post.objects(READS) if r["event"] == "release"] == [DEAD]
+        assert message_id in pair[1].bash(line("check", "--json"), OTHER).stdout
+
+
 def test_a_check_in_the_name_of_the_killed_is_its_sign_of_life(post: Post, pair: tuple[Killed, Killed]) -> None:
     """The person looks at what it was offered, at a terminal. It is not frozen by that, and gives nothing back."""
     message_id = post.send("user", "role:builder")

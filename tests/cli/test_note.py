@@ -104,6 +104,17 @@ def test_a_note_that_replaces_another_is_about_the_same_tags(team: Post) -> None
     assert (moved["on"], listed(team), listed(team, "--on", "domain:db")) == (["project:other"], [moved["id"]], [])
 
 
+def test_a_dropped_note_stays_off_the_board_whoever_leads_its_author_later(team: Post) -> None:
+    """The right at that moment counts. Of the next note it is the new lead's, and no more the former one's."""
+    first, second = (added(team, title)["id"] for title in ("First", "Second"))
+    team.ok("note", "drop", first, "--session", "lee")
+    team.ok("roster", "update", "--session-id", "ann", "--lead", "ben")
+    assert listed(team) == [second]
+    refused(team.call("note", "drop", second, "--session", "lee"), 1, "ann's note")
+    team.ok("note", "drop", second, "--session", "ben")
+    assert listed(team) == []
+
+
 def test_a_note_that_nothing_proves_is_taken_away_by_anyone(team: Post) -> None:
     """Any program may write it, so any may drop it."""
     line = {"timestamp": "2026-11-27T00:00:00Z", "type": "note"}

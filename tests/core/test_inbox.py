@@ -211,6 +211,19 @@ def test_a_sender_lacks_the_acks_of_its_own_mail_alone():
     assert [(m.id, [one.who for one in owed]) for m, owed in found] == [("mine", ["bob-1"])]
 
 
+@pytest.mark.parametrize("to", ["bob-1", "role:x", "project:p", "all"])
+def test_a_sender_is_named_the_successor_that_owes_the_ack(to):
+    """A reader that died owes nothing. Who continues it does, until it has acked, or is dead, too."""
+    read_by_old, people = [read("m1", "bob-1", to), ack("m1", "cat-1")], [*PEOPLE, *SUCCESSION]
+    for reads, events, owing in (
+        (read_by_old, people, ["bob-2"]),
+        ([*read_by_old, ack("m1", "bob-2")], people, []),
+        (read_by_old, [*people, event("retire", "bob-2", 2)], []),
+    ):
+        mailbox = state([message(to=to, ack=True)], reads, events)
+        assert [one.who for _, owed in awaited.missing_acks("ann-1", mailbox, at(9)) for one in owed] == owing
+
+
 def test_an_obligation_does_not_expire():
     """Time to live is about mail not read: what was read and is owed stays owed."""
     mailbox = state([message(to="all", ack=True, ttl_hours=1)], [read("m1", "bob-1", "all")], PEOPLE)
