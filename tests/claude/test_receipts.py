@@ -16,6 +16,7 @@ from agent_mailbox.clients.client_input import ClientInput
 from agent_mailbox.clients.hooks import receipt_rules
 from agent_mailbox.mailbox.delivery import Offer
 from agent_mailbox.mailbox.receipts import Settlement
+from agent_mailbox.store.log import events
 from agent_mailbox.store.log.logs import Logs
 from tests.claude.test_hooks import ME, Client
 from tests.helpers import MESSAGES, READS, Post, record, stamp
@@ -811,6 +812,20 @@ def test_archived_mail_is_in_every_answer_as_live_mail_was(talk: Talk) -> None:
     talk.hook("SessionEnd", reason="clear")
     talk.hook("SessionStart", session_id="next", source="clear")
     assert post.ok("status", "--session", "next", "--cost")["cost"] == cost
+
+
+def test_wakes_are_counted_though_telemetry_began_anew(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log before the present one is kept, and a successor's count has those of the session before it."""
+    logs = Logs(str(talk.post.box))
+    monkeypatch.setattr(events, "LIMIT", 100)
+    for who in (ME, "other"):
+        events.note_wake(logs, who, 1, 7)
+    talk.post.ok("steward", "run")
+    events.note_wake(logs, ME, 2, 7)
+    for who in (ME, "next"):
+        assert talk.post.ok("status", "--session", who, "--cost")["wakes"] == {"count": 2, "tokens": 14}
+        talk.hook("SessionEnd", reason="clear")
+        talk.hook("SessionStart", session_id="next", source="clear")
 
 
 # -- a check below a client -------------------------------------------------------------------------------------------

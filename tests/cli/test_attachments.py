@@ -321,6 +321,8 @@ def test_the_steward_removes_what_no_message_names(pair: Post) -> None:
     assert kept(pair) == sorted([f"{DIGEST}.png", spelt])
     attachment_files.put(str(pair.box), "more", [b"more"])
     assert attachment_files.sweep(later.logs, later.archive, NOW + 25 * DAY + 1000) == 0
+    assert attachment_files.sweep(later.logs, later.archive, NOW + 999 * DAY) == 1
+    assert kept(pair) == sorted([f"{DIGEST}.png", spelt])
 
 
 def test_the_steward_leaves_a_project_s_own_attachments_alone(program: Program) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox import Draft, Mailbox
+from agent_mailbox.mailbox.open_mailbox import wall_clock
 from agent_mailbox.store.projection import open_ends
 from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, record, refused, refused_both, stamp
 
@@ -540,8 +542,9 @@ def test_a_reply_goes_to_the_sender_in_the_thread_and_counts_as_the_ack(pair: Po
 
 
 def test_a_reply_to_all_goes_to_everyone_it_was_for_but_oneself(pair: Post) -> None:
-    """The sender, the tag and the others, once each; a role that one holds has had its holder; the dead are named."""
-    pair.register("bob", "--role", "builder")
+    """The sender, the tag and the others, once each; a role that one holds has had its holder; the dead are named. A
+    tag that one has oneself is for others, too."""
+    pair.register("bob", "--role", "builder", "--tags", "project:x")
     pair.register("carol", "--tags", "project:x")
     pair.register("dora")
     asked = pair.send("carol", "project:x,alice,role:builder,dora", "shall we?")
@@ -807,6 +810,20 @@ def test_dead_letters_say_whether_mail_expired_or_its_recipient_died(
 
 
 # -- wait -------------------------------------------------------------------------------------------------------------
+
+
+def test_another_time_to_live_counts_at_once_for_the_mail_that_is_there(pair: Post) -> None:
+    """Expiry is judged at each look, and deletes nothing: by a longer time the mail is unread again."""
+    pair.register("bob")
+    hours_ago = Mailbox(str(pair.box), clock=lambda: wall_clock() - 5 * HOUR)
+    sent = hours_ago.send(Draft(sender="alice", to=("all",), content="x")).message.id
+
+    def unread(hours: int) -> int:
+        pair.file("config.toml").write_text(f"[ttl]\nbroadcast = {hours}\n")
+        return int(pair.ok("status", "--session", "bob")["unread"])
+
+    assert [unread(hours) for hours in (4, 9, 3, 8)] == [0, 1, 0, 1]
+    assert pair.check("bob") == [sent]
 
 
 def test_wait_answers_at_once_or_gives_up(pair: Post) -> None:

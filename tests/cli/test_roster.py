@@ -10,7 +10,8 @@ import pytest
 from agent_mailbox import Mailbox
 from agent_mailbox.cli.context import Context
 from agent_mailbox.core.roster_changes import Registration
-from tests.helpers import ROSTER, hinted_commands, refused, refused_both
+from agent_mailbox.mailbox import unused_names
+from tests.helpers import ARCHIVE, MESSAGES, ROSTER, hinted_commands, record, refused, refused_both, stamp
 
 if TYPE_CHECKING:
     from agent_mailbox.core.roster import Roster
@@ -401,3 +402,13 @@ def test_whoever_continues_a_session_by_its_client_s_word_has_its_place(post: Po
     mailbox.register(Registration(session_id="new", continues="old"), actor)
     assert mailbox.logs.read_roster().agents["new"].inherits == ("old",)
     assert mailbox.logs.read_roster().agents["old"].inherits == ()
+
+
+@pytest.mark.parametrize("place", [ROSTER, f"{ARCHIVE}/roster.jsonl", MESSAGES])
+def test_a_name_that_was_ever_used_is_given_to_nobody(post: Post, place: str) -> None:
+    """Its bearer may have given it up before the steward retold the roster, or mail waits for who takes it."""
+    post.file(ARCHIVE).mkdir(exist_ok=True)
+    named = {"event": "register", "session_id": "ann", "name": "Otter", "timestamp": stamp()}
+    post.append(place, record("ann", "role:Otter") if place == MESSAGES else named)
+    found = [unused_names.is_unused(Mailbox(str(post.box)), name) for name in ("Otter", "Heron")]
+    assert found == [False, True]
