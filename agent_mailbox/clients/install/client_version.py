@@ -26,12 +26,9 @@ def fitting_hooks(client: KnownClient, environ: Mapping[str, str]) -> Sequence[W
     hooks = client.hooks()
     if not any(wanted.since for wanted in hooks):
         return hooks
-    version = _read_version(client.program, environ)
-    is_older = [version is not None and version < wanted.since for wanted in hooks]
-    return [
-        wanted.replace(on=wanted.other, event=wanted.other, other=wanted.on) if older else wanted
-        for wanted, older in zip(hooks, is_older, strict=True)
-    ]
+    if (version := _read_version(client.program, environ)) is None:
+        return hooks
+    return [one.replace(on=one.other, event=one.other, other=one.on) if version < one.since else one for one in hooks]
 
 
 def _read_version(program: str, environ: Mapping[str, str]) -> tuple[int, ...] | None:

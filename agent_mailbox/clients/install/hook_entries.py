@@ -77,17 +77,13 @@ def is_covering(group: Mapping[str, Any], matcher: str | None) -> bool:
     return matcher is not None and isinstance(its, str) and {*matcher.split("|")} <= {*its.split("|")}
 
 
-def make_group(wanted: Wanted, command: str) -> dict[str, Any]:
-    """Return a group of hooks with only this one."""
-    stays = {wanted.stays: True} if wanted.is_bell else {}
-    hook = {"type": "command", "command": command, **stays, "timeout": wanted.timeout}
-    return {**({"matcher": wanted.matcher} if wanted.matcher else {}), "hooks": [hook]}
-
-
-def make_entry(wanted: Wanted, command: str, time_key: str) -> dict[str, Any]:
-    """Return the hook for a client whose hooks stand in no groups."""
+def make_group(wanted: Wanted, command: str, flat: str = "") -> dict[str, Any]:
+    """Return a group of hooks with only this one. ``flat``: the hook alone, and the key of its seconds."""
     matcher = {"matcher": wanted.matcher} if wanted.matcher else {}
-    return {"type": "command", "command": command, **matcher, time_key: wanted.timeout}
+    if flat:
+        return {"type": "command", "command": command, **matcher, flat: wanted.timeout}
+    stays = {wanted.stays: True} if wanted.is_bell else {}
+    return {**matcher, "hooks": [{"type": "command", "command": command, **stays, "timeout": wanted.timeout}]}
 
 
 def is_group(group: Any) -> bool:

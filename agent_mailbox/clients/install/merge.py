@@ -17,7 +17,7 @@ from ...core.records import Record
 from ...errors import BadData
 from ..foreign_fields import kind_of, refuse_constant, rules_of
 from . import commented
-from .hook_entries import calls_us, is_covering, is_group, is_ours, make_entry, make_group, part_called
+from .hook_entries import calls_us, is_covering, is_group, is_ours, make_group, part_called
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -204,8 +204,7 @@ def _with_hook(groups: list[Any], wanted: Wanted, command: str, flat: str) -> li
             kept += inner
         elif inner or not hooks_in(one):
             kept.append({**one, "hooks": inner} if inner else one)
-    new = make_entry(wanted, command, flat) if flat else make_group(wanted, command)
-    return kept if there else [*kept, new]
+    return kept if there else [*kept, make_group(wanted, command, flat)]
 
 
 def without_ours(settings: Mapping[str, Any], is_ours_by: Callable[[str, Any], bool]) -> dict[str, Any]:

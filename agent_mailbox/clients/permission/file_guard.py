@@ -111,11 +111,8 @@ def _texts_in(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         if value and "\0" not in value and len(value.encode("utf-8", "surrogatepass")) <= _LONGEST:
             yield value
-    elif isinstance(value, dict):
-        for inner in value.values():
-            yield from _texts_in(inner)
-    elif isinstance(value, list):
-        for inner in value:
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
             yield from _texts_in(inner)
 
 
