@@ -62,20 +62,14 @@ def has_ended(path: str, length: int, since: int, tool: str, given: Mapping[str,
     A call is in a line of type ``assistant``. Its result, even a person's "no", is in one of type ``user`` under the
     call's id. The client keeps its requests to the model there, too, with the same blocks and without a time: before
     these lines or behind them."""
-    try:
-        return bool(read_margin(path, length, lambda lines: _has_ended(lines, since, tool, given)))
-    except OSError:
-        return False
+    return bool(read_if_possible(path, length, lambda lines: _has_ended(lines, since, tool, given)))
 
 
 def find_failure(path: str, session_id: str) -> tuple[str, str]:
     """Return the error with which the session's conversation ends, and the client's words for it. Both are empty if it
     ends otherwise, or cannot be read."""
-    try:
-        found = read_margin(path, system.size(path), lambda lines: _last_failure(lines, session_id), with_end=True)
-    except OSError:
-        return "", ""
-    return found or ("", "")
+    length = system.size(path)
+    return read_if_possible(path, length, lambda lines: _last_failure(lines, session_id), with_end=True) or ("", "")
 
 
 def read_margin(
@@ -101,6 +95,16 @@ def read_margin(
         return judge(_lines_between(fd, max(start - MARGIN, 0), there.st_size, with_end=with_end))
     finally:
         system.close(fd)
+
+
+def read_if_possible(
+    path: str, length: int, judge: Callable[[Iterator[bytes]], Found], *, with_end: bool = False
+) -> Found | None:
+    """Return the same as ``read_margin``; None also if the transcript is unreadable at this moment."""
+    try:
+        return read_margin(path, length, judge, with_end=with_end)
+    except OSError:
+        return None
 
 
 def _last_failure(lines: Iterator[bytes], session_id: str) -> tuple[str, str]:

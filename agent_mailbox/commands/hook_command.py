@@ -185,9 +185,9 @@ def _answer_permit(
 def _keep_input(call: client_input.ClientInput, answer: str, environ: Mapping[str, str]) -> None:
     """Keep what a client may run by our answer, if it shows a hook behind the tool what ran."""
     if call.only_denies:
-        from ..clients.checks import ran_calls
+        from ..clients.checks import changed_calls
 
-        ran_calls.keep_input(call, answer, environ)
+        changed_calls.keep_input(call, answer, environ)
 
 
 def _answer_lease(

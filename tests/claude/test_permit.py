@@ -99,7 +99,7 @@ def command(post: Post, *words: object) -> None:
     post.ok("control", *words, "--session", LEAD)
 
 
-SELDOM = "agent_mailbox.clients.checks.ran_calls agent_mailbox.clients.checks.hook_sources hashlib json shlex tomllib"
+SELDOM = "agent_mailbox.clients.checks.hook_sources hashlib json shlex tomllib"
 """What a call needs only if it was granted, if another's hook changed it, or in some clients."""
 
 

@@ -155,10 +155,8 @@ class Permit(Record):
 
     def compare_call(self) -> None:
         """Tell the lead if the call behind us ran with another input than was let pass."""
-        from ..checks import ran_calls  # where a client shows a hook what ran
-
         call = gemini_tools.named_as_ours(self.call)
-        ran_calls.compare_input(call, self.box, self.replace(call=call).judge_input, self.environ)
+        changed_calls.compare_input(call, self.box, self.replace(call=call).judge_input, self.environ)
 
     def judge_input(self, tool: str, given: Mapping[str, Any]) -> Judgement:
         """Return what the session's policy says of another input."""
@@ -346,13 +344,11 @@ class Permit(Record):
         return bindings.take(self.box.logs.stamp_files, self._call_id(self.given, kind), self.box.now())
 
     def _call_id(self, given: Mapping[str, Any], kind: str) -> str:
-        from hashlib import sha256  # where calls were granted, or one is
-
         named = dict(given)
         if self.call.only_denies:
             named.pop("description", None)  # only its question has that
         words = [kind, self.call.session_id, self.call.agent_id, self.call.prompt_id, self.call.tool, named]
-        return sha256(_spell_value(words)[0].encode("utf-8", "surrogatepass")).hexdigest()
+        return changed_calls.checksum_of(_spell_value(words)[0])
 
 
 def decision_answer(event: str, decision: str, reason: str, changed: Mapping[str, Any] | None = None) -> str:
