@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 NAMES = re.compile("claude|codex|opencode|gemini|copilot|cursor[-_ ](?:cli|agent)|^[.]cursor", re.IGNORECASE)
 ANYWHERE = re.compile("claude|codex|opencode|gemini|copilot|cursor", re.IGNORECASE)
 ROOMS = {
-    "clients.checks.codex_trust": "which hooks the person trusted, in Codex's own file",
-    "clients.checks.codex_waking": "why nothing wakes a session of Codex",
+    "clients.checks.codex_checks": "which hooks of Codex the person trusted, and what wakes its sessions",
     "clients.checks.runnable": "what Claude Code fills in for a hook's command",
     "clients.checks.settings": "Claude Code's settings, and the commands that mend them",
     "clients.codex_server": "Codex's background server",
@@ -32,7 +31,7 @@ ROOMS = {
     "teams.transcripts": "the words by which Claude Code brings a teammate's message",
 }
 """The modules outside ``known_clients`` that may name a client, each with its reason. This table only gets shorter."""
-MOST = 14
+MOST = 13
 """The most rows that it may have: this number only goes down."""
 _ROOM_NAMES = {name.rpartition(".")[2] for name in ROOMS}
 

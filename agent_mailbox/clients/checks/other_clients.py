@@ -14,7 +14,7 @@ from ...known_clients.every_client import CLIENTS, USUAL
 from ...store.files.small_files import read_if_possible
 from ..install import opencode_plugin
 from ..install.hook_entries import calls_us, part_called
-from . import codex_trust, hook_sources, runnable
+from . import codex_checks, hook_sources, runnable
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -113,7 +113,7 @@ def _looked_at(
             hooked.setdefault((event, part_called(hook)), []).append(source.path)
             renews = _renewing_command(client, source.path, environ)
             yield from runnable.check_hook(source, event, hook["command"], renews, environ)
-    skipped = codex_trust.untrusted_events(source.path, source.settings or {}, environ) if client.trusts_hooks else ()
+    skipped = codex_checks.untrusted_events(source.path, source.settings or {}, environ) if client.trusts_hooks else ()
     if skipped:
         how = f"start {client.program}, enter /hooks"
         what = f"{client.title} skips the hooks of {', '.join(skipped)} until you trust them: {how}"

@@ -28,7 +28,7 @@ from ..foreign_fields import rules_of
 from ..hooks.hook_events import HOOKS
 from ..install import installation
 from ..install.hook_entries import PROGRAM, SHIM, calls_us, is_covering, part_called, without_exec
-from . import codex_waking, enforcing, hook_sources, other_clients, runnable
+from . import codex_checks, enforcing, hook_sources, other_clients, runnable
 from .runnable import INSTALL, SHIMS
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def check_settings(directory: str, environ: Mapping[str, str]) -> Iterator[Probl
     elif not elsewhere:
         yield from _note_missing(directory, here, environ)
     if elsewhere:
-        yield from codex_waking.check_waking(directory, environ)
+        yield from codex_checks.check_waking(directory, environ)
     yield from enforcing.examine(directory, environ)
     if found or elsewhere:
         yield from _note_stale(
@@ -216,12 +216,12 @@ def _note_open(directory: str, found: Sequence[FoundHook], all_of_them: Sequence
     box = OpenMailbox(directory)
     roster = control_log.of(box).roster
     bound = [a for a in roster.agents.values() if a.state != DEAD and withholds(find_standing(box, a.session_id))]
-    for source in all_of_them if bound else ():
+    if not bound:
+        return
+    for source in all_of_them:
         yield from (hook_sources.changed_by(source.path, command) for command in source.changing_hooks())
     asking = (rules_of(source.settings or {}, "ask") for source in all_of_them)
-    if any(all(rule in asks for rule in texts.FLOOR) for asks in asking):
-        return
-    if bound:
+    if not any(all(rule in asks for rule in texts.FLOOR) for asks in asking):
         names = ", ".join(frame.name_of(agent.session_id, roster) for agent in bound[:3])
         more = f" and {len(bound) - 3} others" if len(bound) > 3 else ""
         what = f"{names}{more}: kept from something by our hooks alone, and a failing hook fails open"
