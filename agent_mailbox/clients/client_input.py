@@ -15,8 +15,7 @@ from ..core.text import neutral, typed
 from ..errors import BadData, NoMailbox, StorageFailed
 from ..identity import hook_calls
 from ..identity.client_variables import SERVICES
-from ..known_clients.every_client import CLIENTS, SESSION_KEYS, USUAL
-from ..known_clients.mcp_client import MCP_CLIENT
+from ..known_clients.every_client import CLIENTS, MCP_CLIENT, SESSION_KEYS, USUAL
 from ..mailbox.open_mailbox import locate_mailbox
 from ..store.files import paths, standard_input, system
 from ..store.user_state import processes

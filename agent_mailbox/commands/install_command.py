@@ -244,7 +244,7 @@ def install_claude_code(
     if sandbox:
         _refuse_without_sandbox(app)
         own = installer.own_places(app.environ, os.path.dirname(target.base))
-        bounds = bounds.replace(mailbox=_kept_mailbox(app, target), own=own)
+        bounds = bounds.replace(kept=(_kept_mailbox(app, target), *own))
     _install_into(app, target, dry_run, bounds)
 
 

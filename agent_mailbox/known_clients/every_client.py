@@ -10,12 +10,8 @@ from .codex import CODEX
 from .copilot_cli import COPILOT_CLI
 from .cursor_cli import CURSOR_CLI
 from .gemini_cli import GEMINI_CLI
-from .mcp_client import MCP_CLIENT
+from .known_client import KnownClient
 from .opencode import OPENCODE
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .known_client import KnownClient
 
 USUAL = CLAUDE_CODE
 """The client whose hooks all others are measured by: a call that tells no client is taken for its."""
@@ -28,6 +24,13 @@ SESSION_KEYS = tuple(dict.fromkeys([client.session_key for client in CLIENTS]))
 STARTED = {client.word: client for client in CLIENTS if client.is_started}
 """The clients that `up` can start, by their words."""
 PATCH_TOOLS = tuple([client.patch_tool for client in CLIENTS if client.patch_tool])
+MCP_CLIENT = KnownClient(
+    name="mcp",
+    title="MCP clients",
+    about="Any client that takes MCP servers gets tools for its mail. The person adds `agent-mailbox mcp` to its"
+    " configuration; `install` never does.",
+)
+"""Any other client: ``agent-mailbox mcp`` gives it tools, and no hook brings it mail."""
 KNOWN = (*INSTALLED, MCP_CLIENT)
 """All whose sessions can have their mail."""
 

@@ -33,11 +33,11 @@ HOT_MODULES = {
         "cli core core.records errors core.address core.instant core.codec core.proofs core.text store store.files "
         "store.files.system cli.output core.roster core.frame identity known_clients known_clients.known_client "
         "known_clients.claude_code known_clients.codex known_clients.copilot_cli known_clients.cursor_cli "
-        "known_clients.gemini_cli known_clients.mcp_client known_clients.opencode known_clients.every_client "
-        "identity.client_variables store.user_state store.files.small_files store.user_state.processes "
-        "identity.client_processes store.files.paths config config.config mailbox store.locks store.locks.lock "
-        "store.log core.line_forms core.roster_cache store.files.lines store.log.custody store.log.proof_view "
-        "store.log.stamps store.log.log store.log.logs mailbox.open_mailbox start start.plain"
+        "known_clients.gemini_cli known_clients.opencode known_clients.every_client identity.client_variables "
+        "store.user_state store.files.small_files store.user_state.processes identity.client_processes "
+        "store.files.paths config config.config mailbox store.locks store.locks.lock store.log core.line_forms "
+        "core.roster_cache store.files.lines store.log.custody store.log.proof_view store.log.stamps store.log.log "
+        "store.log.logs mailbox.open_mailbox start start.plain"
     ),
     "ack check dead-letters hook release reply roster search show start status": (
         "core.message_reads core.inbox store.files.watched"

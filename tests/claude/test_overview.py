@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.known_clients import abilities as known
-from agent_mailbox.known_clients.every_client import INSTALLED
-from agent_mailbox.known_clients.mcp_client import MCP_CLIENT
+from agent_mailbox.known_clients.every_client import INSTALLED, MCP_CLIENT
 from tests.claude.test_install import FOREIGN, House
 
 if TYPE_CHECKING:

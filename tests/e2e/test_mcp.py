@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
-from agent_mailbox.known_clients.mcp_client import MCP_CLIENT
+from agent_mailbox.known_clients.every_client import MCP_CLIENT
 from tests.e2e.conftest import npm_file
 from tests.e2e.shown import shows
 from tests.e2e.standin import conversation, in_turn, use

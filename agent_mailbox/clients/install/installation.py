@@ -36,13 +36,11 @@ UNBAKED = "python= main= state="
 
 class Bounds(Record):
     """The client's own restrictions. ``asks``: rules about which it always asks. ``sandbox``: commands reach only
-    ``hosts`` and do not write the ``mailbox``, nor what is ``own``. ``alone``: install only these, for the sessions
-    call us already."""
+    ``hosts`` and do not write what is ``kept``. ``alone``: install only these, for the sessions call us already."""
 
     asks: tuple[str, ...] = ()
     sandbox: bool = False
-    mailbox: str = ""
-    own: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     alone: bool = False
 
@@ -122,7 +120,7 @@ def _install_parts(
     client = target.client
     more: dict[str, Any] = {"permissions": {merge.ASK: [*bounds.asks]}}
     if bounds.sandbox:
-        more["sandbox"] = texts.sandbox_settings(program, (bounds.mailbox, *bounds.own), bounds.hosts)
+        more["sandbox"] = texts.sandbox_settings(program, bounds.kept, bounds.hosts)
     if bounds.alone:
         yield _settings_part(os.path.realpath(target.settings), merge.Ours((), more))
         return
@@ -242,7 +240,7 @@ def plan_removal(target: Target, environ: Mapping[str, str], program: str, mailb
     records = files.FileRecords(environ)
     hook, _ = shim_file(environ)
     changes, left = [], []
-    bounds = Bounds(sandbox=True, mailbox=mailbox, own=own_places(environ, os.path.dirname(target.base)))
+    bounds = Bounds(sandbox=True, kept=(mailbox, *own_places(environ, os.path.dirname(target.base))))
     parts = [*_install_parts(target, hook, program, bounds, removes=True)]
     for part in reversed(parts):  # remove hooks before the files they call
         data, entry = files.read_foreign(part.path), records.find_record(part.path)
