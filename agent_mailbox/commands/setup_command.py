@@ -258,7 +258,7 @@ def _remove(app: App, place: str, *, dry_run: bool, diff: bool) -> int:
     """Take a setup back. A mailbox that was used stays, and so do the records that prove its mail."""
     place = os.path.realpath(place)
     goes = paths.is_mailbox(place) and unused_mailbox.is_unused(place)
-    others = [box for box in everywhere.find_remains(app.environ).mailboxes if box != place]
+    others = [box for box in everywhere.own_mailboxes(app.environ) if box != place]
     if not dry_run:
         widening.check_widening(
             app, lambda: "uninstall for every client: no lead and no rule of ours holds your sessions"

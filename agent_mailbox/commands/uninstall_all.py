@@ -70,16 +70,16 @@ def uninstall_all(app: App, *, state: bool, dry_run: bool, diff: bool = True, ma
         app.give_warning(f"left unchanged: {path}: {why}")
     shim = installer.forget_shim(app.environ) if not dry_run else [] if left else installer.written_shim(app.environ)
     changed, gone = changed + shim, gone.union(shim)
-    remains = everywhere.find_remains(app.environ)
-    remains = remains.replace(mailboxes=tuple(box for box in remains.mailboxes if box != mailbox))
-    records = [remains.state] if state and not code and os.path.isdir(remains.state) else []
-    spaces_left = dict(_joined_spaces(remains.mailboxes, app.environ)) if records else {}
+    boxes = [box for box in everywhere.own_mailboxes(app.environ) if box != mailbox]
+    own = paths.state_directory(app.environ)
+    records = [own] if state and not code and os.path.isdir(own) else []
+    spaces_left = dict(_joined_spaces(boxes, app.environ)) if records else {}
     if records and not dry_run:
-        _delete_state(remains.state)
+        _delete_state(own)
     deleted = [*([mailbox] if mailbox else []), *records]
     known = {*(path for path, _ in left), *(changed if dry_run else ())}
     stays = [(path, NAMED) for path in _settings_naming_us(targets) if path not in known]
-    stays += _what_stays(app, remains, deleted)
+    stays += _what_stays(app, boxes, deleted)
     deeds = ("would change", "would remove") if dry_run else ("changed", "removed")
     lines = [f"{deeds[path in gone]} {neutral(path)}" for path in changed]
     deletes = "would delete" if dry_run else "deleted"
@@ -146,23 +146,24 @@ def _settings_naming_us(targets: Iterable[Target]) -> list[str]:
     return [path for path in found if b"agent-mailbox" in (read_if_possible(path, through_links=True) or b"")]
 
 
-def _what_stays(app: App, remains: everywhere.Remains, deleted: list[str]) -> Iterator[tuple[str, str]]:
+def _what_stays(app: App, mailboxes: list[str], deleted: list[str]) -> Iterator[tuple[str, str]]:
     """Yield what stays, and how to remove it."""
+    state, configuration = paths.state_directory(app.environ), paths.configuration_directory(app.environ)
     for plugin in settings.own_plugins(app.environ):
         yield plugin.path, f"a plugin; {settings.way_out(plugin)} removes it"
     if _is_in_crontab():
         yield "your crontab", f"lines that end in{TAG}; `crontab -e` removes them"
-    for mailbox in remains.mailboxes:
+    for mailbox in mailboxes:
         service = replicator_service.service_of(mailbox, app.environ).path
         if os.path.lexists(service):
             remove = f"agent-mailbox engine serve --remove --dir {typed(mailbox)}"
             yield service, f"the service that runs its replicator; `{remove}` removes it"
         ours = own_files.sure_paths(mailbox) if own_files.is_shared(mailbox) else [mailbox]
         yield mailbox, f"a mailbox, with what it holds; `rm -r {' '.join(map(typed, ours))}` deletes it"
-    if os.path.isdir(remains.configuration) and remains.configuration != remains.state:
-        yield remains.configuration, f"your configuration; `rm -r {typed(remains.configuration)}` deletes it"
-    if remains.state not in deleted and os.path.isdir(remains.state):
-        yield remains.state, RECORDS
+    if os.path.isdir(configuration) and configuration != state:
+        yield configuration, f"your configuration; `rm -r {typed(configuration)}` deletes it"
+    if state not in deleted and os.path.isdir(state):
+        yield state, RECORDS
 
 
 def _is_in_crontab() -> bool:

@@ -10,7 +10,6 @@ import os
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ...core.records import Record
 from ...known_clients.every_client import CLIENTS
 from ...store.files import paths
 from .. import places
@@ -21,14 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..places import Target
-
-
-class Remains(Record):
-    """The directories that stay: the user's records, the person's configuration, the mailboxes."""
-
-    state: str
-    configuration: str
-    mailboxes: tuple[str, ...]
 
 
 def every_target(here: str, environ: Mapping[str, str]) -> list[Target]:
@@ -79,7 +70,6 @@ def _missing_project(directory: str) -> str | None:
     return missing[-1] if missing else None
 
 
-def find_remains(environ: Mapping[str, str]) -> Remains:
-    """Return what stays on this machine."""
-    boxes = tuple(box for box in dict.fromkeys(paths.trusted(environ)) if paths.is_mailbox(box))
-    return Remains(paths.state_directory(environ), paths.configuration_directory(environ), boxes)
+def own_mailboxes(environ: Mapping[str, str]) -> list[str]:
+    """Return the user's mailboxes, which stay on this machine."""
+    return [box for box in dict.fromkeys(paths.trusted(environ)) if paths.is_mailbox(box)]
