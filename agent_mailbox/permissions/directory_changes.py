@@ -31,7 +31,7 @@ def names_mailbox(word: str) -> bool:
 def directories_for(words: Sequence[str]) -> list[str]:
     """Return the directories in which a program is told to run what follows: ``env -C DIR``."""
     found = []
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in zip(words, [*words[1:], ""], strict=False):
         option, equals, value = word.partition("=")
         if option in _BESIDE:
             found.append(value if equals else following)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..core.records import Record
-from . import command_forms, denied_words, patterns, shell
+from . import command_forms, denied_words, directory_changes, patterns, shell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -160,14 +160,14 @@ def _places_of(found: Sequence[shell.ShellCommand], where: Where) -> list[Where]
     """Return where a text's commands may run: here, and wherever it changes to."""
     places, here = {where.cwd: where}, where
     for simple in found:
-        for number, word in enumerate(simple.words):
-            goes = command_forms.program_name(word) in ("cd", "pushd")
-            if goes or word == "-C":
-                to = next((one for one in simple.words[number + 1 :] if one[:1] != "-"), "~")
-                for place in dict.fromkeys((where.cwd, here.cwd)):
-                    cwd = patterns.absolute_path(_at_home(to), where.replace(cwd=place))
-                    there = places.setdefault(cwd, where.replace(cwd=cwd))
-                here = there if goes else here
+        words = simple.words
+        goes = [place for place, word in enumerate(words, 1) if command_forms.program_name(word) in ("cd", "pushd")]
+        into = [next((one for one in words[place:] if one[:1] != "-"), "~") for place in goes]
+        for to in (*directory_changes.directories_for(words), *into):
+            for cwd in dict.fromkeys((where.cwd, here.cwd)):
+                there = where.replace(cwd=patterns.absolute_path(_at_home(to), where.replace(cwd=cwd)))
+                places[there.cwd] = there
+        here = there if goes else here
     return [*places.values()]
 
 

@@ -291,9 +291,12 @@ def test_a_denied_file_is_denied_at_the_end_of_any_way(way: str) -> None:
         ("a", "x", "..", "b", "c"),
         ("..", "inscription", "a/b/c"),
     ):
-        for reads in ("cat key", "cat < key", "git -C . show x < key"):
+        for reads in ("cat key", "cat < key", "< key cat", "X=1 < key", "git -C . show x < key"):
             command = " && git -C /tmp log; ".join([*(f"{way} {step}" for step in steps), reads])
             assert denies("Read(a/b/c/key)", bash(command)), command
+        beside = "/".join(steps)
+        for tells in (f"env -C {beside}", f"env -C{beside}", f"env --chdir={beside}", f"uv --directory {beside} run"):
+            assert denies("Read(a/b/c/key)", bash(f"{way} x; {way} ..; {tells} cat key")), tells
     for other in (f"{way} a && {way} b && cat key", f"{way} a && {way} c && cat key", f"{way} a/b && cat c"):
         assert not denies("Read(a/b/c/key)", bash(other)), other
 
