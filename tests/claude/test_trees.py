@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_mailbox.mailbox import neighbours
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.permissions.tree_commands import find_tree_commands
 from tests.claude.test_guard import ME, Shim, shim  # noqa: F401 - the fixture
 from tests.claude.test_leases import Desk, git
@@ -84,6 +86,20 @@ def test_two_sessions_in_one_tree_are_told_of_each_other(desk: Desk) -> None:
     (other,) = re.findall("`(git [^`]+)`", at_start(desk, ME, desk.top, "resume"))
     assert shlex.split(other)[-1] == f"{shlex.split(command)[-1]}-2", "the first one is there now"
     assert "this tree" not in at_start(desk, "cat", desk.other)
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "is_near"),
+    [("", "", True), ("", "p", True), ("p", "", True), ("p,q", "q,r", True), ("p", "q", False)],
+)
+def test_only_sessions_of_other_projects_are_no_neighbours(desk: Desk, mine: str, theirs: str, is_near: bool) -> None:
+    """One without a project may be of this one, and a tree may be of two."""
+    at_start(desk, ME, desk.top)
+    for who, tags in ((ME, mine), (ADA, theirs)):
+        named = ",".join(f"project:{tag}" for tag in tags.split(",") if tag)
+        desk.post.ok("roster", "update", "--session-id", who, "--tags", named)
+    found = neighbours.find_in(OpenMailbox(str(desk.post.box)), ME, str(desk.top))
+    assert found == ([ADA] if is_near else [])
 
 
 def test_who_left_before_the_next_turn_is_not_told_of(desk: Desk) -> None:

@@ -17,7 +17,7 @@ from agent_mailbox import Mailbox, Refused, Registration
 from agent_mailbox.commands import widened_output
 from agent_mailbox.core.control.messages import PermissionRequest
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
-from agent_mailbox.store.user_state import processes
+from agent_mailbox.store.user_state import bindings, processes
 from tests.control_desk import ControlDesk
 from tests.helpers import MESSAGES, PATIENCE, Post, record, refused, refused_both, stamp, until
 
@@ -895,3 +895,14 @@ def test_a_status_counts_what_waits_for_a_decision(team: Team) -> None:
     assert "to decide" not in team.call("status", "--session", WORKER).stdout
     team.control("approve", request, me=LEAD)
     assert team.ok("status", "--session", LEAD)["to_decide"] == 0
+
+
+@pytest.mark.parametrize("named", [("ann", "ben"), ("all",)])
+def test_an_order_binds_each_agent_that_it_is_for(post: Post, named: tuple[str, ...]) -> None:
+    """The person's own records say so of each, though its client has not looked: the log may be cut until then."""
+    for who in ("ann", "ben", "cat"):
+        post.register(who)
+    post.ok("control", "policy", *named, "--deny", "Bash(curl:*)", "--session", "user")
+    stamp_files = Mailbox(str(post.box)).logs.stamp_files
+    bound = [who for who in ("ann", "ben", "cat") if bindings.is_bound(stamp_files, who)]
+    assert bound == ["ann", "ben", *(["cat"] if named == ("all",) else [])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from agent_mailbox.console.notifier import Notifier
 from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.store.locks.lock import FileLock
+from agent_mailbox.store.user_state import processes
+from agent_mailbox.store.user_state.processes import ProcessRecords
 from agent_mailbox.upkeep import waker
 from tests.helpers import MESSAGES, ROSTER, Program, record, stamp, until
 
@@ -197,6 +200,20 @@ def test_a_session_that_runs_or_is_dead_is_not_started(sleepers: Sleepers) -> No
         sleepers.send(session, "--priority", "high")
     sleepers.ok("roster", "retire", OTHER)
     assert sleepers.look() == []
+
+
+def test_who_is_not_to_be_started_keeps_no_other_from_it(sleepers: Sleepers) -> None:
+    """It was there last: one whose client runs on, and one that no hook brought."""
+    for session in (OTHER, ME):
+        sleepers.sleeps(session)
+    for step in (("register", "--session-id"), ("freeze",)):
+        sleepers.ok("roster", *step, "kim")
+    for session in ("kim", ME, OTHER):
+        sleepers.send(session, "--priority", "high")
+    runs_on = processes.read(os.getpid())
+    assert runs_on is not None
+    ProcessRecords(Mailbox(str(sleepers.box)).logs.stamp_files.kept()).record(runs_on, ME, "")
+    assert sleepers.look() == [OTHER]
 
 
 def test_starts_are_counted_by_the_hour(sleepers: Sleepers) -> None:

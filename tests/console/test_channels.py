@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import uuid
 from typing import TYPE_CHECKING
 
 from agent_mailbox.core import conversations
@@ -74,6 +75,19 @@ def test_the_index_and_a_scan_give_the_same_channel(post: Post) -> None:
         digests = [queries.newest(address) for queries in (Channels(mailbox), Scanning(mailbox))]
         assert sorted(d.id for d in digests[0]) == sorted(d.id for d in digests[1])
         assert set(digests[0]) == set(digests[1])
+
+
+def test_an_answer_that_comes_first_gets_its_topic_once_that_is_known(post: Post) -> None:
+    """It may come from elsewhere, ahead of what it answers. Whoever looked meanwhile looks again."""
+    mailbox = Mailbox(str(post.box))
+    for queries in (Channels(mailbox), Scanning(mailbox)):
+        asked = str(uuid.uuid4())
+        post.send("ada", "project:x", "yes", "--thread", asked)
+        assert queries.newest("project:x")[0].topic == ""
+        post.send("ada", "project:x", "Shall we?", "--subject", "Plan", "--id", asked)
+        assert [one.topic for one in queries.newest("project:x")[:2]] == ["Plan", "Plan"]
+        page = queries.channel("project:x", None, 9, "plan")
+        assert [one.content for one in page.messages[-2:]] == ["yes", "Shall we?"]
 
 
 def test_a_look_is_bounded_and_goes_on_behind_a_link(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
