@@ -18,7 +18,7 @@ from agent_mailbox.cli import reserved
 from agent_mailbox.commands import main as program
 from agent_mailbox.commands import send_commands
 from agent_mailbox.errors import NOT_YOU
-from agent_mailbox.identity import callers, client_processes, hook_calls
+from agent_mailbox.identity import callers, client_processes, client_variables, hook_calls
 from agent_mailbox.store.files import paths
 from agent_mailbox.store.user_state import processes
 from agent_mailbox.store.user_state.processes import PIPE, SESSIONS, SOCKET, ProcessRecords
@@ -223,6 +223,16 @@ def test_the_environment_picks_among_the_sessions_of_one_client(worker: Client) 
     assert kind(worker.bash(who(), "boss")) == ["session", "w2"]
     assert kind(worker.bash(who())) == ["session", "w2"]
     assert kind(worker.bash(f"CLAUDE_CODE_SESSION_ID=w2 {who()}; :", "w")) == ["session", "w"]  # a child of its shell
+
+
+def test_two_variables_make_nobody_two_sessions(worker: Client) -> None:
+    """Each names a session of the client, as one does that an outer client left. The command is the first one's."""
+    assert worker.hook("w2").rc == 0
+    first, second = client_variables.SESSIONS[:2]
+    named = {first: "w", second: "w2"}
+    assert kind(worker.bash(who(), **named)) == ["session", "w"]
+    sends = [worker.bash(line("send", "--from", one, "--to", "boss", "--body", "x"), **named).rc for one in ("w", "w2")]
+    assert sends == [0, 1]
 
 
 def test_a_client_within_a_client_is_itself_or_nobody(post: Post, worker: Client) -> None:
