@@ -22,11 +22,14 @@ from agent_mailbox.mailbox.open_mailbox import wall_clock
 from agent_mailbox.space import purging
 from agent_mailbox.space.copy import comparison, following, publishing, replica, send_queue
 from agent_mailbox.space.copy.replica import Replica
+from agent_mailbox.space.copy.send_queue import SendQueue
 from agent_mailbox.space.copy.taken_meanwhile import take_in_beside
 from agent_mailbox.space.order import bundles, follow_progress
 from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, WIDEST
+from agent_mailbox.space.order.waiting_lines import id_of
 from agent_mailbox.store.archive import roster_compaction, rotation
 from agent_mailbox.store.archive.manifest import Manifest
+from agent_mailbox.store.log.log import Log
 from agent_mailbox.store.log.unordered import unsealed
 from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import shared_steward
@@ -207,11 +210,21 @@ def gone(two: Two) -> Message:
     return sent
 
 
-def test_a_steward_that_is_overtaken_looks_again(two: Two) -> None:
-    """Ben gives back role mail between the steward's look and its decision: the mail is pending, and stays."""
+@pytest.mark.parametrize("beside", ["", "ahead", "behind"])
+def test_a_steward_that_is_overtaken_looks_again(two: Two, beside: str) -> None:
+    """Ben gives back role mail between the steward's look and its decision: the mail is pending, and stays. Other mail
+    may come ahead of that, or behind it."""
     north, south = two.boxes
     sent = read_by_ben(two)
-    two.orders[0].first = lambda: south.release(sent, "ben")
+
+    def overtaken() -> None:
+        for deed in {"ahead": ("send", "release"), "behind": ("release", "send")}.get(beside, ("release",)):
+            if deed == "release":
+                south.release(sent, "ben")
+            else:
+                south.send(Draft(sender="ben", to=("cron",), content="other mail"))
+
+    two.orders[0].first = overtaken
     assert steward(north).archived == 0
     assert shown(north, "ann") == ["to one of you"]
 
@@ -669,8 +682,33 @@ def test_a_machine_that_leaves_keeps_no_waiting_mail_that_is_in_its_archive(two:
     assert steward(north).archived == 1
     queue.put_entry(entry.lines, entry.proofs)
     assert (publishing.keep_queued(north.replica), queue.read_entries(), queue.count_unsent()) == ([], [], 0)
-    queue.put_entry([line.replace(b"once", b"other") for line in entry.lines], entry.proofs)
-    assert (publishing.keep_queued(north.replica), queue.read_entries(), queue.count_unsent()) == ([], [], 1)
+    (line,) = entry.lines
+    beside = line.replace(id_of(line).encode(), b"its own id")
+    queue.put_entry([line.replace(b"once", b"other"), beside], [*entry.proofs, None])
+    assert (publishing.keep_queued(north.replica), queue.read_entries(), queue.count_unsent()) == ([], [], 2)
+
+
+@pytest.mark.parametrize("step", [(Log, "append"), (SendQueue, "drop_oldest")], ids=["kept", "out of the queue"])
+def test_a_machine_that_is_killed_as_it_leaves_keeps_waiting_mail_once(
+    two: Two, step: tuple[type, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It dies before the mail is in its files, or before the queue is rid of it: the next process has it once."""
+    north = two.boxes[0]
+    assert north.replica is not None
+    two.orders[0].reachable = False
+    for text in ("one", "two"):
+        assert north.send(Draft(sender="ann", to=("ben",), content=text)).queued
+
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(*step, dies)
+        with pytest.raises(KeyboardInterrupt):
+            publishing.keep_queued(north.replica)
+    publishing.keep_queued(north.replica)
+    assert (live(north), north.replica.queue.read_entries()) == (["one", "two"], [])
+    assert north.replica.queue.count_unsent() == 0
 
 
 @pytest.mark.parametrize("count", [1, 3])

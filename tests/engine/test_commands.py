@@ -381,7 +381,8 @@ def test_a_backup_of_a_lost_machine_is_restored_only_alone(pair: Pair) -> None:
 
 
 def test_a_machine_that_is_lost_is_given_up(pair: Pair) -> None:
-    """Its agents are frozen, role mail that one was offered and did not see goes back, and another gets it."""
+    """Its agents are frozen, role mail that one was offered and did not see goes back, and another gets it. So is one
+    that never had an agent."""
     for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
         pair.join(machine)
         pair.ok(machine, "roster", "register", "--session-id", who, "--role", "dev")
@@ -406,6 +407,10 @@ def test_a_machine_that_is_lost_is_given_up(pair: Pair) -> None:
     assert pair.seen("north", "ann") == ["to one of you"]
     states = {agent["session_id"]: agent["state"] for agent in pair.ok("north", "roster", "list")["agents"]}
     assert states == {"ann": "alive", "ben": "frozen", "kim": "alive"}
+    assert pair.program.run("init", pair.program.scratch / "west").rc == 0
+    pair.join("west")
+    for more in ({}, {"already": True}):
+        assert pair.ok("north", "engine", "forget", "west") == {"machine": "west", "frozen": [], **more}
 
 
 def test_machines_tell_each_other_that_they_live(pair: Pair) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from agent_mailbox.core.instant import DAY
 from agent_mailbox.space import space as spaces
-from agent_mailbox.space.exchanged_files import MOST_WANTED, ExchangedFiles
+from agent_mailbox.space.exchanged_files import LATE, MOST_WANTED, SOON, ExchangedFiles
 from agent_mailbox.space.nats.nats_files import NatsFiles
 from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order.space_files import MOST_PARTS, PART
@@ -176,7 +176,8 @@ def test_a_file_whose_bytes_differ_from_its_digest_is_not_kept(pair: Pair) -> No
 def test_files_are_taken_back_with_their_last_message(pair: Pair) -> None:
     """A day after no live message names a file its machine takes it back; one that nobody has is looked for no longer.
 
-    A file that one does name stays, however long. The state is derived: lost, all is found again."""
+    A file that one does name stays, however long, and one that is not there is looked for ever less often. The state is
+    derived: lost, all is found again."""
     north = Files(pair, "north")
     file = pair.program.cwd / "plan.txt"
     file.write_bytes(b"the plan")
@@ -192,6 +193,12 @@ def test_files_are_taken_back_with_their_last_message(pair: Pair) -> None:
     os.unlink(os.path.join(north.directory, "files"))
     north.again().take_turn(now)
     assert list(north.exchanged.ours) == [digest(b"the plan")]
+    pauses = list[int]()
+    for _ in range(10):
+        (one,) = north.exchanged.wanted.values()
+        north.exchanged.take_turn(one.due)
+        pauses.append(north.exchanged.wanted["0" * 64 + ".txt"].due - one.due)
+    assert pauses == [SOON << n for n in range(1, 8)] + [LATE] * 3
     for _ in range(2):
         now += 2 * DAY
         north.again().take_turn(now)

@@ -182,15 +182,22 @@ def test_who_gives_back_waits_for_who_decides(two: Two) -> None:
 @pytest.mark.parametrize("then", ["goes on", "lost its state", "restores"])
 def test_a_read_that_another_machine_s_release_overtook_is_taken_back(two: Two, then: str) -> None:
     """Ann's read is not shipped yet as her mail is given back in the south: it is ahead of the release in one file, and
-    would be behind it in the order, where the mail would be nobody's here and ann's elsewhere."""
+    would be behind it in the order, where the mail would be nobody's here and ann's elsewhere.
+
+    Amy, who has it by a tag, read it for herself: hers is not taken back with it."""
     north, south = two.boxes
+    north.register(Registration(session_id="amy", tags=("concern:x",)), "amy")
     north.prove = lambda _: None
-    sent = north.send(Draft(sender="user", to=("role:dev",), content="to one of you")).message.id
+    sent = north.send(Draft(sender="user", to=("role:dev", "concern:x"), content="to one of you")).message.id
     assert shown(north, "ann") == ["to one of you"]
     for box in two.boxes:
         box.catch_up()
     with north.logs.reads.held() as reads:
-        reads.append([codec.spell_read(Read(sent, "ann", 1, "read", "role:dev", nonce="later"))])
+        late = (
+            Read(sent, "ann", 1, "read", "role:dev", nonce="later"),
+            Read(sent, "amy", 1, "read", "concern:x", nonce="x"),
+        )
+        reads.append([*map(codec.spell_read, late)])
     south.release(sent, "ann")
     assert north.replica is not None
     with north.replica.machine_lock():
@@ -205,7 +212,7 @@ def test_a_read_that_another_machine_s_release_overtook_is_taken_back(two: Two, 
     for box in (*two.boxes, *two.boxes):
         box.catch_up()
     for box in two.boxes:
-        assert box.state().reads.of(sent) == []
+        assert [read.session_id for read in box.state().reads.of(sent)] == ["amy"]
     assert not [*north.replica.part_of(north.logs.reads).waiting()], "it is settled, once and for all"
     with north.replica.machine_lock():
         comparison.compare_with_order(north.replica)

@@ -18,7 +18,8 @@ from agent_mailbox.core.compose import Draft
 from agent_mailbox.errors import Unavailable
 from agent_mailbox.space import engines, replicator, space_checks, space_words
 from agent_mailbox.space import space as spaces
-from agent_mailbox.space.copy.space_troubles import AWAY, KINDS, RESTORED, note_trouble, noted_trouble
+from agent_mailbox.space.copy.send_queue import SendQueue
+from agent_mailbox.space.copy.space_troubles import AWAY, KINDS, RESTORED, note_trouble, noted_trouble, waiting_sends
 from agent_mailbox.space.exchanged_files import ExchangedFiles
 from agent_mailbox.space.joining_space import SpaceStanding
 from agent_mailbox.space.nats.nats_order import open_order
@@ -193,6 +194,17 @@ def test_a_clock_that_is_behind_mail_is_told(pair: Pair) -> None:
     words = ("send", "--from", "ben", "--body", "x", "--dir", pair.program.scratch / "south", "--to")
     warning = "warning: this machine's clock is 60 minutes behind mail that is here"
     assert [warning in pair.program.run(*words, who).stderr for who in ("ann", "ben")] == [True, False]
+
+
+def test_of_sends_that_wait_the_first_tells_since_when_and_the_last_tells_why(tmp_path: Path) -> None:
+    """The reason of the first one may be over, so nobody is sent to mend that."""
+    queue = SendQueue(str(tmp_path), 0)
+    for minute, why in enumerate(("its own reason", "another reason", "the newest reason")):
+        draft = Draft(sender="ann", to=("ben",), content=why)
+        line = compose.stored_line(compose.message(draft, ("ben",), f"{minute}", minute * 60_000))
+        queue.put_entry([line.rstrip(b"\n")], [None], why)
+    (said,) = waiting_sends(str(tmp_path))
+    assert said == "3 sends wait here for the engine since 1970-01-01 00:00Z; the newest because the newest reason"
 
 
 def test_what_was_restored_is_told_for_a_week(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
