@@ -6,7 +6,7 @@ holder alone says how far it is, so the board moves no card by hand.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..clients import team_tasks
@@ -17,7 +17,7 @@ from ..control_plane import control_log
 from ..core import compose
 from ..core.control import authority, messages, transitions
 from ..core.control.task import BLOCKED
-from ..core.records import USER, Record
+from ..core.records import USER
 from ..core.roster import Roster
 from ..errors import Malformed, Refused
 from ..known_clients.every_client import USUAL
@@ -32,78 +32,23 @@ COLUMNS = (
 )
 MOST = 50
 """Cards of a column, the latest; the rest is only counted."""
-
-
 WRITTEN = ("title", "instructions", "context", "plan_required")
 """The fields of a form that make another task of it."""
 
 
-class BoardTask(Record):
-    """A task in words. ``at``: the instant (ms) of its end, or of its assignment. ``worker``: its holder, or for whom
-    it is open. ``waits_for``: the ids and titles of those that block it. ``client``: whose own task it is, if not ours;
-    the board only shows that one."""
-
-    id: str
-    title: str
-    worker: str
-    worker_id: str
-    asker: str
-    phase: str
-    told: str
-    artifacts: tuple[str, ...]
-    errors: tuple[str, ...]
-    waits_for: tuple[tuple[str, str], ...]
-    needs_plan: bool
-    is_over: bool
-    at: int
-    iso: str
-    moment: str
-    message_id: str
-    client: str = ""
-
-
-class BoardColumn(Record):
-    """The tasks of one state, the latest first; ``more`` are not shown."""
-
-    state: str
-    tasks: tuple[BoardTask, ...]
-    more: int
-
-    @property
-    def count(self) -> int:
-        """Return the count of all its tasks."""
-        return len(self.tasks) + self.more
-
-    def beside(self, cards: Sequence[BoardTask]) -> BoardColumn:
-        """Return it with more cards behind its own."""
-        room = MOST - len(self.tasks)
-        return self.replace(tasks=(*self.tasks, *cards[:room]), more=self.more + len(cards[room:]))
-
-
-def board_columns(
-    chosen: Sequence[TaskView],
-    roster: Roster,
-    now: int,
-    titles: Mapping[str, str] | None = None,
-    theirs: Sequence[TeamTask] = (),
-) -> list[BoardColumn]:
-    """Return the board's columns; the latest task of each is its first. ``titles``: of all tasks, by their ids.
-    ``theirs``: tasks of a client's own teams, which stand behind ours."""
-    named = {**(titles or {}), **{one.id: one.title for one in theirs}}
-    return [
-        _board_column(state, [one for one in chosen if column_state(one) == state], roster, now, named).beside(
-            [_team_card(one, named) for one in theirs if _team_column(one) == state]
-        )
-        for state in COLUMNS
-    ]
-
-
-def _board_column(
-    state: str, views: Sequence[TaskView], roster: Roster, now: int, titles: Mapping[str, str]
-) -> BoardColumn:
-    latest = sorted(views, key=lambda one: (_instant_of(one), one.task.place), reverse=True)
-    shown = tuple(_board_task(one, roster, now, titles) for one in latest[:MOST])
-    return BoardColumn(state, shown, max(len(latest) - MOST, 0))
+def _fill_columns(
+    now: Looking, ours: Sequence[TaskView], titles: Mapping[str, str], theirs: Sequence[TeamTask]
+) -> Iterator[dict[str, Any]]:
+    """Yield the board's columns, the latest task of each first; ``more`` are not shown. ``titles``: of tasks by their
+    ids. ``theirs``: tasks of a client's own teams, which stand behind ours."""
+    latest = sorted(ours, key=lambda one: (_instant_of(one), one.task.place), reverse=True)
+    for state in COLUMNS:
+        mine = [one for one in latest if column_state(one) == state]
+        others = [one for one in theirs if _team_column(one) == state]
+        cards = [_board_card(now, one, titles) for one in mine[:MOST]]
+        cards += [_team_card(one, titles) for one in others[: MOST - len(cards)]]
+        count = len(mine) + len(others)
+        yield {"state": state, "tasks": cards, "count": count, "more": count - len(cards)}
 
 
 def column_state(view: TaskView) -> str:
@@ -115,31 +60,35 @@ def _instant_of(view: TaskView) -> int:
     return view.task.asked if view.task.decided is None else view.task.decided
 
 
-def _board_task(view: TaskView, roster: Roster, now: int, titles: Mapping[str, str]) -> BoardTask:
-    task, answer, at = view.task, view.task.answer, _instant_of(view)
+def _board_card(now: Looking, view: TaskView, titles: Mapping[str, str]) -> dict[str, Any]:
+    """Return a task in words. ``at``: the instant (ms) of its end, or of its assignment. ``worker``: its holder, or for
+    whom it is open. ``waits_for``: the ids and titles of those that block it."""
+    task, answer, at, roster = view.task, view.task.answer, _instant_of(view), now.roster
     asked = task.payload if isinstance(task.payload, messages.TaskAssignment) else messages.TaskAssignment()
     done = answer if isinstance(answer, messages.TaskCompleted) else messages.TaskCompleted()
     said = (getattr(answer, key, "") for key in ("message", "reason"))
-    return BoardTask(
-        id=task.id,
-        title=presenters.one_line(asked.title) or task.id,
-        worker=presenters.party_name(view.holder, roster) if view.holder else view.name_addressees(roster),
-        worker_id=view.holder,
-        asker=presenters.party_name(task.asker, roster),
-        phase=task.phase,
-        told=presenters.one_line(next(filter(None, said), "") or done.summary),
-        artifacts=tuple(map(presenters.one_line, done.artifacts)),
-        errors=tuple(map(presenters.one_line, done.errors)),
-        waits_for=()
-        if task.is_over
-        else tuple((one, presenters.one_line(titles.get(one, ""))) for one in view.waits_for),
-        needs_plan=asked.plan_required,
-        is_over=task.is_over,
-        at=at,
-        iso=presenters.iso_instant(at),
-        moment=presenters.local_moment(at, now),
-        message_id=task.message_id,
-    )
+    return {
+        "id": task.id,
+        "title": presenters.one_line(asked.title) or task.id,
+        "worker": presenters.party_name(view.holder, roster) if view.holder else view.name_addressees(roster),
+        "worker_id": view.holder,
+        "asker": presenters.party_name(task.asker, roster),
+        "phase": task.phase,
+        "told": presenters.one_line(next(filter(None, said), "") or done.summary),
+        "artifacts": [*map(presenters.one_line, done.artifacts)],
+        "errors": [*map(presenters.one_line, done.errors)],
+        "waits_for": [] if task.is_over else _name_blocking(view.waits_for, titles),
+        "needs_plan": asked.plan_required,
+        "is_over": task.is_over,
+        "at": at,
+        "moment": presenters.local_moment(at, now.mailbox.now()),
+        "message_id": task.message_id,
+        "client": "",
+    }
+
+
+def _name_blocking(ids: Iterable[str], titles: Mapping[str, str]) -> list[tuple[str, str]]:
+    return [(presenters.one_line(one), presenters.one_line(titles.get(one, ""))) for one in ids]
 
 
 def _team_column(one: TeamTask) -> str:
@@ -147,15 +96,19 @@ def _team_column(one: TeamTask) -> str:
     return BLOCKED if one.waits_for else {"pending": waiting, "in progress": transitions.CLAIMED}.get(one.state, "done")
 
 
-def _team_card(one: TeamTask, titles: Mapping[str, str]) -> BoardTask:
-    """Return a task of a client's own team in words. It has no message here, and no moment."""
-    tag = presenters.channel_label(one.tag)
-    return BoardTask(
-        id=presenters.one_line(one.id), title=presenters.one_line(one.title), worker=presenters.one_line(one.owner),
-        worker_id="", asker=tag, phase="", told="", artifacts=(), errors=(),
-        waits_for=tuple((presenters.one_line(w), presenters.one_line(titles.get(w, ""))) for w in one.waits_for),
-        needs_plan=False, is_over=True, at=0, iso="", moment="", message_id="", client=USUAL.title,
-    )  # fmt: skip
+def _team_card(one: TeamTask, titles: Mapping[str, str]) -> dict[str, Any]:
+    """Return a task of a client's own team in words, which the board only shows. It has no message here, and no moment.
+    ``client``: whose it is."""
+    return {
+        **dict.fromkeys(("worker_id", "phase", "told", "artifacts", "errors", "needs_plan", "at"), ""),
+        "id": presenters.one_line(one.id),
+        "title": presenters.one_line(one.title),
+        "worker": presenters.one_line(one.owner),
+        "asker": presenters.channel_label(one.tag),
+        "waits_for": _name_blocking(one.waits_for, titles),
+        "is_over": True,
+        "client": USUAL.title,
+    }
 
 
 def view_board(now: Looking, params: Params) -> dict[str, Any]:
@@ -173,13 +126,13 @@ def view_board(now: Looking, params: Params) -> dict[str, Any]:
     theirs = [] if lead else team_tasks.served_tasks(now.mailbox, system.environment())
     tags |= {one.tag for one in theirs}
     theirs = [one for one in theirs if tag in ("", one.tag)]
-    named_tasks = {one.task.id: one.task.title for one in tasks}
+    titles = {**{one.task.id: one.task.title for one in tasks}, **{one.id: one.title for one in theirs}}
     living = presenters.living_agents(roster)
     named = sorted(((presenters.party_name(a.session_id, roster), a.session_id) for a in living), key=_by_name)
     roles = {held for agent in living for held in agent.tags}
     return {
         "title": "Tasks",
-        "columns": board_columns(chosen, roster, now.mailbox.now(), named_tasks, theirs),
+        "columns": [*_fill_columns(now, chosen, titles, theirs)],
         "leads": sorted(((presenters.party_name(one, roster), one) for one in leads), key=_by_name),
         "tags": sorted((presenters.channel_label(one), one) for one in tags),
         "lead": lead,
