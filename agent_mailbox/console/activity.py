@@ -6,12 +6,9 @@ Belongs here: from steps to what a page shows. The steps are other people's text
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from markupsafe import Markup
-
-from ..core.records import Record
 from ..core.session_steps import CALL, PROMPT, SAID, TOLD, Step
 from ..core.text import clipped, visible_text
 from ..store.attachments import conversation_files
@@ -26,34 +23,17 @@ SHORT = 120
 BY = {PROMPT: "Prompt", TOLD: "Shown by a hook", SAID: "Said", CALL: "Call"}
 
 
-class Deed(Record):
-    """A step on a page. ``line``: a call in a few words; ``goes_on``: it has not ended."""
-
-    key: str
-    kind: str
-    by: str
-    iso: str
-    moment: str
-    body: Markup | str
-    line: str
-    parts: tuple[calls.CallPart, ...]
-    outcome: str
-    goes_on: bool
-    has_failed: bool
-    is_aside: bool
-
-
 def present_step(now: Looking, session_id: str) -> dict[str, Any] | None:
     """Return an agent's present step and when it began; None if its client keeps no conversation that we can read."""
     steps = _latest_steps(now, session_id, GLANCE)
     own = [step for step in steps or () if not step.is_aside]
     if not own:
-        return None if steps is None else {"said": "", "iso": "", "since": ""}
+        return None if steps is None else {"said": ""}
     last = own[-1]
     said = "has spoken" if last.kind == SAID else f"runs {_summarize_call(last)}" if _goes_on(last) else "works"
     return {
         "said": said,
-        "iso": presenters.iso_instant(last.at),
+        "at": last.at,
         "since": presenters.elapsed_time(last.at, now.mailbox.now()),
     }
 
@@ -67,37 +47,31 @@ def view_activity(now: Looking, params: Params) -> dict[str, Any]:
         "title": f"Transcript of {name}",
         "name": name,
         "agent": agent.session_id,
-        "deeds": make_deeds(steps or (), clock),
+        "deeds": [*_list_deeds(steps or (), clock)],
         "is_kept": steps is not None,
     }
 
 
-def make_deeds(steps: Sequence[Step], clock: int) -> list[Deed]:
-    """Return the steps as a page shows them."""
+def _list_deeds(steps: Sequence[Step], clock: int) -> Iterator[dict[str, Any]]:
+    """Yield the steps as a page shows them. ``line``: a call in a few words; ``goes_on``: it has not ended."""
     alike: Counter[int] = Counter()
-    found = []
     for step in steps:
-        found.append(_make_deed(step, clock, f"{step.at}-{alike[step.at]}"))
+        is_call = step.kind == CALL
+        yield {
+            "key": f"{step.at}-{alike[step.at]}",
+            "kind": step.kind,
+            "by": BY[step.kind],
+            "at": step.at,
+            "moment": presenters.local_moment(step.at, clock),
+            "body": "" if is_call or step.kind == TOLD else markup.html_of(step.text or ""),
+            "line": _summarize_call(step) if is_call else "",
+            "parts": calls.parts_of_call(step.tool, step.given or {}) if is_call else (),
+            "outcome": visible_text(step.text or "") if is_call or step.kind == TOLD else "",
+            "goes_on": _goes_on(step),
+            "has_failed": step.has_failed,
+            "is_aside": step.is_aside,
+        }
         alike[step.at] += 1
-    return found
-
-
-def _make_deed(step: Step, clock: int, key: str) -> Deed:
-    is_call = step.kind == CALL
-    return Deed(
-        key=key,
-        kind=step.kind,
-        by=BY[step.kind],
-        iso=presenters.iso_instant(step.at),
-        moment=presenters.local_moment(step.at, clock),
-        body="" if is_call or step.kind == TOLD else markup.html_of(step.text or ""),
-        line=_summarize_call(step) if is_call else "",
-        parts=calls.parts_of_call(step.tool, step.given or {}) if is_call else (),
-        outcome=visible_text(step.text or "") if is_call or step.kind == TOLD else "",
-        goes_on=_goes_on(step),
-        has_failed=step.has_failed,
-        is_aside=step.is_aside,
-    )
 
 
 def _goes_on(step: Step) -> bool:

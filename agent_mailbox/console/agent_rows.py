@@ -97,7 +97,6 @@ def agent_row(now: Looking, agent: Agent) -> dict[str, Any]:
         "tags": [channel for tag, channel in channels if tag not in agent.roles],
         "seen": presenters.elapsed_time(line.seen, now.mailbox.now()),
         "seen_at": line.seen,
-        "seen_iso": presenters.iso_instant(line.seen),
         "unread": line.unread,
         "owes": len(line.owed),
         "lead": presenters.party_name(agent.lead, roster) if agent.lead else "",

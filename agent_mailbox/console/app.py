@@ -159,6 +159,7 @@ class ConsoleApp:
             priorities=PRIORITIES,
         )  # fmt: skip
         env.filters.update(visible=visible, hint=self.hint)
+        env.filters.update(iso=presenters.iso_instant, exactly=presenters.exact_moment)
         for name in env.list_templates():  # an upgrade brings others
             env.get_template(name)
         return env

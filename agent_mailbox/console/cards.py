@@ -7,71 +7,49 @@ by it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from markupsafe import Markup
 
 from ..core.control import authority, lasting, transitions
 from ..core.control import messages as m
 from ..core.control.control_requests import ControlRequest
-from ..core.records import USER, Record
+from ..core.records import USER
 from ..core.roster import Roster
 from . import call_words, calls, markup, presenters
 from .call_words import CallWords
+from .desk import Looking
 from .json_text import pretty_json
 
 
-class Card(Record):
-    """An open request. ``mine``: the person may decide it. ``given``: the tool's input as JSON; ``call``: the same as
-    one reviews it. ``expires``: the instant (ms) after which no answer counts, or None. ``always``:
-    the rules that an approval may add. ``proven``: its writer is; else it can only be denied."""
+def make_card(now: Looking, request: ControlRequest) -> dict[str, Any]:
+    """Return an open request as a card.
 
-    id: str
-    flow: str
-    asker: str
-    asker_id: str
-    deciders: str
-    mine: bool
-    iso: str
-    waits: str
-    until: str
-    until_iso: str
-    expires: int | None
-    saying: CallWords
-    given: str
-    call: tuple[calls.CallPart, ...]
-    parts: tuple[tuple[str, Markup | str], ...]
-    reason: str
-    message_id: str
-    always: tuple[str, ...] = ()
-    proven: bool = True
-
-
-def make_card(request: ControlRequest, deciders: list[str], roster: Roster, now: int) -> Card:
-    """Return a request as a card."""
-    payload = request.payload
+    ``mine``: the person may decide it. ``given``: the tool's input as JSON; ``call``: the same as one reviews it.
+    ``expires``: the instant (ms) after which no answer counts, or None. ``always``: the rules that an approval may add.
+    ``proven``: its writer is; else it can only be denied."""
+    payload, roster, clock = request.payload, now.roster, now.mailbox.now()
     expires = payload.expires if isinstance(payload, m.Ask) else None
     given = getattr(payload, "input", None)
-    return Card(
-        id=request.id,
-        flow=request.flow,
-        asker=presenters.party_name(request.asker, roster) + ("" if request.proven else " (unverified)"),
-        asker_id=request.asker,
-        deciders=", ".join(presenters.party_name(who, roster) for who in deciders),
-        mine=may_decide(request, now, roster),
-        iso=presenters.iso_instant(request.asked),
-        waits=presenters.elapsed_time(request.asked, now),
-        until="" if expires is None else presenters.local_moment(expires, now),
-        until_iso="" if expires is None else presenters.iso_instant(expires),
-        expires=expires,
-        saying=describe_request(request, roster),
-        given="" if given is None else pretty_json(given),
-        call=calls.parts_of_call(getattr(payload, "tool", ""), given) if isinstance(given, dict) else (),
-        parts=tuple((name, what) for name, what in _payload_fields(payload).items() if what),
-        reason=presenters.one_line(getattr(payload, "reason", "")),
-        message_id=request.message_id,
-        always=tuple(map(presenters.one_line, lasting.offered(payload))),
-        proven=request.proven,
-    )
+    return {
+        "id": request.id,
+        "flow": request.flow,
+        "asker": presenters.party_name(request.asker, roster) + ("" if request.proven else " (unverified)"),
+        "asker_id": request.asker,
+        "deciders": ", ".join(presenters.party_name(who, roster) for who in request.list_deciders(roster)),
+        "mine": may_decide(request, clock, roster),
+        "asked": request.asked,
+        "waits": presenters.elapsed_time(request.asked, clock),
+        "until": "" if expires is None else presenters.local_moment(expires, clock),
+        "expires": expires,
+        "saying": describe_request(request, roster),
+        "given": "" if given is None else pretty_json(given),
+        "call": calls.parts_of_call(getattr(payload, "tool", ""), given) if isinstance(given, dict) else (),
+        "parts": [(name, what) for name, what in _payload_fields(payload).items() if what],
+        "reason": presenters.one_line(getattr(payload, "reason", "")),
+        "always": [*map(presenters.one_line, lasting.offered(payload))],
+        "proven": request.proven,
+    }
 
 
 def may_decide(request: ControlRequest, now: int, roster: Roster) -> bool:

@@ -15,7 +15,7 @@ from ..control_plane.standing import find_standing
 from ..core.control import message_text, summary, transitions
 from ..core.control.control_requests import ControlRequest
 from ..core.control.standing_orders import StandingOrders
-from ..core.records import USER, Record
+from ..core.records import USER
 from ..core.roster import Roster
 from ..errors import MailboxError, Malformed, Refused
 from . import calls, cards, presenters
@@ -35,31 +35,6 @@ _SIGNS = {transitions.APPROVED: "✔", transitions.DENIED: "✕", transitions.TI
 CHANGED = "changed"
 """The choice of decisions that let another input run than was asked for."""
 CHOICES = (transitions.APPROVED, CHANGED, transitions.DENIED, transitions.TIMED_OUT)
-
-
-class Decided(Record):
-    """A decided request in words. ``asked`` and ``ran``: the call as it was asked for, and the other one that ran
-    instead. ``waited``: until its decision. ``terms``: the scope or the mode of an approval."""
-
-    id: str
-    sign: str
-    state: str
-    asker: str
-    asker_id: str
-    title: str
-    what: str
-    instead: str
-    asked: tuple[calls.CallPart, ...]
-    ran: tuple[calls.CallPart, ...]
-    by: str
-    reason: str
-    terms: str
-    rules: tuple[str, ...]
-    waited: str
-    iso: str
-    moment: str
-    exactly: str
-    message_id: str
 
 
 def view_decided(now: Looking, params: Params) -> dict[str, Any]:
@@ -125,32 +100,35 @@ def rules_in_force(now: Looking) -> list[tuple[str, str, StandingOrders]]:
     return sorted(found for found in policies if found[2].allow or found[2].deny or found[2].hosts)
 
 
-def _describe_decision(request: ControlRequest, roster: Roster, now: int) -> Decided:
+def _describe_decision(request: ControlRequest, roster: Roster, now: int) -> dict[str, Any]:
+    """Return a decided request in words.
+
+    ``asked`` and ``ran``: the call as it was asked for, and the other one that ran instead. ``waited``: until its
+    decision. ``terms``: the scope or the mode of an approval."""
     answer: Any = request.answer
     at, payload, changed = instant_of(request), request.payload, _ran_instead(request)
     tool, given = getattr(payload, "tool", ""), getattr(payload, "input", None)
     approved = request.state == transitions.APPROVED
-    return Decided(
-        id=request.id,
-        sign=_SIGNS.get(request.state, "•"),
-        state=request.state.replace("_", " ") + (" with changes" if changed is not None else ""),
-        asker=presenters.party_name(request.asker, roster) + ("" if request.proven else " (unverified)"),
-        asker_id=request.asker,
-        title=cards.describe_request(request, roster).text,
-        what=summary.line(payload).partition(": ")[2],
-        instead="" if changed is None else summary.line(payload.replace(input=changed)).partition(": ")[2],
-        asked=calls.parts_of_call(tool, given) if isinstance(given, dict) else (),
-        ran=calls.parts_of_call(tool, changed) if isinstance(changed, dict) else (),
-        by=presenters.party_name(request.by, roster, person="you") + request.doubt if request.by else "",
-        reason=_notes_of(request),
-        terms=presenters.one_line(getattr(answer, "scope", "") or getattr(answer, "mode", "")) if approved else "",
-        rules=tuple(map(presenters.one_line, message_text.added_rules(getattr(answer, "updates", ()))[0])),
-        waited="" if request.decided is None else presenters.elapsed_time(request.asked, request.decided),
-        iso=presenters.iso_instant(at),
-        moment=presenters.local_moment(at, now),
-        exactly=presenters.exact_moment(at),
-        message_id=request.message_id,
-    )
+    return {
+        "id": request.id,
+        "sign": _SIGNS.get(request.state, "•"),
+        "state": request.state.replace("_", " ") + (" with changes" if changed is not None else ""),
+        "asker": presenters.party_name(request.asker, roster) + ("" if request.proven else " (unverified)"),
+        "asker_id": request.asker,
+        "title": cards.describe_request(request, roster).text,
+        "what": summary.line(payload).partition(": ")[2],
+        "instead": "" if changed is None else summary.line(payload.replace(input=changed)).partition(": ")[2],
+        "asked": calls.parts_of_call(tool, given) if isinstance(given, dict) else (),
+        "ran": calls.parts_of_call(tool, changed) if isinstance(changed, dict) else (),
+        "by": presenters.party_name(request.by, roster) + request.doubt if request.by else "",
+        "reason": _notes_of(request),
+        "terms": presenters.one_line(getattr(answer, "scope", "") or getattr(answer, "mode", "")) if approved else "",
+        "rules": [*map(presenters.one_line, message_text.added_rules(getattr(answer, "updates", ()))[0])],
+        "waited": "" if request.decided is None else presenters.elapsed_time(request.asked, request.decided),
+        "at": at,
+        "moment": presenters.local_moment(at, now),
+        "message_id": request.message_id,
+    }
 
 
 def decide_several(now: Looking, fields: Params) -> str:

@@ -48,7 +48,7 @@ class InboxLine(Record):
     saying: CallWords
     about: str
     time: str
-    iso: str
+    at: int
     expires: int | None = None
     is_soon: bool = False
     request: str = ""
@@ -186,7 +186,7 @@ def request_entry(request: ControlRequest, deciders: Sequence[str], roster: Rost
         saying=saying,
         about=clipped(" · ".join(filter(None, about)), 140),
         time="no limit" if expires is None else presenters.time_left(expires - now),
-        iso=presenters.iso_instant(request.asked),
+        at=request.asked,
         expires=expires,
         is_soon=expires is not None and expires - now < SOON,
         request=request.id,
@@ -209,5 +209,5 @@ def mail_entry(message: Message, roster: Roster, now: int, *, to_others: bool = 
         saying=CallWords(title),
         about=about,
         time=presenters.local_moment(message.timestamp, now),
-        iso=presenters.iso_instant(message.timestamp),
+        at=message.timestamp,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import proofs
-from ..core.records import USER, Record
+from ..core.records import USER
 from ..core.text import visible_text
 from ..mailbox.noting import Noting
 from . import presenters
@@ -16,20 +16,6 @@ from .desk import Looking, Params
 
 MOST = 200
 """Notes of a page, the newest; the rest is only counted."""
-
-
-class BoardNote(Record):
-    """A note in words."""
-
-    id: str
-    title: str
-    body: str
-    tags: str
-    author: str
-    is_proven: bool
-    iso: str
-    moment: str
-    message_id: str
 
 
 def view_notes(now: Looking, params: Params) -> dict[str, Any]:
@@ -42,17 +28,17 @@ def view_notes(now: Looking, params: Params) -> dict[str, Any]:
     return {
         "title": "Notes",
         "notes": [
-            BoardNote(
-                id=one.id,
-                title=presenters.one_line(one.message.subject or one.id),
-                body=visible_text(one.message.content),
-                tags=", ".join(map(presenters.channel_label, one.message.recipients)),
-                author=presenters.party_name(one.message.sender, roster),
-                is_proven=one.message.proof is not None and proofs.proves(one.message.proof),
-                iso=presenters.iso_instant(one.message.timestamp),
-                moment=presenters.local_moment(one.message.timestamp, clock),
-                message_id=one.message.id,
-            )
+            {
+                "id": one.id,
+                "title": presenters.one_line(one.message.subject or one.id),
+                "body": visible_text(one.message.content),
+                "tags": ", ".join(map(presenters.channel_label, one.message.recipients)),
+                "author": presenters.party_name(one.message.sender, roster),
+                "is_proven": one.message.proof is not None and proofs.proves(one.message.proof),
+                "at": one.message.timestamp,
+                "moment": presenters.local_moment(one.message.timestamp, clock),
+                "message_id": one.message.id,
+            }
             for one in found[::-1][:MOST]
         ],
         "more": max(len(found) - MOST, 0),

@@ -65,10 +65,8 @@ class Row(Record):
     is_person: bool
     to: tuple[tuple[str, str], ...]
     at: int
-    iso: str
     clock: str
     day: str
-    exactly: str
     subject: str
     body: Markup | str
     fold: long_texts.Fold | None
@@ -305,10 +303,8 @@ def message_row(
         is_person=message.sender == USER and not frame.is_unverified(message, roster),
         to=() if message.recipients == (home,) else tuple(_target_link(to, roster) for to in message.recipients[:8]),
         at=message.timestamp,
-        iso=iso_instant(message.timestamp),
         clock=clock_time(message.timestamp) if now is None else local_moment(message.timestamp, now),
         day=day,
-        exactly=exact_moment(message.timestamp),
         subject=one_line(message.subject or ""),
         body=body,
         fold=fold,
@@ -348,28 +344,23 @@ def title_of(message: Message) -> str:
     return clipped(one_line(message.subject or message.content[:400]), 80)
 
 
-def receipt_history(
-    message: Message, records: list[Read], roster: Roster, now: int, *, unsent: str = ""
+def receipt_rows(
+    message: Message, records: Sequence[Read], reads: Reads, roster: Roster, now: int, unsent: str
 ) -> list[dict[str, Any]]:
-    """Return a message's receipts as table rows, sending first; ``unsent``: see ``OpenMailbox.unsent``."""
+    """Return a message's receipts as table rows, sending first, and then those who are to see it and have none.
+
+    ``unsent``: see ``OpenMailbox.unsent``."""
     spelt = {"read": "read", "ack": "acknowledged", "release": "given back", "seen": "seen", "claim": "claimed"}
-    found = [
-        {
-            "iso": iso_instant(message.timestamp),
-            "clock": local_moment(message.timestamp, now),
-            "what": unsent or "sent",
-            "who": sender_name(message, roster),
-            "via": "",
-            "cost": "",
-        }
-    ]
+    empty: dict[str, Any] = dict.fromkeys(("at", "clock", "via", "cost"), "")
+    sent = {"at": message.timestamp, "clock": local_moment(message.timestamp, now), "what": unsent or "sent"}
+    found = [{**empty, **sent, "who": sender_name(message, roster)}]
     titles = message_reads.by_title(records)
     for record in records:
         offered = record.event == "read" and record.nonce is not None
         what = "offered" if offered else spelt.get(record.event, record.event)
         found.append(
             {
-                "iso": iso_instant(record.timestamp),
+                "at": record.timestamp,
                 "clock": local_moment(record.timestamp, now),
                 "what": f"{what} by title" if record in titles else what,
                 "who": party_name(record.session_id, roster),
@@ -377,11 +368,5 @@ def receipt_history(
                 "cost": f"{record.tokens} tokens" if record.tokens else "",
             }
         )
-    return found
-
-
-def unseen_rows(message: Message, reads: Reads, roster: Roster) -> list[dict[str, Any]]:
-    """Return those who are to see a message and have no receipt, as table rows behind its receipts."""
     unseen = receipt_words.list_unseen(message, reads, roster)
-    empty = dict.fromkeys(("iso", "clock", "via", "cost"), "")
-    return [{**empty, "what": what, "who": party_name(who, roster)} for who, what in unseen]
+    return [*found, *({**empty, "what": what, "who": party_name(who, roster)} for who, what in unseen)]

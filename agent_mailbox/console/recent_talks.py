@@ -5,17 +5,15 @@ Belongs here: the list and its lines. ``topics`` has those of one channel.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..core import conversations
 from ..core.address import ALL
-from ..core.records import USER, Message, Record
+from ..core.records import USER, Message
 from ..mailbox.channels import Digest
 from ..mailbox.selection import Selection
 from . import presenters, rail, topics, unread_mail
 from .desk import Looking, Params
-from .presenters import Face
 
 MOST = 100
 """Conversations that the page lists."""
@@ -26,37 +24,21 @@ MOST_DIRECT = 200
 MOST_FACES = 4
 
 
-class RecentTalk(Record):
-    """A conversation: its place and its topic, who speaks in it, its messages (``count``), how many are ``new``."""
-
-    href: str
-    place: str
-    title: str
-    faces: tuple[Face, ...]
-    names: str
-    last: str
-    count: str
-    new: int
-    at: int
-    iso: str
-    moment: str
-
-
 def view_talks(now: Looking, params: Params) -> dict[str, Any]:
     """Return the conversations, the newest first; ``only``: those with new mail alone."""
     only = params.get("only", "")
     newest = _newest_by_channel(now)
     direct = now.queries.page(Selection(person=True, kind="mail"), None, MOST_DIRECT).messages
-    found = sorted([*_list_topics(now, newest), *_list_direct(now, direct)], key=lambda one: -one.at)
+    found = sorted([*_list_topics(now, newest), *_list_direct(now, direct)], key=lambda one: -one["at"])
     is_cut = len(direct) >= MOST_DIRECT or len(newest) >= rail.MOST_PLACES or EACH in map(len, newest.values())
-    chosen = [one for one in found if one.new or not only]
+    chosen = [one for one in found if one["new"] or not only]
     return {
         "title": "Conversations",
         "talks": chosen[:MOST],
         "more": max(len(chosen) - MOST, 0),
         "only": only,
         "looked_at": {"channels": len(newest), "each": EACH, "direct": MOST_DIRECT} if is_cut else None,
-        "new": sum(bool(one.new) for one in found),
+        "new": sum(bool(one["new"]) for one in found),
     }
 
 
@@ -66,21 +48,18 @@ def _newest_by_channel(now: Looking) -> dict[str, list[Digest]]:
     return now.queries.newer(dict.fromkeys(places[: rail.MOST_PLACES], -1), now.mailbox.now(), EACH)
 
 
-def _list_topics(now: Looking, newest: Mapping[str, list[Digest]]) -> Iterator[RecentTalk]:
+def _list_topics(now: Looking, newest: Mapping[str, list[Digest]]) -> Iterator[dict[str, Any]]:
     marks = now.unread.load_marks()
     for address, digests in newest.items():
         new = set() if address in marks.muted else now.unread.new_ids(address, digests)
-        by_topic: dict[str, list[Digest]] = {}
-        for digest in digests:
-            by_topic.setdefault(conversations.folded(digest.topic), []).append(digest)
-        for topic, said in by_topic.items():
-            title = presenters.one_line(said[-1].topic) or topics.PLAIN
+        for topic, said in topics.group_digests(digests).items():
+            title = topics.title_of(said[-1].topic)
             count = f"{len(said)}{'+' if len(digests) == EACH else ''}"
             href, fresh = topics.topic_href(address, topic), sum(one.id in new for one in said)
             yield _talk(now, href, presenters.channel_label(address), title, said, count, fresh)
 
 
-def _list_direct(now: Looking, newest: Sequence[Message]) -> Iterator[RecentTalk]:
+def _list_direct(now: Looking, newest: Sequence[Message]) -> Iterator[dict[str, Any]]:
     roster, muted = now.roster, now.unread.load_marks().muted
     new = unread_mail.count_letters(now.unread_letters(), roster)
     by_agent: dict[str, list[Message]] = {}
@@ -103,22 +82,20 @@ def _others(message: Message, heirs: Any) -> set[str]:
 
 
 def _talk(
-    now: Looking, href: str, place: str, title: str, said: Iterable[Digest | Message], count: str, new: int
-) -> RecentTalk:  # fmt: skip
-    said, roster = list(said), now.roster
+    now: Looking, href: str, place: str, title: str, said: Sequence[Digest] | Sequence[Message], count: str, new: int
+) -> dict[str, Any]:
+    """Return a conversation as a line: its place and topic, who speaks in it, its messages and the new ones."""
     speakers = [*dict.fromkeys(one.sender for one in said)]
-    names = [presenters.party_name(one, roster) for one in speakers]
-    at = said[0].timestamp
-    return RecentTalk(
-        href=href,
-        place=place,
-        title=title,
-        faces=tuple(presenters.face_of(who, name) for who, name in zip(speakers, names, strict=True))[:MOST_FACES],
-        names=", ".join(names[:8]),
-        last=names[0],
-        count=count,
-        new=new,
-        at=at,
-        iso=presenters.iso_instant(at),
-        moment=presenters.local_moment(at, now.mailbox.now()),
-    )
+    names = [presenters.party_name(one, now.roster) for one in speakers]
+    return {
+        "href": href,
+        "place": place,
+        "title": title,
+        "faces": [presenters.face_of(who, name) for who, name in zip(speakers, names, strict=True)][:MOST_FACES],
+        "names": ", ".join(names[:8]),
+        "last": names[0],
+        "count": count,
+        "new": new,
+        "at": said[0].timestamp,
+        "moment": presenters.local_moment(said[0].timestamp, now.mailbox.now()),
+    }

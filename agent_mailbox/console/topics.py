@@ -33,15 +33,13 @@ def list_topics(address: str, digests: Iterable[Digest], new: Collection[str], c
     """Return the topics of these messages, which are newest first.
 
     ``new``: the ids of those that the person has not seen. ``chosen``: the topic that the page shows."""
-    found: dict[str, list[Digest]] = {}
-    for digest in digests:
-        found.setdefault(conversations.folded(digest.topic), []).append(digest)
+    found = group_digests(digests)
     wanted = None if chosen is None else conversations.folded(chosen)
     if wanted is not None:
         found.setdefault(wanted, [])
     return [
         Topic(
-            presenters.one_line(said[-1].topic if said else chosen or "") or PLAIN,
+            title_of(said[-1].topic if said else chosen or ""),
             topic_href(address, folded),
             len(said),
             sum(digest.id in new for digest in said),
@@ -50,6 +48,19 @@ def list_topics(address: str, digests: Iterable[Digest], new: Collection[str], c
         )
         for folded, said in list(found.items())[:MOST_TOPICS]
     ]
+
+
+def group_digests(digests: Iterable[Digest]) -> dict[str, list[Digest]]:
+    """Return messages by their topics (folded)."""
+    found: dict[str, list[Digest]] = {}
+    for digest in digests:
+        found.setdefault(conversations.folded(digest.topic), []).append(digest)
+    return found
+
+
+def title_of(topic: str) -> str:
+    """Return a topic's name for a page."""
+    return presenters.one_line(topic) or PLAIN
 
 
 def topic_href(address: str, topic: str) -> str:

@@ -56,10 +56,8 @@ def view_dead(now: Looking, params: Params) -> dict[str, Any]:
         ],
         "shown": part,
         "wants_dead": now.survey.dead is None,
-        "taken": {
-            "iso": presenters.iso_instant(now.survey.taken),
-            "ago": presenters.elapsed_time(now.survey.taken, clock),
-        },
+        "taken": now.survey.taken,
+        "ago": presenters.elapsed_time(now.survey.taken, clock),
     }
 
 

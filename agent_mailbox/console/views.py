@@ -51,7 +51,7 @@ MOST_TIMED = 500
 
 def view_agent(now: Looking, params: Params) -> dict[str, Any]:
     """Return one agent: its state, requests, obligations and mail."""
-    roster, clock = now.roster, now.mailbox.now()
+    roster = now.roster
     agent = roster.find(params.get("id", ""))
     session_id = agent.session_id
     if session_id == USER:
@@ -66,7 +66,7 @@ def view_agent(now: Looking, params: Params) -> dict[str, Any]:
         "standing": standing,
         "modes": MODES,
         "lead": presenters.party_name(standing.lead, roster),
-        "cards": [cards.make_card(r, r.list_deciders(now.roster), roster, clock) for r in requests],
+        "cards": [cards.make_card(now, request) for request in requests],
         "owed": [(m.id, presenters.title_of(m)) for m in now.survey.line_of(agent).owed],
         **mail_lists.list_mail(now, "/agent", {**params, "id": session_id}),
     }
@@ -82,9 +82,9 @@ def channel_list(now: Looking, *_: object) -> dict[str, Any]:
         newest = next(iter(last.get(channel.address, ())), None)
         said = None
         if newest is not None:
-            at, iso = presenters.local_moment(newest.timestamp, clock), presenters.iso_instant(newest.timestamp)
+            moment = presenters.local_moment(newest.timestamp, clock)
             who = presenters.party_name(newest.sender, now.roster)
-            said = {"at": at, "iso": iso, "who": who, "topic": presenters.one_line(newest.topic)}
+            said = {"at": newest.timestamp, "moment": moment, "who": who, "topic": presenters.one_line(newest.topic)}
         listed.append((channel, new.get(channel.address, 0), said))
     return {"title": "Channels", "channels": listed}
 

@@ -232,7 +232,7 @@ def test_one_request_costs_no_look_at_the_others(post: Post, monkeypatch: pytest
     monkeypatch.setattr(effects, "judged", count)
     desk = Desk(str(post.box))
     with desk.lock_for_reading() as now:
-        assert details.view_message(now, requests[0].message_id)["card"].id == requests[0].id
+        assert details.view_message(now, requests[0].message_id)["card"]["id"] == requests[0].id
     with desk.lock_for_acting() as now:
         actions.decide_request(now, {"request": requests[0].id, "decision": "deny"})
         several = {f"chosen:{request.id}": "1" for request in requests[1:3]}
