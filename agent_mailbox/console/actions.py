@@ -89,13 +89,11 @@ def mark_read(now: Looking, fields: Params) -> str:
 
 def mark_seen(now: Looking, fields: Params) -> str:
     """Note how far the person has seen a channel, or a topic of it."""
-    address, until = fields.get("to", ""), fields.get("until", "")
+    address, until = fields.get("to", ""), presenters.parse_instant(fields.get("until", ""))
     if address not in {channel.address for channel in presenters.list_channels(now.roster)}:
         raise NotFound(f"no channel {address!r}", "choose one of the channels")
-    if not (until.isascii() and until.isdecimal() and len(until) < 16):
-        raise Malformed(f"not an instant: {until!r}", "reload the page")
     topic = topics.topic_of_param(fields.get("topic"))
-    now.unread.move_mark(address, None if topic is None else conversations.folded(topic), int(until))
+    now.unread.move_mark(address, None if topic is None else conversations.folded(topic), until)
     return f"{presenters.channel_label(address)} is marked as seen."
 
 

@@ -29,7 +29,6 @@ ENDS = {
     "retire": (DEAD, "is retired"),
 }
 """Each change of an agent's state: the state that follows, and what is told of it."""
-RULES = ("allow", "deny", "hosts")
 
 
 def _agent_of_form(now: Looking, fields: Params) -> Agent:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -120,7 +121,7 @@ def sender_matrix(written: Mapping[tuple[str, str], int], roster: Roster) -> dic
     shade of its share. ``written``: how many messages each sender wrote to each address."""
     pairs: Counter[tuple[str, str]] = Counter()
     for (sender, address), count in written.items():
-        pairs[(presenters.party_name(sender, roster), _target_label(address, roster))] += count
+        pairs[(presenters.party_name(sender, roster), presenters.name_address(address, roster))] += count
     senders, targets = _most_frequent(pairs, 0, MOST_SENDERS), _most_frequent(pairs, 1, MOST_TARGETS)
     cells: Counter[tuple[str, str]] = Counter()
     for (sender, target), count in pairs.items():
@@ -133,10 +134,7 @@ def sender_matrix(written: Mapping[tuple[str, str], int], roster: Roster) -> dic
         "rows": [
             (
                 line or "others",
-                [
-                    (cells[line, column], _shade_of(cells[line, column], top, bool(line and column)))
-                    for column in columns
-                ],
+                [(cells[line, column], _shade_of(cells[line, column], top, line, column)) for column in columns],
                 sum(cells[line, column] for column in columns),
             )
             for line in lines
@@ -151,16 +149,8 @@ def _most_frequent(pairs: Counter[tuple[str, str]], part: int, most: int) -> lis
     return [name for name, _ in weight.most_common(most)]
 
 
-def _shade_of(count: int, top: int, counts: bool) -> int:
-    return math.ceil(min(count / top, 1) * SHADES) if counts else 0
-
-
-def _target_label(address: str, roster: Roster) -> str:
-    return (
-        presenters.channel_label(address)
-        if ":" in address or address == "all"
-        else presenters.party_name(address, roster)
-    )
+def _shade_of(count: int, top: int, line: str, column: str) -> int:
+    return math.ceil(count / top * SHADES) if line and column else 0
 
 
 def latency_histogram(stretch: Recent, known: dict[str, Message]) -> dict[str, Any]:
@@ -171,16 +161,13 @@ def latency_histogram(stretch: Recent, known: dict[str, Message]) -> dict[str, A
             first.setdefault(record.message_id, record.timestamp)
     took = sorted(max(at - known[i].timestamp, 0) / 1000 for i, at in first.items())
     names = [*(f"up to {name}" for _, name in BUCKETS), "more"]
-    ends = [*(end for end, _ in BUCKETS), math.inf]
-    counts = [0] * len(names)
-    for seconds in took:
-        counts[next(place for place, end in enumerate(ends) if seconds <= end)] += 1
-    most = max([*counts, 1])
+    counts = Counter(bisect_left([end for end, _ in BUCKETS], seconds) for seconds in took)
+    most = max(counts.values(), default=1)
     slot, room = WIDTH / len(names), 120
     bars = [
-        {"x": place * slot + 6, "w": slot - 12, "h": count / most * room, "y": 20 + room - count / most * room,
-         "name": name, "count": count, "mid": place * slot + slot / 2}
-        for place, (name, count) in enumerate(zip(names, counts, strict=True))
+        {"x": place * slot + 6, "w": slot - 12, "h": (high := counts[place] / most * room), "y": 20 + room - high,
+         "name": name, "count": counts[place], "mid": place * slot + slot / 2}
+        for place, name in enumerate(names)
     ]  # fmt: skip
     median = took[len(took) // 2] if took else None
     return {

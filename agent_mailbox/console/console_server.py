@@ -10,6 +10,7 @@ import logging
 import os
 import re
 import secrets
+import shutil
 import signal
 import socket
 import sys
@@ -182,9 +183,11 @@ def open_in_browser(link: str) -> Iterator[None]:
     try:
         directory = tempfile.mkdtemp(prefix="agent-mailbox-", dir=os.environ.get("XDG_RUNTIME_DIR") or None)
     except OSError as error:
-        raise _cannot_open(error) from None
+        raise StorageFailed(
+            f"cannot write the file with the link: {error.strerror}", "run `agent-mailbox console` without --open"
+        ) from None
     path = os.path.join(directory, "open.html")
-    timer = threading.Timer(LINK_SECONDS, _remove_file, (path,))
+    timer = threading.Timer(LINK_SECONDS, shutil.rmtree, (directory, True))
     timer.daemon = True
     try:
         page = f'{_OPENER}<meta http-equiv="refresh" content="0;url={link}"><a href="{link}">Open it</a>'
@@ -195,18 +198,4 @@ def open_in_browser(link: str) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-        _remove_file(path)
-
-
-def _cannot_open(error: OSError) -> StorageFailed:
-    return StorageFailed(
-        f"cannot write the file with the link: {error.strerror}", "run `agent-mailbox console` without --open"
-    )
-
-
-def _remove_file(path: str) -> None:
-    try:
-        os.unlink(path)
-        os.rmdir(os.path.dirname(path))
-    except OSError:
-        pass  # already removed
+        shutil.rmtree(directory, ignore_errors=True)

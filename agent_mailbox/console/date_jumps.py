@@ -43,12 +43,9 @@ def find_page(now: Looking, params: Params) -> tuple[str, str]:
 
 
 def _since_of(params: Params) -> int:
-    day, after = params.get("day", ""), params.get("after", "")
-    if after:
-        if not (after.isascii() and after.isdecimal() and len(after) < 16):
-            raise Malformed(f"not an instant: {after!r}", "reload the page")
-        return int(after)
-    found = mail_lists.parse_date(day)
+    if after := params.get("after"):
+        return presenters.parse_instant(after)
+    found = mail_lists.parse_date(params.get("day", ""))
     if found is None:
         raise Malformed("no day is given", "choose the day to go to")
     return max(found, instant.MINUTE) - 1

@@ -39,8 +39,7 @@ CHOICES = (transitions.APPROVED, CHANGED, transitions.DENIED, transitions.TIMED_
 
 def view_decided(now: Looking, params: Params) -> dict[str, Any]:
     """Return the decided requests, live and archived, newest first, a page at a time."""
-    given = params.get("before", "")
-    before = int(given) if given.isascii() and given.isdecimal() and len(given) < 16 else None
+    before = presenters.whole_number(params.get("before", ""))
     problem, decided, older = "", [], 0
     try:
         page = past_page(now.mailbox, now.queries, before, PAGE, _filter_of(now.roster, params))

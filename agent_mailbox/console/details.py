@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import conversations, message_reads, replies
-from ..core.address import ALL
 from ..core.dead_letters import RECIPIENT_DEAD
 from ..core.records import USER, Message
 from ..core.roster import Roster
@@ -82,7 +81,7 @@ def _thread_rows(
 
 def _place_of(message: Message, chain: list[Message], roster: Roster) -> tuple[str, str] | None:
     """Return the name and the page of the topic, or of the direct talk, that a thread belongs to."""
-    channel = next((to for to in message.recipients if ":" in to or to == ALL), None)
+    channel = next(filter(presenters.is_channel, message.recipients), None)
     if channel is not None:
         topic = conversations.topic(message, {m.id: m for m in chain}.get)
         named = f"{presenters.channel_label(channel)} › {presenters.one_line(topic) or topics.PLAIN}"

@@ -65,11 +65,8 @@ class AllowedHosts:
         self.port = port
         self.is_loopback = host == "localhost" or (address is not None and address.is_loopback)
         self._everywhere = address is not None and address.is_unspecified
-        self._names = {host.lower(), *(("localhost", "127.0.0.1", "::1") if self._is_default_host(host) else ())}
-        self._names |= {own} - {""}
-
-    def _is_default_host(self, host: str) -> bool:
-        return self._everywhere or host in ("localhost", "127.0.0.1", "::1")
+        usual = {"localhost", LOOPBACK, "::1"}
+        self._names = {host.lower(), own, *(usual if self._everywhere or host in usual else ())} - {""}
 
     def is_allowed(self, header: str) -> bool:
         """Return whether a request may have this Host header."""

@@ -13,7 +13,6 @@ from ..control_plane import control_log
 from ..core.control.control_requests import ControlRequest
 from ..core.instant import MINUTE
 from ..core.records import USER, Message, Record
-from ..core.roster import Roster
 from ..core.text import clipped
 from ..errors import Refused
 from . import cards, decided_requests, presenters
@@ -34,7 +33,6 @@ BEFORE = 2 * MINUTE
 """Milliseconds before its deadline at which a line is back that was put off."""
 SOON = 10 * 60_000
 """Milliseconds before a deadline in which it is marked."""
-STOPS, ASKS, UNVERIFIED, OTHERS, KNOW, UNREAD = "stops", "asks", "unverified", "others", "know", "unread"
 
 
 class InboxLine(Record):
@@ -77,14 +75,18 @@ def view_inbox(now: Looking, params: Params) -> dict[str, Any]:
     put_off = [until for message_id, until in later.items() if message_id in waiting]
     asking, news = ([m for m in mail if m.id not in later] for mail in (asking, news))
     unread = [m for m in now.survey.unread or () if m.id not in mine and USER not in m.recipients]
+    stops, unverified, others = group_requests(now, later)
     groups = [
-        *group_requests(now, later),
-        _group_mail(ASKS, "Asks you", "by mail", asking, now),
-        _group_mail(KNOW, "To know", "", news, now),
-        _group_mail(UNREAD, "Nobody has read it", "mail to others", unread[::-1], now, is_folded=True),
+        stops,
+        InboxGroup("asks", "Asks you", "by mail", len(asking), _list_mail(now, asking)),
+        unverified,
+        InboxGroup("know", "To know", "", len(news), _list_mail(now, news)),
+        others,
+        InboxGroup(
+            "unread", "Nobody has read it", "mail to others", len(unread), _list_mail(now, unread[::-1], True), True
+        ),
     ]
-    order = (STOPS, ASKS, UNVERIFIED, KNOW, OTHERS, UNREAD)
-    groups = sorted((group for group in groups if group.count), key=lambda group: order.index(group.key))
+    groups = [group for group in groups if group.count]
     shown = [entry for group in groups if not group.is_folded for entry in group.entries]
     return {
         "title": "Inbox",
@@ -133,10 +135,19 @@ def group_requests(now: Looking, later: Collection[str]) -> list[InboxGroup]:
     forged = [one for one in asked if not one[0].proven]
     others = by_deadline([one for one in asked if one[0].proven and USER not in one[1]])
     return [
-        _group_requests(STOPS, "Stops an agent", "the nearest deadline first", mine, now),
-        _group_requests(UNVERIFIED, "Unverified", "nothing proves who asks", forged, now, MOST_UNVERIFIED),
-        _group_requests(OTHERS, "Others decide", "", others, now),
-    ]
+        InboxGroup("stops", "Stops an agent", "the nearest deadline first", len(mine), _list_requests(now, mine)),
+        InboxGroup("unverified", "Unverified", "nothing proves who asks", len(forged),
+                   _list_requests(now, forged[:MOST_UNVERIFIED]), True),
+        InboxGroup("others", "Others decide", "", len(others), _list_requests(now, others), True),
+    ]  # fmt: skip
+
+
+def _list_requests(now: Looking, asked: Sequence[Asked]) -> tuple[InboxLine, ...]:
+    return tuple(_request_line(now, *one) for one in asked[:MOST])
+
+
+def _list_mail(now: Looking, mail: Sequence[Message], to_others: bool = False) -> tuple[InboxLine, ...]:
+    return tuple(_mail_line(now, message, to_others) for message in mail[:MOST])
 
 
 def by_deadline(asked: Iterable[Asked]) -> list[Asked]:
@@ -154,24 +165,9 @@ def expires_at(request: ControlRequest) -> int | None:
     return getattr(request.payload, "expires", None)
 
 
-def _group_requests(
-    key: str, title: str, hint: str, asked: Sequence[Asked], now: Looking, most: int = MOST
-) -> InboxGroup:
-    roster, clock = now.roster, now.mailbox.now()
-    entries = tuple(request_entry(request, who, roster, clock) for request, who in asked[:most])
-    return InboxGroup(key, title, hint, len(asked), entries, key != STOPS)
-
-
-def _group_mail(
-    key: str, title: str, hint: str, mail: Sequence[Message], now: Looking, *, is_folded: bool = False
-) -> InboxGroup:
-    roster, clock = now.roster, now.mailbox.now()
-    entries = tuple(mail_entry(message, roster, clock, to_others=is_folded) for message in mail[:MOST])
-    return InboxGroup(key, title, hint, len(mail), entries, is_folded)
-
-
-def request_entry(request: ControlRequest, deciders: Sequence[str], roster: Roster, now: int) -> InboxLine:
+def _request_line(now: Looking, request: ControlRequest, deciders: Sequence[str]) -> InboxLine:
     """Return an open request as a line."""
+    roster, clock = now.roster, now.mailbox.now()
     expires, name = expires_at(request), presenters.party_name(request.asker, roster)
     saying, mine = cards.describe_request(request, roster), USER in deciders
     about = [presenters.one_line(getattr(request.payload, "reason", ""))]
@@ -185,17 +181,18 @@ def request_entry(request: ControlRequest, deciders: Sequence[str], roster: Rost
         who=name if request.proven else f"{name} (unverified)",
         saying=saying,
         about=clipped(" · ".join(filter(None, about)), 140),
-        time="no limit" if expires is None else presenters.time_left(expires - now),
+        time="no limit" if expires is None else presenters.time_left(expires - clock),
         at=request.asked,
         expires=expires,
-        is_soon=expires is not None and expires - now < SOON,
+        is_soon=expires is not None and expires - clock < SOON,
         request=request.id,
-        may_choose=request.proven and mine and cards.may_decide(request, now, roster),
+        may_choose=request.proven and mine and cards.may_decide(request, clock, roster),
     )
 
 
-def mail_entry(message: Message, roster: Roster, now: int, *, to_others: bool = False) -> InboxLine:
+def _mail_line(now: Looking, message: Message, to_others: bool) -> InboxLine:
     """Return a message as a line."""
+    roster = now.roster
     name = presenters.sender_name(message, roster)
     text = clipped(presenters.one_line(message.content[:600]), 140)
     title = presenters.title_of(message)
@@ -208,6 +205,6 @@ def mail_entry(message: Message, roster: Roster, now: int, *, to_others: bool = 
         who=name,
         saying=CallWords(title),
         about=about,
-        time=presenters.local_moment(message.timestamp, now),
+        time=presenters.local_moment(message.timestamp, now.mailbox.now()),
         at=message.timestamp,
     )

@@ -136,4 +136,5 @@ def _just_after(now: Looking, chosen: Selection, message_id: str, listed: Collec
 
 def _parse_place(given: str) -> Position | None:
     stamp, _, message_id = given.partition(".")
-    return Position(int(stamp), message_id) if stamp.isdecimal() and len(stamp) < 16 and message_id else None
+    at = presenters.whole_number(stamp)
+    return Position(at, message_id) if at is not None and message_id else None

@@ -25,6 +25,7 @@ from ..core.message_reads import Reads
 from ..core.records import USER, Message, Read, Record
 from ..core.roster import DEAD, Agent, Roster
 from ..core.text import clipped, visible
+from ..errors import Malformed
 from ..mailbox import arrivals
 from ..mailbox.open_mailbox import OpenMailbox
 from ..mailbox.sending import Sent
@@ -129,6 +130,18 @@ def elapsed_time(millis: int, now: int) -> str:
     return f"{seconds} s"
 
 
+def whole_number(given: str) -> int | None:
+    """Return the number that a form or an address has; None if it is none, or longer than that of an instant (ms)."""
+    return int(given) if given.isascii() and given.isdecimal() and len(given) < 16 else None
+
+
+def parse_instant(given: str) -> int:
+    """Return an instant (ms) that a page gave to a form; raise ``Malformed``."""
+    if (found := whole_number(given)) is None:
+        raise Malformed(f"not an instant: {given!r}", "reload the page")
+    return found
+
+
 def one_line(text: str) -> str:
     """Return untrusted text on one line."""
     return visible(" ".join(text.split()))
@@ -196,6 +209,11 @@ def living_agents(roster: Roster) -> list[Agent]:
 # -- addresses --------------------------------------------------------------------------------------------------------
 
 
+def is_channel(address: str) -> bool:
+    """Return whether an address is a channel's, and no agent's."""
+    return address == ALL or ":" in address
+
+
 def channel_label(address: str) -> str:
     """Return an address as a channel's label: ``#inscription`` of a project, ``#architect (role)`` of all else."""
     kind, _, name = address.partition(":")
@@ -220,7 +238,7 @@ def name_addresses(addresses: Iterable[str], roster: Roster) -> str:
     """Return addresses in words, a channel with its count of members: ``Ada, #inscription (7 agents)``."""
     found = []
     for address in addresses:
-        if address != ALL and ":" not in address:
+        if not is_channel(address):
             found.append(party_name(address, roster))
             continue
         count = sum(address in (ALL, *agent.tags) for agent in living_agents(roster))
@@ -229,7 +247,7 @@ def name_addresses(addresses: Iterable[str], roster: Roster) -> str:
 
 
 def name_address(address: str, roster: Roster) -> str:
-    return channel_label(address) if ":" in address else party_name(address, roster)
+    return channel_label(address) if is_channel(address) else party_name(address, roster)
 
 
 def describe_sent(sent: Sent, desk: OpenMailbox, roster: Roster) -> str:
@@ -244,7 +262,7 @@ def describe_sent(sent: Sent, desk: OpenMailbox, roster: Roster) -> str:
 
 def rail_keys(message: Message, roster: Roster) -> set[str]:
     """Return the rail entries that a message belongs to: channel addresses, and ``@id`` for direct threads."""
-    found = {address for address in message.recipients if ":" in address or address == ALL}
+    found = {address for address in message.recipients if is_channel(address)}
     others = {message.sender, *message.recipients} - {USER} - found
     if message.sender == USER or USER in message.recipients:
         found |= {f"@{heir}" for other in others for heir in (roster.heirs(other) or [other])}
@@ -252,10 +270,10 @@ def rail_keys(message: Message, roster: Roster) -> set[str]:
 
 
 def _target_link(address: str, roster: Roster) -> tuple[str, str]:
-    if ":" in address or address == ALL or (roster.get(address) is None and f"role:{address}" in roster.roles_ever):
-        return channel_label(address), page_link(
-            "/channel", to=address if ":" in address or address == ALL else f"role:{address}"
-        )
+    if is_channel(address):
+        return channel_label(address), page_link("/channel", to=address)
+    if roster.get(address) is None and f"role:{address}" in roster.roles_ever:
+        return channel_label(address), page_link("/channel", to=f"role:{address}")
     return party_name(address, roster), page_link("/agent", id=address)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..core.address import ALL
 from ..core.records import USER, Message
 from ..mailbox.channels import Digest
 from ..mailbox.selection import Selection
@@ -78,7 +77,7 @@ def _others(message: Message, heirs: Any) -> set[str]:
     """Return the agents with whom the person talks by a message alone."""
     if USER in message.recipients:
         return {*(heirs(message.sender) or [message.sender])} - {USER}
-    return {one for one in message.recipients if ":" not in one and one != ALL}
+    return {one for one in message.recipients if not presenters.is_channel(one)}
 
 
 def _talk(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -103,21 +103,17 @@ class Spending:
     def _rows(self, named: Callable[[Part], str], most: int, *, newest: bool = False) -> list[tuple[str, int, int]]:
         """Return (name, deliveries, tokens), the most expensive or the newest first, and one row of the rest."""
         times, tokens = Counter[str](), Counter[str]()
-        for part, count, spent in self._parts():
-            name = named(part)
-            times[name] += count
-            tokens[name] += spent
+        for sums in self._sums.values():
+            for part, spent in sums.tokens.items():
+                name = named(part)
+                times[name] += sums.times[part]
+                tokens[name] += spent
         names = sorted(tokens, reverse=True) if newest else [name for name, _ in tokens.most_common()]
         rows = [(name, times[name], tokens[name]) for name in names]
         if len(rows) > most:
             rest = rows[most:]
             rows[most:] = [(f"{len(rest)} others", sum(row[1] for row in rest), sum(row[2] for row in rest))]
         return rows
-
-    def _parts(self) -> Iterator[tuple[Part, int, int]]:
-        for sums in self._sums.values():
-            for part, spent in sums.tokens.items():
-                yield part, sums.times[part], spent
 
 
 def _project_of(part: Part, roster: Roster) -> str:

@@ -62,8 +62,7 @@ def view_dead(now: Looking, params: Params) -> dict[str, Any]:
 
 
 def _list_part(path: str, everything: Sequence[Any], params: Params) -> ListPart:
-    skip = params.get("skip", "")
-    first = int(skip) if skip.isascii() and skip.isdecimal() and len(skip) < 9 else 0
+    first = presenters.whole_number(params.get("skip", "")) or 0
     first = first if first < len(everything) else 0  # what was there is gone
     end = len(everything) - first
     begin = max(end - PAGE, 0)
