@@ -8,7 +8,6 @@
     live      news, from the watched logs to every open page · stream: an event as a page's update
     markup    untrusted text as inert HTML · charts: the pictures of the timeline, of what ``tallies`` counted
     task_board  the tasks by state · note_board: notes · agent_orders: an agent's mode, rules, name, end
-    connections  closes requests that do not arrive whole
 
 Holds no mailbox rule: it reads and acts through the facade, as ``user``. Only it imports the libraries of the extra
 ``console``. It may die at any moment; no agent waits for it. Nothing here is on a hot way, so types are imported as all

@@ -18,11 +18,11 @@ from ..core.records import USER
 from ..errors import Malformed, NotFound
 from . import (
     agent_orders,
+    calls,
     cards,
     decided_requests,
     forwarding,
     inbox_page,
-    json_text,
     mentions,
     note_board,
     presenters,
@@ -152,7 +152,7 @@ def _granted_input(flow: str, given: Any, fields: Params) -> dict[str, Any]:
         return {}
     edited = codec.parse(text.replace("\r\n", "\n").encode("utf-8", "surrogatepass"))
     if not isinstance(edited, dict):
-        where = json_text.place_of_error(text) or edited.reason
+        where = calls.place_of_error(text) or edited.reason
         raise Malformed(f"the changed input is not a JSON object: {where}", "correct it; nothing was decided")
     one, other = (
         codec.dumps(value, -codec.MAX_DEPTH) for value in (edited, given)

@@ -1,18 +1,20 @@
 """A tool call's input as a person reviews it: an edit as a diff, a command as a command, every other field by its name.
 
-Belongs here: from the input to parts of text. The parts leave nothing out, and no two different texts look the same.
-Only a line feed ends a line; an escape shows each character that does not print. Templates escape the texts.
+Belongs here: from the input to parts of text, and JSON as one reads and edits it. The parts leave nothing out, and no
+two different texts look the same. Only a line feed ends a line; an escape shows each character that does not print.
+Templates escape the texts.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
+from ..core import codec
 from ..core.records import Record
-from ..core.text import visible
-from .json_text import pretty_json
+from ..core.text import ascii_json, visible
 
 MOST_COMPARED = 40_000
 """Pairs of lines that are compared; a larger change is shown as its old text and its new one. Comparing may take the
@@ -127,3 +129,27 @@ def _escape_line(line: str) -> str:
 
 def _escape_character(char: str) -> str:
     return char if char == " " else f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}"
+
+
+def pretty_json(value: Any, indent: str = "") -> str:
+    """Return JSON for a person to read and edit, one short value per line."""
+    inner = indent + "  "
+    if isinstance(value, dict) and value:
+        rows = [
+            f"{inner}{ascii_json(codec.dumps(str(key)))}: {pretty_json(item, inner)}" for key, item in value.items()
+        ]
+        return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
+    if isinstance(value, list) and value:
+        return "[\n" + ",\n".join(inner + pretty_json(item, inner) for item in value) + f"\n{indent}]"
+    return ascii_json(codec.dumps(value, -codec.MAX_DEPTH))
+
+
+def place_of_error(text: str) -> str:
+    """Return where a text stops being JSON, and why; empty if it is JSON."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return f"line {error.lineno}, column {error.colno}: {error.msg}"
+    except (ValueError, RecursionError):
+        return ""
+    return ""

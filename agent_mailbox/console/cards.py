@@ -19,7 +19,6 @@ from ..core.roster import Roster
 from . import call_words, calls, markup, presenters
 from .call_words import CallWords
 from .desk import Looking
-from .json_text import pretty_json
 
 
 def make_card(now: Looking, request: ControlRequest) -> dict[str, Any]:
@@ -43,7 +42,7 @@ def make_card(now: Looking, request: ControlRequest) -> dict[str, Any]:
         "until": "" if expires is None else presenters.local_moment(expires, clock),
         "expires": expires,
         "saying": describe_request(request, roster),
-        "given": "" if given is None else pretty_json(given),
+        "given": "" if given is None else calls.pretty_json(given),
         "call": calls.parts_of_call(getattr(payload, "tool", ""), given) if isinstance(given, dict) else (),
         "parts": [(name, what) for name, what in _payload_fields(payload).items() if what],
         "reason": presenters.one_line(getattr(payload, "reason", "")),

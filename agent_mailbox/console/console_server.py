@@ -1,11 +1,13 @@
 """The console's server: the listening socket, the launch link, the shutdown.
 
-Belongs here: from ``agent-mailbox console`` to a running server. The link reaches only the person: on the terminal, or
-by a private file in the browser. It never appears in a log, nor in a command line, which every local user can list.
+Belongs here: from ``agent-mailbox console`` to a running server, and how long a request may take to arrive. The link
+reaches only the person: on the terminal, or by a private file in the browser. It never appears in a log, nor in a
+command line, which every local user can list.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import re
@@ -21,13 +23,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..core.text import visible_text
 from ..errors import MailboxError, Refused, StorageFailed
 from ..mailbox.mailbox import Mailbox
 from ..store.files.small_files import make_file, read_file, replace_file
-from .connections import TimelyConnection
 from .consoles import Consoles, Hint
 from .gate import LINK_SECONDS
 from .guard import LOOPBACK, AllowedHosts
@@ -70,6 +73,40 @@ def log_to_stderr() -> None:
         logger.addHandler(handler)
         logger.setLevel(logging.ERROR)
         logger.propagate = False
+
+
+class TimelyConnection(H11Protocol):
+    """A connection whose every request must be there within ``seconds``: 256 that bring none would keep everyone out.
+
+    uvicorn has no such limit. It ends waiting only between a connection's first byte and a request's last; a stream or
+    a slow answer is none of its business."""
+
+    seconds = 10.0
+
+    _due: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        self._set_timer(True)
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes; wait on if they end amid a request."""
+        super().data_received(data)
+        state = self.conn.their_state
+        self._set_timer(state is h11.SEND_BODY or (state is h11.IDLE and bool(self.conn.trailing_data[0])))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._set_timer(False)
+        super().connection_lost(exc)
+
+    def _set_timer(self, is_amid: bool) -> None:
+        if self._due is not None and not is_amid:
+            self._due.cancel()
+            self._due = None
+        elif self._due is None and is_amid:
+            self._due = self.loop.call_later(self.seconds, self.transport.close)
 
 
 class _Ending(uvicorn.Server):

@@ -11,15 +11,18 @@ from typing import Any
 
 from ..core import instant, words
 from ..core.records import Message
+from ..core.roster import Roster
 from ..errors import MailboxError, Malformed
 from ..mailbox.mail_pages import Page, Position
 from ..mailbox.selection import Selection, chooses
-from . import presenters, search_query, topics, unread_mail
+from . import presenters, topics, unread_mail
 from .desk import Looking, Params
 
 PAGE = 50
 """Messages per page: two screens."""
 ALL_TIME = 10**15 - 1
+SHORTEST = 3
+"""Letters from which a word is also the beginning of others."""
 
 
 def selection_of_page(path: str, params: Params) -> Selection | None:
@@ -34,9 +37,45 @@ def selection_of_page(path: str, params: Params) -> Selection | None:
         return Selection(kind="mail" if params.get("control") == "off" else "")
     if path == "/search":
         since, until = (parse_date(params.get(name, "")) for name in ("since", "until"))
-        asked = search_query.parse_query(params.get("q", ""))
+        asked = parse_query(params.get("q", ""))
         return asked.replace(address=params.get("with", "").strip(), since=since, until=until)
     return None
+
+
+def parse_query(typed: str) -> Selection:
+    """Return the selection that a query asks for; raises ``Malformed`` for an unknown ``is:``.
+
+    A word in double quotes is looked for as a whole word.
+    """
+    plain: list[str] = []
+    found = Selection()
+    for word in typed.split():
+        name, _, value = word.partition(":")
+        if name == "from" and value:
+            found = found.replace(sender=value)
+        elif name in ("to", "in") and value:
+            found = found.replace(recipient="all" if value == "#all" else value)
+        elif name == "is" and value:
+            found = _apply_kind(found, value)
+        else:
+            plain.append(f"{word}*" if len(word) >= SHORTEST and not word.endswith(('"', "*")) else word)
+    return found.replace(query=" ".join(plain))
+
+
+def _in_any_case(word: str, roster: Roster) -> str:
+    """Return the agent's id for a name that is spelt in another case, if one agent has it; else the word."""
+    if not word or ":" in word or any(agent.name == word for agent in roster.agents.values()):
+        return word
+    alike = [a.session_id for a in roster.agents.values() if (a.name or "").casefold() == word.casefold()]
+    return alike[0] if len(alike) == 1 else word
+
+
+def _apply_kind(found: Selection, value: str) -> Selection:
+    if value == "ack":
+        return found.replace(asks=True)
+    if value in ("control", "mail"):
+        return found.replace(kind=value)
+    raise Malformed(f"unknown filter: is:{value}", "write is:ack, is:control or is:mail")
 
 
 def parse_date(given: str) -> int | None:
@@ -58,7 +97,7 @@ def list_mail(now: Looking, path: str, params: Params) -> dict[str, Any]:
     topic, roster, later = topics.topic_of_param(params.get("topic")), now.roster, None
     if path == "/search":
         named = {name: getattr(chosen, name) for name in ("address", "sender", "recipient")}
-        chosen = chosen.replace(**{name: search_query.in_any_case(word, roster) for name, word in named.items()})
+        chosen = chosen.replace(**{name: _in_any_case(word, roster) for name, word in named.items()})
 
     def look_up_page(before: Position | None) -> Page:
         return read_page(now, path, chosen, topic, before, PAGE)

@@ -30,7 +30,6 @@ from . import (
     rail,
     recent_talks,
     saved_talks,
-    search_query,
     sessions_page,
     task_board,
     unread_mail,
@@ -165,7 +164,7 @@ def view_search(now: Looking, params: Params) -> dict[str, Any]:
         found = mail_lists.list_mail(now, "/search", params) if asked else {}
     except MailboxError as error:
         problem = error
-    sought = " ".join(search_query.parse_query(params.get("q", "")).query.split()) if not problem else ""
+    sought = " ".join(mail_lists.parse_query(params.get("q", "")).query.split()) if not problem else ""
     return {"title": "Search", "asked": asked, "problem": problem, "sought": sought, **found}
 
 

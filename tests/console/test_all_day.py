@@ -15,8 +15,7 @@ import uvicorn
 from playwright.sync_api import expect
 
 from agent_mailbox.console import mail_lists, presenters, tallies, unread_mail, views
-from agent_mailbox.console.connections import TimelyConnection
-from agent_mailbox.console.console_server import _Inert
+from agent_mailbox.console.console_server import TimelyConnection, _Inert
 from agent_mailbox.console.desk import Looking
 from agent_mailbox.console.error_pages import describe_error
 from agent_mailbox.console.gate import MAX_SESSIONS, Gate

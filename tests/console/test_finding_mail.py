@@ -12,7 +12,7 @@ import pytest
 from agent_mailbox.console import views
 from agent_mailbox.console.consoles import Consoles
 from agent_mailbox.console.guard import AllowedHosts
-from agent_mailbox.console.search_query import parse_query
+from agent_mailbox.console.mail_lists import parse_query
 from agent_mailbox.errors import Malformed
 from tests.console.conftest import Running, Window
 from tests.helpers import PATIENCE, Post, until
