@@ -30,8 +30,6 @@ CHOSEN = "chosen:"
 DECIDED = "decided"
 """The code of the refusal of a request that has another decision."""
 _SIGNS = {transitions.APPROVED: "✔", transitions.DENIED: "✕", transitions.TIMED_OUT: "◷"}
-
-
 CHANGED = "changed"
 """The choice of decisions that let another input run than was asked for."""
 CHOICES = (transitions.APPROVED, CHANGED, transitions.DENIED, transitions.TIMED_OUT)
@@ -135,27 +133,33 @@ def decide_several(now: Looking, fields: Params) -> str:
     word = fields.get("decision", "")
     if word not in ("approve", "deny"):
         raise Malformed(f"unknown decision: {word!r}", "choose Approve or Deny")
-    chosen = [key.removeprefix(CHOSEN) for key in fields if key.startswith(CHOSEN)]
-    if not 0 < len(chosen) <= MOST:
-        raise Malformed(f"{len(chosen)} requests are chosen", f"choose 1 to {MOST} requests, then decide them together")
+    usual: dict[str, dict[str, Any]] = {transitions.SANDBOX: {"scope": "one-shot"}, transitions.PLAN: {"mode": ""}}
     notes, done, failed = fields.get("reason", "").strip(), [], []
-    for request_id in chosen:
+    for request_id in list_chosen(fields, "requests", "decide"):
         try:
-            was_open = find_request(now.mailbox, request_id).is_open
-            decided = _decide_one(now, request_id, word == "approve", notes)
-            if was_open:
+            request = find_request(now.mailbox, request_id)
+            said = usual.get(request.flow, {}) if word == "approve" else {}
+            decided = decide_as_person(now, request, word == "approve", notes=notes, **said)
+            if request.is_open:
                 done.append(decided)
             else:
-                failed.append(f"{_name_request(now, request_id)} was decided so before.")
+                failed.append(f"{cards.tell_request(request, now.roster)} was decided so before.")
         except MailboxError as error:
             named = "" if error.code == DECIDED else f"{_name_request(now, request_id)} is not decided: "
             failed.append(presenters.end_sentence(named + error.what))
-    named = "; ".join(_name_request(now, request_id) for request_id in done)
-    counted = f"{len(done)} {'approved' if word == 'approve' else 'denied'}: {named}." if done else ""
     if not done:
         raise Malformed(" ".join(failed).removesuffix("."), "reload the page: it shows what still waits")
-    read = {find_request(now.mailbox, request_id).message_id for request_id in done}
-    return " ".join([counted, *failed]) + now.settle_read(read)
+    named = "; ".join(cards.tell_request(request, now.roster) for request in done)
+    counted = f"{len(done)} {'approved' if word == 'approve' else 'denied'}: {named}."
+    return " ".join([counted, *failed]) + now.settle_read({request.message_id for request in done})
+
+
+def list_chosen(fields: Params, what: str, act: str) -> list[str]:
+    """Return the ids that a form chose; raise ``Malformed`` for none, or for more than one form's."""
+    chosen = [key.removeprefix(CHOSEN) for key in fields if key.startswith(CHOSEN)]
+    if not 0 < len(chosen) <= MOST:
+        raise Malformed(f"{len(chosen)} {what} are chosen", f"choose 1 to {MOST} {what}, then {act} them together")
+    return chosen
 
 
 def _name_request(now: Looking, request_id: str) -> str:
@@ -180,10 +184,3 @@ def decide_as_person(now: Looking, request: ControlRequest, approved: bool, **sa
         raise Refused(
             f"{what}: {state} by {by}, {when}", "the first decision counts; you may write to the agent", code=DECIDED
         ) from None
-
-
-def _decide_one(now: Looking, request_id: str, approved: bool, notes: str) -> str:
-    request = find_request(now.mailbox, request_id)
-    usual = {transitions.SANDBOX: {"scope": "one-shot"}, transitions.PLAN: {"mode": ""}}
-    said: dict[str, Any] = usual.get(request.flow, {}) if approved else {}
-    return decide_as_person(now, request, approved, notes=notes, **said).id

@@ -15,7 +15,7 @@ from ..core.roster import Roster
 from ..errors import MailboxError, Malformed, Refused
 from ..mailbox.sending import Sent
 from . import presenters
-from .decided_requests import CHOSEN, MOST
+from .decided_requests import list_chosen
 from .desk import Looking, Params
 
 
@@ -45,11 +45,8 @@ def resend_chosen(now: Looking, fields: Params) -> str:
 
     A form that is sent twice sends each message once. Raise ``Malformed`` if none is chosen.
     """
-    chosen = [key.removeprefix(CHOSEN) for key in fields if key.startswith(CHOSEN)]
-    if not 0 < len(chosen) <= MOST:
-        raise Malformed(f"{len(chosen)} messages are chosen", f"choose 1 to {MOST} messages, then send them together")
     done, failed = 0, []
-    for message_id in chosen:
+    for message_id in list_chosen(fields, "messages", "send"):
         try:
             _send_again(now, message_id, None, fields.get("body", ""), _id_of_resending(message_id, fields))
             done += 1

@@ -12,6 +12,7 @@ import ipaddress
 import re
 from collections.abc import Callable
 
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -48,8 +49,6 @@ _HEADERS = {
     "cross-origin-embedder-policy": "require-corp",
     "permissions-policy": "camera=(), microphone=(), geolocation=(), clipboard-read=()",
 }
-_NO_STORE = (b"cache-control", b"no-store")
-"""The header of every answer except static files, whose addresses change with their content."""
 
 
 class AllowedHosts:
@@ -202,14 +201,11 @@ def _limit_body(receive: Receive, most: int) -> Receive:
 
 
 def _with_headers(send: Send) -> Send:
-    added = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
-    names = {name for name, _ in added}
-
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
-            own = [pair for pair in message.get("headers", ()) if pair[0].lower() not in names]
-            stored = [] if any(name == b"cache-control" for name, _ in own) else [_NO_STORE]
-            message = {**message, "headers": [*own, *added, *stored]}
+            headers = MutableHeaders(scope=message)
+            headers.setdefault("cache-control", "no-store")  # static files' addresses change with their content
+            headers.update(_HEADERS)
         await send(message)
 
     return send_with_headers

@@ -40,8 +40,6 @@ class PageUpdater:
 
     def __init__(self, directory: str, templates: jinja2.Environment) -> None:
         self._looking = Looking(directory)
-        self._mailbox = self._looking.mailbox
-        self._queries = self._looking.queries
         self.templates = templates
 
     def updates_for(self, path: str, params: Params) -> Callable[[Event], Iterator[tuple[str, str]]]:
@@ -50,30 +48,25 @@ class PageUpdater:
         chosen = None if path == "/search" or params.get("before") else mail_lists.selection_of_page(path, params)
         here = {key: value for key, value in params.items() if key not in ("page", "last", "open")}
 
+        def opens(message_id: str) -> str:
+            return presenters.page_link(path, **here, open=message_id)
+
         def write_updates(event: Event) -> Iterator[tuple[str, str]]:
+            message = event.message
             if event.kind in ("resync", "roster", "survey", "control", "seen", "elsewhere"):
-                yield ("stale", "all" if event.kind == "resync" else "rail")
-            if event.message is not None:
-                roster = self._mailbox.logs.read_roster()
-                if event.message.sender != USER:
-                    yield "mail", codec.dumps(sorted(presenters.rail_keys(event.message, roster)))
-                if chosen is not None and self._belongs_to_page(event.message, chosen, path, params):
-                    yield (
-                        "row",
-                        self._render_row(
-                            event.message,
-                            chosen.address,
-                            params.get("topic", ""),
-                            lambda i: presenters.page_link(path, **here, open=i),
-                        ),
-                    )
-            if path == "/" and event.message is not None and event.message.type == "control":
-                yield from self._update_entries(event.message)
+                yield "stale", "all" if event.kind == "resync" else "rail"
+            if message is not None:
+                if message.sender != USER:
+                    yield "mail", codec.dumps(sorted(presenters.rail_keys(message, self._looking.roster)))
+                if chosen is not None and self._belongs_to_page(message, chosen, path, params):
+                    yield "row", self._render_row(message, chosen.address, params.get("topic", ""), opens)
+                if path == "/" and message.type == "control":
+                    yield from self._update_entries(message)
             if event.kind in ("reads", "roster") and chosen is not None:
                 yield "reads", ",".join(event.ids)  # who came or went may be an exception: then of every message
-            mail = event.message if event.message is not None and event.message.type != "control" else None
-            to_person = mail is not None and not {USER, ALL}.isdisjoint(mail.recipients)
-            if event.kind in STALE.get(path, ()) or (path == "/" and to_person):
+            mail = message if message is not None and message.type != "control" else None
+            is_letter = mail is not None and not {USER, ALL}.isdisjoint(mail.recipients)
+            if event.kind in STALE.get(path, ()) or (path == "/" and is_letter):
                 yield "stale", "main"
 
         return write_updates
@@ -105,8 +98,8 @@ class PageUpdater:
         return not is_late and mail_lists.belongs_to_page(self._looking, message, path, chosen, topic)
 
     def _render_row(self, message: Message, home: str, topic: str, opens: Callable[[str], str]) -> str:
-        found, reads = self._queries.known([message.id])
-        roster = self._mailbox.logs.read_roster()
-        unsent = self._mailbox.unsent().get(message.id, "")
-        row = presenters.message_row(message, reads if found else Reads(), roster, home=home, unsent=unsent)
+        now = self._looking
+        found, reads = now.queries.known([message.id])
+        unsent = now.mailbox.unsent().get(message.id, "")
+        row = presenters.message_row(message, reads if found else Reads(), now.roster, home=home, unsent=unsent)
         return self.templates.get_template("row.html").render(row=row, opens=opens, in_topic=topic)

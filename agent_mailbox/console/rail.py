@@ -57,11 +57,16 @@ class RailGroup(Record):
 
 
 def rail_content(now: Looking, params: Params) -> dict[str, Any]:
-    """Return the content of the rail. ``params``: those of the page beside it."""
-    letters = now.unread_letters()
+    """Return the content of the rail; a figure is None if it is not counted. ``params``: those of its page."""
+    letters, survey, gone = now.unread_letters(), now.survey, now.gone_agents()
     places = [*_list_channels(now, params), *_list_talks(now, letters, params)]
     return {
-        "counts": rail_counts(now, len(letters)),
+        "counts": {
+            "decisions": len(now.requests_to_decide()),
+            "mail": len(letters) + len(survey.owed),
+            "dead": None if survey.dead is None else len(survey.dead),
+            "agents": sum(shown_state(line.agent, gone) == ALIVE for line in survey.lines.values()),
+        },
         "calls": list_calls(now, letters),
         "rail_fresh": [one for one in places if one.new and not one.is_pinned],
         "rail_pinned": [one for one in places if one.is_pinned],  # these stay where one looks for them
@@ -156,15 +161,3 @@ def list_calls(now: Looking, letters: Sequence[Item]) -> list[tuple[str, str, st
         words = f"{presenters.sender_name(message, now.roster)} asks you by mail"
         found.append((message.timestamp, message.id, words, presenters.page_link("/", open=message.id)))
     return [(key, words, href) for _, key, words, href in sorted(found, reverse=True)[:MOST_CALLS]]
-
-
-def rail_counts(now: Looking, letters: int) -> dict[str, int | None]:
-    """Return the figures of the rail; None if not counted."""
-    gone = now.gone_agents()
-    states = [shown_state(line.agent, gone) for line in now.survey.lines.values()]
-    return {
-        "decisions": len(now.requests_to_decide()),
-        "mail": letters + len(now.survey.owed),
-        "dead": len(now.survey.dead) if now.survey.dead is not None else None,
-        "agents": states.count(ALIVE),
-    }
