@@ -50,13 +50,12 @@ from . import (
     mail_lists,
     presenters,
     rail,
-    sessions_page,
     uploads,
     views,
 )
 from .all_mailboxes import name_mailbox
 from .desk import Desk, Looking, Params
-from .entrance import Entrance, local_path, read_parts
+from .entrance import Entrance, describe_sessions, local_path, read_parts
 from .error_pages import describe_error
 from .gate import Gate, Session
 from .guard import STATIC, TOO_LARGE, AllowedHosts, Guard, TooMuch
@@ -233,7 +232,7 @@ class ConsoleApp:
             context["covered"] = now.queries.covered() if self.desk.prepares else None
         session: Session = request.state.session
         if path == "/sessions":
-            context |= sessions_page.describe_sessions(self.gate.sessions(), session, time.monotonic())
+            context["sessions"] = describe_sessions(self.gate.sessions(), session, time.monotonic())
         # From here without the lock: other windows need not wait for this page's rendering.
         if context.get("wants_dead"):
             self.surveyor.want_dead()

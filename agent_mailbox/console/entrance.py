@@ -1,12 +1,14 @@
 """Signing in and out, and the way on to another mailbox's page.
 
-Belongs here: the answers about browser sessions; ``gate`` has the sessions and their secrets. A token is in an
-address's fragment alone, which no browser sends.
+Belongs here: the answers about browser sessions, and the sessions in words; ``gate`` has them and their secrets. A
+browser's name for itself is its own text, shortened. A token is in an address's fragment alone, which no browser sends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 from urllib.parse import parse_qs
 
 import jinja2
@@ -14,12 +16,16 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from . import presenters
 from .gate import Gate, Session
 from .guard import ENTRANCE, AllowedHosts
 from .uploads import PARTED, UploadedFile, split_form
 
 MAX_FIELDS = 512
 """Fields of a form: a page of boxes that are chosen, and the others."""
+_BROWSERS = (("Edg", "Edge"), ("OPR", "Opera"), ("Firefox", "Firefox"), ("Chrome", "Chrome"), ("Safari", "Safari"))
+_SYSTEMS = (("iPhone", "iPhone"), ("iPad", "iPad"), ("Android", "Android"), ("Windows", "Windows"), ("Mac OS", "macOS"),
+            ("Linux", "Linux"))  # fmt: skip
 
 
 class Entrance:
@@ -101,6 +107,30 @@ class Entrance:
 
     def _render_sign_in(self, target: str, problem: str = "", *, again: bool = False) -> str:
         return self._templates.get_template("sign_in.html").render(problem=problem, next=target, again=again)
+
+
+def view_sessions(*_: object) -> dict[str, Any]:
+    """Return the page of signed-in browsers without its sessions, which the application adds."""
+    return {"title": "Signed-in browsers"}
+
+
+def describe_sessions(sessions: Sequence[Session], mine: Session, clock: float) -> list[dict[str, Any]]:
+    """Return the sessions as the page shows them; ``clock``: monotonic seconds."""
+
+    def ago(then: float) -> str:
+        return presenters.elapsed_time(round(then * 1000), round(clock * 1000))
+
+    return [
+        {"browser": name_browser(one.browser), "began": ago(one.began), "used": ago(one.used), "is_mine": one is mine}
+        for one in sessions
+    ]
+
+
+def name_browser(said: str) -> str:
+    """Return a browser's own description in few words."""
+    browser = next((name for mark, name in _BROWSERS if re.search(rf"\b{mark}\w*/", said)), "")
+    system = next((name for mark, name in _SYSTEMS if mark in said), "")
+    return " on ".join(filter(None, (browser, system))) or presenters.one_line(said[:60]) or "unknown"
 
 
 async def read_form(request: Request) -> dict[str, str]:

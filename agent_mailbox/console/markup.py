@@ -1,14 +1,14 @@
 """Turn untrusted text into inert HTML: Markdown, then a sanitizer.
 
-Belongs here: the two stages, each sufficient alone. First, markdown-it escapes HTML, ignores images and allows only
-web links. Then nh3 (ammonia) passes a few tags and harmless attributes. Unprintable characters are escaped before, so
-that no bidirectional override reverses a line.
+Belongs here: the two stages, each sufficient alone, and how much of a text a list has. First, markdown-it escapes HTML,
+ignores images and allows only web links. Then nh3 (ammonia) passes a few tags and harmless attributes. Unprintable
+characters are escaped before, so that no bidirectional override reverses a line.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import nh3
@@ -17,8 +17,9 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markupsafe import Markup
 
-from ..core.records import Record
-from ..core.text import visible_text
+from ..core import words
+from ..core.records import Message, Record
+from ..core.text import clipped, visible, visible_text
 from . import text_splitting
 
 TAGS = {
@@ -28,6 +29,10 @@ TAGS = {
 _HEADING = "heading"
 _ADDRESS = re.compile(r"(https?://[^\s<>\"'`|\\^{}\[\]()]*[^\s<>\"'`|\\^{}\[\]().,;:!?])", re.IGNORECASE)
 """A bare web address, without the punctuation that ends a sentence."""
+LONG = 4000
+"""Characters of a body in a list, folded; the opened message shows all."""
+MOST_AROUND = 2
+"""Lines before and behind what a search found in the part of a text that a list leaves out."""
 
 
 class Folded(Record):
@@ -106,6 +111,50 @@ def fold_long(text: str) -> Folded:
     first, rest = text_splitting.split_tokens(tokens)
     lines, words = text_splitting.count_lines(rest), text_splitting.text_of(rest)
     return Folded(_clean_tokens(first), _clean_tokens(rest), lines, words)
+
+
+class Fold(Record):
+    """The folded rest of a long text: its HTML, its lines, and what is said of a text that shows nothing yet.
+
+    ``cut``: the opened message alone has all of it. ``is_open``: a search found something here; ``excerpt``: the lines
+    around that, in what is cut."""
+
+    rest: Markup
+    lines: int
+    begins: str
+    cut: bool
+    is_open: bool = False
+    excerpt: str = ""
+
+
+def fold_body(message: Message, whole: bool, sought: Sequence[str]) -> tuple[Markup | str, Fold | None]:
+    """Return a body's first lines, and the folded rest."""
+    text = message.content
+    if whole:
+        return html_of(text), None
+    shown = text if len(text) <= LONG else text[:LONG].rpartition("\n")[0] or text[:LONG]
+    left, folded = text[len(shown) :].lstrip("\n"), fold_long(shown)
+    if not left and not folded.rest:
+        return folded.first, None
+    excerpt = "" if _holds(shown, sought) else _excerpt_of(left, sought)
+    begins = "" if folded.first else clipped(visible(" ".join(text[:400].split())), 80)
+    lines = folded.lines + text_splitting.count_text_lines(left)
+    is_open = bool(excerpt) or _holds(folded.words, sought)
+    return folded.first, Fold(folded.rest, lines, begins, bool(left), is_open, excerpt)
+
+
+def _holds(text: str, sought: Sequence[str]) -> bool:
+    """Return whether a phrase that was searched for is in a text."""
+    return bool(text) and any(words.is_in(text, phrase) for phrase in sought)
+
+
+def _excerpt_of(text: str, sought: Sequence[str]) -> str:
+    """Return the first line in which a phrase is, and some around it; empty if there is none."""
+    lines = text.splitlines() if _holds(text, sought) else []
+    for at, line in enumerate(lines):
+        if _holds(line, sought):
+            return "\n".join(visible(one[:300]) for one in lines[max(at - MOST_AROUND, 0) : at + MOST_AROUND + 1])
+    return ""
 
 
 def _clean_tokens(tokens: list[Token]) -> Markup:

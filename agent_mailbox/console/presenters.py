@@ -29,7 +29,7 @@ from ..errors import Malformed
 from ..mailbox import arrivals
 from ..mailbox.open_mailbox import OpenMailbox
 from ..mailbox.sending import Sent
-from . import long_texts, receipt_words
+from . import markup, receipt_words
 from .beside import Linked, conflict_lines, links_of
 from .receipt_words import Receipt
 
@@ -70,7 +70,7 @@ class Row(Record):
     day: str
     subject: str
     body: Markup | str
-    fold: long_texts.Fold | None
+    fold: markup.Fold | None
     control: str
     notes: tuple[str, ...]
     parent: str | None
@@ -308,7 +308,7 @@ def message_row(
     agent = roster.get(message.sender)
     is_control = message.type == "control"
     is_news = message.type == "system" and references.is_event(message)  # the subject says it all
-    body, fold = ("", None) if is_control or is_news else long_texts.fold_body(message, whole, sought)
+    body, fold = ("", None) if is_control or is_news else markup.fold_body(message, whole, sought)
     roles = [REMOTE] if is_remote(message.sender) else frame.roles_of(agent)[:3] if agent is not None else []
     sender, day = sender_name(message, roster, person="You"), local_day(message.timestamp)
     return Row(

@@ -22,6 +22,7 @@ from . import (
     channel_page,
     charts,
     decided_requests,
+    entrance,
     fleet_page,
     inbox_page,
     mail_lists,
@@ -30,7 +31,6 @@ from . import (
     rail,
     recent_talks,
     saved_talks,
-    sessions_page,
     task_board,
     unread_mail,
 )
@@ -209,6 +209,6 @@ PAGES: dict[str, tuple[str, View]] = {
     "/search": ("search.html", view_search),
     "/timeline": ("timeline.html", view_timeline),
     "/raw": ("raw.html", saved_talks.view_raw),
-    "/sessions": ("sessions.html", sessions_page.view_sessions),
+    "/sessions": ("sessions.html", entrance.view_sessions),
 }
 """Every page: its template, and the function that fills it."""

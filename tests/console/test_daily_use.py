@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import TimeoutError
 
+from agent_mailbox.console.entrance import name_browser
 from agent_mailbox.console.gate import MAX_AGE, MAX_REST, Gate
-from agent_mailbox.console.sessions_page import name_browser
 from tests.console.conftest import Running, Window
 from tests.helpers import MESSAGES, Post, record, until
 
