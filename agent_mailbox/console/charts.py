@@ -61,7 +61,7 @@ def hours_chart(hours_of: Mapping[int, Hour], since: int, until: int) -> dict[st
     counts: list[Counter[str]] = [Counter() for _ in range(math.ceil(hours / step))]
     for at, hour in hours_of.items():
         counts[min(max((at - first) // (step * HOUR), 0), len(counts) - 1)].update(hour.modes)
-    top = _round_up(max((sum(c.values()) for c in counts), default=0))
+    top = _round_up(max(count.total() for count in counts))
     room, slot = HEIGHT - FOOT - 8, (WIDTH - LEFT) / len(counts)
     bars, labels, rows = [], [], []
     free = 0.0
@@ -73,20 +73,16 @@ def hours_chart(hours_of: Mapping[int, Hour], since: int, until: int) -> dict[st
                 high = count[mode] / top * room
                 y -= high
                 bars.append({"mode": mode, "x": x + 1, "y": y, "w": max(slot - 2, 1), "h": high})
-        name = (
-            presenters.clock_time(begin)
-            if hours <= 48
-            else f"{presenters.local_day(begin)[:3]} {presenters.clock_time(begin)}"
-        )
+        day = "" if hours <= 48 else f"{presenters.local_day(begin)[:3]} "
         if (label := _bar_label(begin, step)) and free <= x <= WIDTH - LABEL:
             labels.append({"x": x, "text": label})
             free = x + LABEL
         if count:
-            mail = presenters.page_link(
-                "/search", since=_spell_minute(begin), until=_spell_minute(begin + step * HOUR - 60_000)
-            )
-            rows.append((name, [count[mode] for mode in modes], sum(count.values()), mail))
-    totals = Counter(mode for count in counts for mode in count.elements())
+            last = _spell_minute(begin + step * HOUR - 60_000)
+            mail = presenters.page_link("/search", since=_spell_minute(begin), until=last)
+            name = f"{day}{presenters.clock_time(begin)}"
+            rows.append((name, [count[mode] for mode in modes], count.total(), mail))
+    totals = sum(counts, Counter[str]())
     ticks = [{"y": HEIGHT - FOOT - part * room, "text": f"{top * part:g}"} for part in (0, 0.5, 1)]
     return {
         "bars": bars, "labels": labels, "rows": rows, "ticks": ticks, "modes": modes, "step": step,

@@ -11,6 +11,7 @@ import re
 import time
 import unicodedata
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -223,8 +224,8 @@ def channel_label(address: str) -> str:
 def list_channels(roster: Roster) -> list[Channel]:
     """Return all channels: ``all``, every role ever held, the tags of living and frozen agents."""
     there = living_agents(roster)
-    tags = {tag for agent in there for tag in agent.tags} | roster.roles_ever
-    members = {tag: sum(tag in agent.tags for agent in there) for tag in tags}
+    members = Counter(tag for agent in there for tag in {*agent.tags})
+    tags = members.keys() | roster.roles_ever
     found = [_as_channel(tag, visible(tag.partition(":")[0]), members[tag]) for tag in tags]
     found.sort(key=lambda channel: (channel.kind != "project", channel.kind, channel.label))
     return [_as_channel(ALL, "everyone", len(there)), *found]

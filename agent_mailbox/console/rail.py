@@ -47,15 +47,6 @@ class RailPlace(Record):
     sign: str = ""
 
 
-class RailGroup(Record):
-    """The places of one kind, which are folded unless ``is_open``."""
-
-    kind: str
-    title: str
-    places: tuple[RailPlace, ...]
-    is_open: bool
-
-
 def rail_content(now: Looking, params: Params) -> dict[str, Any]:
     """Return the content of the rail; a figure is None if it is not counted. ``params``: those of its page."""
     letters, survey, gone = now.unread_letters(), now.survey, now.gone_agents()
@@ -76,17 +67,22 @@ def rail_content(now: Looking, params: Params) -> dict[str, Any]:
     }
 
 
-def group_places(places: Iterable[RailPlace], are_few: bool) -> list[RailGroup]:
+def group_places(places: Iterable[RailPlace], are_few: bool) -> list[dict[str, Any]]:
     """Return places by their kind; a group is open if the places are few, or the page shows one of it."""
     found: dict[str, list[RailPlace]] = {}
     for one in places:
         found.setdefault(one.kind, []).append(one)
     order = [*KINDS, *sorted(found.keys() - {*KINDS, AGENTS}), AGENTS]
     return [
-        RailGroup(kind, KINDS.get(kind, "Agents" if kind == AGENTS else kind.capitalize()), tuple(found[kind]),
-                  are_few or kind == "everyone" or any(one.is_current for one in found[kind]))
-        for kind in order if kind in found
-    ]  # fmt: skip
+        {
+            "kind": kind,
+            "title": KINDS.get(kind, "Agents" if kind == AGENTS else kind.capitalize()),
+            "places": found[kind],
+            "is_open": are_few or kind == "everyone" or any(one.is_current for one in found[kind]),
+        }
+        for kind in order
+        if kind in found
+    ]
 
 
 def _list_channels(now: Looking, params: Params) -> list[RailPlace]:
