@@ -229,7 +229,7 @@ class ConsoleApp:
             context["late"] = [*spaces.waiting_sends(logs), *spaces.standing_troubles(logs)] if logs.is_shared else []
             context["late"] += [REPLACED] if replaced_program.was_replaced() else []
             context["clock"] = now.mailbox.now()
-            context["covered"] = now.queries.covered() if self.desk.prepares else None
+            context["covered"] = now.queries.covered() if now.queries.newest_alone else None
         session: Session = request.state.session
         if path == "/sessions":
             context["sessions"] = describe_sessions(self.gate.sessions(), session, time.monotonic())

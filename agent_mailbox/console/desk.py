@@ -185,11 +185,6 @@ class Desk:
         """Return whether warming will take noticeably long."""
         return self._looking.is_cold()
 
-    @property
-    def prepares(self) -> bool:
-        """Return whether the index is being built."""
-        return self._looking.queries.newest_alone
-
     def prepare_index(self, done: Callable[[bool], None]) -> None:
         """Build what ``warm_caches`` builds in a thread of its own; call ``done`` with its answer.
 

@@ -67,7 +67,7 @@ def _thread_rows(
     at = ids.index(message.id) if message.id in ids else 0
     before, after = chain[max(at - MOST_BEFORE, 0) : at], chain[at + 1 : at + 1 + MOST_AFTER]
 
-    def rows_of(messages: list[Message]) -> list[presenters.Row]:
+    def rows_of(messages: list[Message]) -> list[dict[str, Any]]:
         return [presenters.message_row(m, reads, roster, now=clock, unsent=unsent.get(m.id, "")) for m in messages]
 
     return {

@@ -77,9 +77,9 @@ def find_page(now: Looking, params: Params) -> tuple[str, str]:
         end = now.queries.end_after(chosen, end, FORWARD)
         place = {} if end is None else {"before": f"{end + 1}.z"}
         shown = mail_lists.list_mail(now, path, {**rest, **place})["rows"]
-        first = next((row for row in shown if row.at > since), None)
+        first = next((row for row in shown if row["at"] > since), None)
         if first is not None:
-            return f"{presenters.page_link(path, **rest, **place)}#m-{first.id}", ""
+            return f"{presenters.page_link(path, **rest, **place)}#m-{first['id']}", ""
         if end is None:
             break
     said = f"Nothing was written here since {presenters.local_day(since + 1)}. This is the newest."

@@ -123,7 +123,7 @@ def list_mail(now: Looking, path: str, params: Params) -> dict[str, Any]:
     shown = [*page.messages, *waiting]
     said, unsent = unread_mail.describe_parents(now, shown), now.mailbox.unsent()
     sought = words.phrases(chosen.query)
-    rows: list[presenters.Row] = []
+    rows: list[dict[str, Any]] = []
     for m in shown:
         rows.append(
             presenters.message_row(m, page.reads, roster, page.replies.get(m.id, 0), home=chosen.address, said=said,
@@ -131,7 +131,7 @@ def list_mail(now: Looking, path: str, params: Params) -> dict[str, Any]:
         )  # fmt: skip
     newer = None
     if before is not None and rows and path != "/search":
-        place_of = {**params, "page": path, "after": rows[-1].at, "open": None, "before": None}
+        place_of = {**params, "page": path, "after": rows[-1]["at"], "open": None, "before": None}
         newer = presenters.page_link("/jump", **place_of)
     return {
         "rows": rows,

@@ -17,8 +17,6 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 
-from markupsafe import Markup
-
 from ..core import frame, message_reads, reach, references
 from ..core.address import ALL, is_remote, is_shown
 from ..core.control import message_text, messages, summary
@@ -31,7 +29,7 @@ from ..mailbox import arrivals
 from ..mailbox.open_mailbox import OpenMailbox
 from ..mailbox.sending import Sent
 from . import markup, receipt_words
-from .beside import Linked, conflict_lines, links_of
+from .beside import conflict_lines, links_of
 from .receipt_words import Receipt
 
 REMOTE = "remote"
@@ -51,37 +49,6 @@ class Channel(Record):
     kind: str
     members: int
     href: str
-
-
-class Row(Record):
-    """A message in a list. ``parent_said``: its parent in a few words; ``follows``: the row above is the parent, or
-    another answer to it. ``asks``: it asks for an ack, and the person has given none. ``joins``: a row below with the
-    same one has no head of its own."""
-
-    id: str
-    sender: str
-    sender_id: str
-    roles: str
-    face: Face
-    joins: str
-    is_person: bool
-    to: tuple[tuple[str, str], ...]
-    at: int
-    clock: str
-    day: str
-    subject: str
-    body: Markup | str
-    fold: markup.Fold | None
-    control: str
-    notes: tuple[str, ...]
-    parent: str | None
-    parent_said: str
-    follows: bool
-    replies: int
-    receipt: Receipt
-    asks: bool
-    beside: tuple[Linked, ...] = ()
-    conflicts: tuple[str, ...] = ()
 
 
 def page_link(path: str, /, **params: str | int | None) -> str:
@@ -295,16 +262,19 @@ def message_row(
     whole: bool = False,
     home: str = "",
     said: Mapping[str, str] = NOTHING,
-    after: Row | None = None,
+    after: dict[str, Any] | None = None,
     now: int | None = None,
     sought: Sequence[str] = (),
     unsent: str = "",
-) -> Row:
-    """Return a message as a row.
+) -> dict[str, Any]:
+    """Return a message as a row of a list.
 
     ``whole``: do not fold its body. ``sought``: phrases (``words.phrases``) that a search found. ``home``: the page's
     address, not repeated as the recipient. ``said``: parents in a few words, by id. ``after``: the row above.
     ``unsent``: see ``OpenMailbox.unsent``. ``now`` (ms): the row is in no list with days, so its time names its day.
+
+    The row ``follows`` if the one above is its parent, or another answer to that. It ``asks`` for an ack if the person
+    has given none. A row below with the same ``joins`` has no head of its own.
     """
     agent = roster.get(message.sender)
     is_control = message.type == "control"
@@ -312,40 +282,33 @@ def message_row(
     body, fold = ("", None) if is_control or is_news else markup.fold_body(message, whole, sought)
     roles = [REMOTE] if is_remote(message.sender) else frame.roles_of(agent)[:3] if agent is not None else []
     sender, day = sender_name(message, roster, person="You"), local_day(message.timestamp)
-    return Row(
-        id=message.id,
-        sender=sender,
-        sender_id=message.sender,
-        roles=", ".join(roles),
-        face=face_of(message.sender, sender),
-        joins=json.dumps([message.sender, sender, message.recipients, message.thread, day]),
-        is_person=message.sender == USER and not frame.is_unverified(message, roster),
-        to=() if message.recipients == (home,) else tuple(_target_link(to, roster) for to in message.recipients[:8]),
-        at=message.timestamp,
-        clock=clock_time(message.timestamp) if now is None else local_moment(message.timestamp, now),
-        day=day,
-        subject=one_line(message.subject or ""),
-        body=body,
-        fold=fold,
-        control=control_words(message.content) if is_control else "",
-        notes=tuple(note for note in frame.notes(message) if not note.startswith("in reply")),
-        parent=message.thread,
-        parent_said=said.get(message.thread or "", "an earlier message"),
-        follows=after is not None and message.thread is not None and message.thread in (after.id, after.parent),
-        replies=replies,
-        receipt=receipt_words.describe_unsent(unsent)
-        if unsent and not reads.of(message.id)
-        else receipt_of(message, reads, roster),
-        asks=message.ack and not is_control and not reads.acked(message, roster.lineage(USER)),
-        beside=links_of(message),
-        conflicts=conflict_lines(message),
-    )
-
-
-def sender_and_title(message: Message, roster: Roster) -> str:
-    """Return a message's sender and title."""
-    what = control_words(message.content) if message.type == "control" else title_of(message)
-    return f"{sender_name(message, roster)}: {clipped(what, 80)}"
+    is_kept_here = unsent and not reads.of(message.id)
+    return {
+        "id": message.id,
+        "sender": sender,
+        "sender_id": message.sender,
+        "roles": ", ".join(roles),
+        "face": face_of(message.sender, sender),
+        "joins": json.dumps([message.sender, sender, message.recipients, message.thread, day]),
+        "is_person": message.sender == USER and not frame.is_unverified(message, roster),
+        "to": () if message.recipients == (home,) else tuple(_target_link(to, roster) for to in message.recipients[:8]),
+        "at": message.timestamp,
+        "clock": clock_time(message.timestamp) if now is None else local_moment(message.timestamp, now),
+        "day": day,
+        "subject": one_line(message.subject or ""),
+        "body": body,
+        "fold": fold,
+        "control": control_words(message.content) if is_control else "",
+        "notes": tuple(note for note in frame.notes(message) if not note.startswith("in reply")),
+        "parent": message.thread,
+        "parent_said": said.get(message.thread or "", "an earlier message"),
+        "follows": bool(after and message.thread and message.thread in (after["id"], after["parent"])),
+        "replies": replies,
+        "receipt": receipt_words.describe_unsent(unsent) if is_kept_here else receipt_of(message, reads, roster),
+        "asks": message.ack and not is_control and not reads.acked(message, roster.lineage(USER)),
+        "beside": links_of(message),
+        "conflicts": conflict_lines(message),
+    }
 
 
 def control_words(content: str) -> str:

@@ -14,6 +14,7 @@ from ..core.dead_letters import RECIPIENT_DEAD
 from ..core.inbox import Item
 from ..core.records import USER, Message, Record
 from ..core.roster import Roster
+from ..core.text import clipped
 from . import presenters
 from .desk import Looking, Params
 
@@ -43,7 +44,7 @@ def count_letters(letters: Iterable[Item], roster: Roster) -> Counter[str]:
 def view_dead(now: Looking, params: Params) -> dict[str, Any]:
     """Return a page of the dead letters, newest first."""
     clock, reasons = now.mailbox.now(), {RECIPIENT_DEAD: "its recipient died"}
-    part = _list_part("/dead", now.survey.dead or (), params)
+    part = _list_part(now.survey.dead or (), params)
     parents = describe_parents(now, [m for m, _ in part.shown])
     return {
         "title": "Dead letters",
@@ -61,16 +62,20 @@ def view_dead(now: Looking, params: Params) -> dict[str, Any]:
     }
 
 
-def _list_part(path: str, everything: Sequence[Any], params: Params) -> ListPart:
+def _list_part(everything: Sequence[Any], params: Params) -> ListPart:
     first = presenters.whole_number(params.get("skip", "")) or 0
     first = first if first < len(everything) else 0  # what was there is gone
     end = len(everything) - first
     begin = max(end - PAGE, 0)
-    older = presenters.page_link(path, skip=len(everything) - begin) if begin else ""
+    older = presenters.page_link("/dead", skip=len(everything) - begin) if begin else ""
     return ListPart(tuple(everything[begin:end][::-1]), len(everything), first, older)
 
 
 def describe_parents(now: Looking, messages: Iterable[Message]) -> dict[str, str]:
     """Return the parents of messages in a few words, by id."""
     parents, _ = now.queries.known(m.thread for m in messages if m.thread)
-    return {m.id: presenters.sender_and_title(m, now.roster) for m in parents}
+    found = {}
+    for m in parents:
+        what = presenters.control_words(m.content) if m.type == "control" else presenters.title_of(m)
+        found[m.id] = f"{presenters.sender_name(m, now.roster)}: {clipped(what, 80)}"
+    return found

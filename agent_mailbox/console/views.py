@@ -99,7 +99,7 @@ def view_channel(now: Looking, params: Params) -> dict[str, Any]:
         "writes_to": columns["address"],
         **columns,
         **rows,
-        "first_new": next((row.id for row in rows["rows"] if row.id in columns["new_ids"]), None),
+        "first_new": next((row["id"] for row in rows["rows"] if row["id"] in columns["new_ids"]), None),
     }
 
 
@@ -108,7 +108,7 @@ def view_direct(now: Looking, params: Params) -> dict[str, Any]:
     roster = now.roster
     who = roster.find(params.get("with", ""))
     rows = mail_lists.list_mail(now, "/direct", {**params, "with": who.session_id})
-    asked = next((row for row in reversed(rows["rows"]) if row.asks and not row.is_person), None)
+    asked = next((row for row in reversed(rows["rows"]) if row["asks"] and not row["is_person"]), None)
     state = agent_rows.state_of(now, who)
     letters = unread_mail.direct_letters(now.unread_letters())
     unread = [m.id for m in letters if who.session_id in roster.heirs(m.sender)]
@@ -121,7 +121,7 @@ def view_direct(now: Looking, params: Params) -> dict[str, Any]:
         "sign": agent_rows.SIGNS[state],
         "question": asked,
         "unread": unread,
-        "first_new": next((row.id for row in rows["rows"] if row.id in unread), None),
+        "first_new": next((row["id"] for row in rows["rows"] if row["id"] in unread), None),
         "writes_to": None if who.state == DEAD and not roster.heirs(who.session_id) else who.session_id,
     }
 

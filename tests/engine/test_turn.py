@@ -398,7 +398,7 @@ def test_the_console_marks_mail_that_waits_for_the_engine(two: Two) -> None:
         ]
         rows = [row for page in pages for row in mail_lists.list_mail(now, *page)["rows"]]
         opened = details.view_message(now, sent)
-        return [(row.id, row.receipt.text, opened["receipts"][0]["what"]) for row in rows]
+        return [(row["id"], row["receipt"].text, opened["receipts"][0]["what"]) for row in rows]
 
     assert told() == [(sent, "queued: it waits here for the engine", "queued")] * 3
     two.orders[0].reachable = True

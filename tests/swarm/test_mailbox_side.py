@@ -94,9 +94,9 @@ def test_the_console_shows_who_is_elsewhere(post: Post) -> None:
     for more in ({}, {**event, "content": '{"action":"member_joined"}'}):
         roster = desk.logs.read_roster()
         row = presenters.message_row(message(sender=sender, **more), Reads([]), roster)
-        assert (row.sender, row.roles) == (sender, "remote")
-    assert row.notes == ("swarm event",)
-    assert row.body == ""
+        assert (row["sender"], row["roles"]) == (sender, "remote")
+    assert row["notes"] == ("swarm event",)
+    assert row["body"] == ""
 
 
 @pytest.mark.parametrize("odd", [None, 5, "x", [], {"event": 1}, {"conflicts": "x"}, {"conflicts": [1, None]}], ids=str)
