@@ -10,8 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import re
-import secrets
 import shutil
 import signal
 import socket
@@ -29,14 +27,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..core.text import visible_text
 from ..errors import MailboxError, Refused, StorageFailed
-from ..mailbox.mailbox import Mailbox
-from ..store.files.small_files import make_file, read_file, replace_file
-from .consoles import Consoles, Hint
+from ..store.files.small_files import make_file
+from .consoles import Consoles, Hint, own_host
 from .gate import LINK_SECONDS
 from .guard import LOOPBACK, AllowedHosts
 
 MAX_CONNECTIONS = 256
-_OWN_HOST = re.compile(rb"[a-z0-9-]{1,40}-[0-9a-f]{10}\.localhost")
 _OPENER = (
     '<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>agent-mailbox</title>'
 )
@@ -129,7 +125,7 @@ class Server:
         self.port: int = self._socket.getsockname()[1]
         own = "" if origin or host != LOOPBACK else own_host(directory)
         hosts = AllowedHosts(host, self.port, origin, own)
-        self._consoles = Consoles(directory, hosts, hint_for, own, own_host)
+        self._consoles = Consoles(directory, hosts, hint_for, own)
         self.console = self._consoles.first
         self.fallback = f"http://{_host_in_url(host)}:{self.port}/"
         self.url = f"{origin}/" if origin else f"http://{own}:{self.port}/" if own else self.fallback
@@ -160,27 +156,6 @@ def _host_in_url(host: str) -> str:
     if host in ("0.0.0.0", "::"):
         return LOOPBACK if host == "0.0.0.0" else "[::1]"
     return f"[{host}]" if ":" in host else host
-
-
-def own_host(directory: str) -> str:
-    """Return the host name that only this mailbox's console has, so that its cookie goes to no other server here.
-
-    Browsers take every name below ``localhost`` for this machine (RFC 6761). They keep permissions and looks by it, so
-    it stays the same. It cannot be guessed: an agent's server at that name would get the cookie."""
-    mailbox = Mailbox(directory)
-    record = mailbox.logs.custody
-    path = None if record is None else record.path("console-host")
-    kept = (read_file(path) if path else None) or b""
-    if _OWN_HOST.fullmatch(kept):
-        return kept.decode()
-    project = re.sub(r"[^a-z0-9]+", "-", os.path.basename(os.path.dirname(mailbox.directory)).lower()).strip("-")[:24]
-    made = f"{project.strip('-') or 'mailbox'}-{secrets.token_hex(5)}.localhost"
-    try:
-        if path:
-            replace_file(path, made.encode())
-    except MailboxError:
-        pass  # it has another one at its next start
-    return made
 
 
 def end_in_order() -> None:

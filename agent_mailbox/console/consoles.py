@@ -1,7 +1,7 @@
 """The consoles of all the person's mailboxes, in one process behind one port: each has a host name of its own.
 
-Belongs here: which console answers a request, opening another one, and the way from one to another. Only the console of
-the mailbox that the command was started for is open from the beginning.
+Belongs here: which console answers a request, its host's name, opening another one, and the way to it. Only the console
+of the mailbox that the command was started for is open from the beginning.
 
 The name of a host tells the mailbox, so a page's addresses, its cookie and its permissions are that mailbox's alone. A
 browser takes every name below ``localhost`` for this machine. Behind a proxy, or at an address of the network, there is
@@ -11,6 +11,9 @@ one name: then the others are named, and have no link.
 from __future__ import annotations
 
 import asyncio
+import os
+import re
+import secrets
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +22,8 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from ..errors import MailboxError
+from ..mailbox.mailbox import Mailbox
+from ..store.files.small_files import read_file, replace_file
 from . import presenters
 from .all_mailboxes import AllMailboxes, OneMailbox
 from .app import ConsoleApp
@@ -29,23 +34,17 @@ Hint = Callable[[str], str]
 
 PATH = "/mailbox"
 """The address that leads on to another mailbox's page."""
+_OWN_HOST = re.compile(rb"[a-z0-9-]{1,40}-[0-9a-f]{10}\.localhost")
 
 
 class Consoles:
-    """All of them. ``hosts`` are the first one's, and ``own`` its own host name; ``name_host`` gives another mailbox's.
-    Without such a name all have one. ``hint_for`` gives what completes the commands in texts about a mailbox."""
+    """All of them. ``hosts`` are the first one's, and ``own`` its own host name. Without such a name all have one.
+    ``hint_for`` gives what completes the commands in texts about a mailbox."""
 
-    def __init__(
-        self,
-        directory: str,
-        hosts: AllowedHosts,
-        hint_for: Callable[[str], Hint],
-        own: str,
-        name_host: Callable[[str], str],
-    ) -> None:
+    def __init__(self, directory: str, hosts: AllowedHosts, hint_for: Callable[[str], Hint], own: str) -> None:
         self._hosts = hosts
         self._hint_for = hint_for
-        self._name_host = name_host if own else None
+        self._have_names = bool(own)
         self.first = ConsoleApp(directory, hosts, hint_for(directory), self)
         self.mailboxes = AllMailboxes(self.first.place, self._tell_pages)
         self._open: dict[str, ConsoleApp] = {self.first.place: self.first}
@@ -73,7 +72,7 @@ class Consoles:
 
     async def _console_at(self, header: str) -> ConsoleApp:
         host = header.lower().rpartition(":")[0]
-        is_own = self._name_host is not None and host.endswith(".localhost") and not self._hosts.is_allowed(header)
+        is_own = self._have_names and host.endswith(".localhost") and not self._hosts.is_allowed(header)
         named = await run_in_threadpool(self._mailbox_of, host) if is_own else None
         return self.first if named is None else await self._opened(named)
 
@@ -84,8 +83,7 @@ class Consoles:
 
     def _host_of(self, directory: str) -> str:
         if directory not in self._host_names:
-            assert self._name_host is not None
-            self._host_names[directory] = self._name_host(directory)
+            self._host_names[directory] = own_host(directory)
         return self._host_names[directory]
 
     async def _opened(self, directory: str) -> ConsoleApp:
@@ -125,14 +123,14 @@ class Consoles:
     def _link_to(self, one: OneMailbox, here: str, page: str = "/") -> str:
         if one.directory == here:
             return page
-        return presenters.page_link(PATH, to=one.key, next=page) if self._name_host else ""
+        return presenters.page_link(PATH, to=one.key, next=page) if self._have_names else ""
 
     async def find_way(self, key: str, page: str) -> str | None:
         """Return the address at which another mailbox's console takes this browser in; None if there is none.
 
         It has a token, as the link that the command prints. Only a signed-in browser asks for it."""
         one = self.mailboxes.find(key)
-        if one is None or self._name_host is None:
+        if one is None or not self._have_names:
             return None
         console = await self._opened(one.directory)
         entrance = presenters.page_link(ENTRANCE, next=page)
@@ -151,3 +149,24 @@ class Consoles:
         """Close the streams of all open pages."""
         for console in self._open.values():
             console.hub.close_streams()
+
+
+def own_host(directory: str) -> str:
+    """Return the host name that only this mailbox's console has, so that its cookie goes to no other server here.
+
+    Browsers take every name below ``localhost`` for this machine (RFC 6761). They keep permissions and looks by it, so
+    it stays the same. It cannot be guessed: an agent's server at that name would get the cookie."""
+    mailbox = Mailbox(directory)
+    record = mailbox.logs.custody
+    path = None if record is None else record.path("console-host")
+    kept = (read_file(path) if path else None) or b""
+    if _OWN_HOST.fullmatch(kept):
+        return kept.decode()
+    project = re.sub(r"[^a-z0-9]+", "-", os.path.basename(os.path.dirname(mailbox.directory)).lower()).strip("-")[:24]
+    made = f"{project.strip('-') or 'mailbox'}-{secrets.token_hex(5)}.localhost"
+    try:
+        if path:
+            replace_file(path, made.encode())
+    except MailboxError:
+        pass  # it has another one at its next start
+    return made

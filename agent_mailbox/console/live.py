@@ -153,7 +153,7 @@ class OpenPage:
     ``rests``: disconnected until the person looks at it. ``stays``: others rest before it."""
 
     def __init__(
-        self, write: Callable[[Event], Iterable[tuple[str, str]]], owner: Session | None = None, stays: bool = False
+        self, write: Callable[[Event], Iterable[tuple[str, str]]], owner: Session, stays: bool = False
     ) -> None:
         self.write = write
         self.owner = owner
@@ -177,7 +177,7 @@ class OpenPage:
     @property
     def is_over(self) -> bool:
         """Return whether its session is over: nothing more may be told, not even what is queued."""
-        return self.owner is not None and self.owner.is_over
+        return self.owner.is_over
 
 
 class LiveHub:
@@ -252,7 +252,7 @@ class LiveHub:
         """Yield a page's Server-Sent Events (WHATWG HTML, 9.2) after the event ``last``, until either side ends."""
         if page.is_over:  # it ended since the request was let in
             return
-        mine = [other for other in self._pages if other.owner is page.owner] if page.owner else []
+        mine = [other for other in self._pages if other.owner is page.owner]
         mine.sort(key=lambda other: other.stays)
         for oldest in (*mine[: 1 - MAX_WINDOWS], *[*self._pages][: 1 - MAX_PAGES]):
             self._pages.pop(oldest, None)
@@ -268,7 +268,7 @@ class LiveHub:
                 try:
                     item = await asyncio.wait_for(page.queue.get(), PING)
                 except TimeoutError:
-                    if page.owner is not None and not page.owner.is_over:
+                    if not page.is_over:
                         page.owner.note_use()  # somebody has the page open
                     yield b"event: ping\ndata:\n\n"
                     continue

@@ -34,7 +34,6 @@ from .receipt_words import Receipt
 
 REMOTE = "remote"
 """Shown instead of the roles of an agent elsewhere, which no roster here records."""
-NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Unchanged(str):
@@ -261,7 +260,7 @@ def message_row(
     *,
     whole: bool = False,
     home: str = "",
-    said: Mapping[str, str] = NOTHING,
+    said: Mapping[str, str] = MappingProxyType({}),
     after: dict[str, Any] | None = None,
     now: int | None = None,
     sought: Sequence[str] = (),

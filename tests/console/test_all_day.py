@@ -18,7 +18,7 @@ from agent_mailbox.console import mail_lists, presenters, tallies, unread_mail, 
 from agent_mailbox.console.console_server import TimelyConnection, _Inert
 from agent_mailbox.console.desk import Looking
 from agent_mailbox.console.error_pages import describe_error
-from agent_mailbox.console.gate import MAX_SESSIONS, Gate
+from agent_mailbox.console.gate import MAX_SESSIONS, Gate, Session
 from agent_mailbox.console.guard import MAX_BODY
 from agent_mailbox.console.live import Event, LiveHub, OpenPage
 from agent_mailbox.core import instant
@@ -88,7 +88,7 @@ def test_a_page_is_written_beside_the_event_loop() -> None:
                 loops.append(None)
             return named(event)
 
-        stream = hub.stream_events(OpenPage(write), hub.number)
+        stream = hub.stream_events(OpenPage(write, Session(time.monotonic)), hub.number)
         await some(stream, 1)
         hub.publish_events([Event("roster")])
         await some(stream, 1)

@@ -137,7 +137,7 @@ def test_a_page_that_looks_through_much_holds_up_no_other(
     post: Post, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     """It has a reader of its own: the inbox is made amid its look."""
-    console = Consoles(str(post.box), AllowedHosts("127.0.0.1", 1), lambda _: str, "", str).first
+    console = Consoles(str(post.box), AllowedHosts("127.0.0.1", 1), lambda _: str, "").first
     template, view = views.PAGES[path]
     made: list[int] = []
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.console.desk import Desk
+from agent_mailbox.console.gate import Session
 from agent_mailbox.console.live import KEPT, MAX_PAGES, QUEUE, Event, LiveHub, OpenPage, Watcher
 from agent_mailbox.console.survey import SurveyThread
 from agent_mailbox.core.instant import HOUR
@@ -51,7 +52,7 @@ def test_no_text_ends_a_line_of_the_stream() -> None:
     async def play() -> None:
         for end in ("\r", "\n", "\r\n"):
             hub = LiveHub()
-            stream = hub.stream_events(OpenPage(named), hub.number)
+            stream = hub.stream_events(OpenPage(named, Session(time.monotonic)), hub.number)
             await some(stream, 1)
             hub.publish_events([Event("reads", None, (f"x{end}{end}event: row{end}data: <form>{end}{end}",))])
             (told,) = await some(stream, 1)
@@ -74,14 +75,14 @@ def test_who_comes_back_gets_what_it_missed_or_is_told_to_load_anew() -> None:
         hub.publish_events([Event("reads", None, (str(n),)) for n in range(3)])
         first = hub.number
         hub.publish_events([Event("reads", None, (str(n),)) for n in range(3, 6)])
-        _, *missed = await some(hub.stream_events(OpenPage(named), first), 4)
+        _, *missed = await some(hub.stream_events(OpenPage(named, Session(time.monotonic)), first), 4)
         assert ["3" in missed[0], "4" in missed[1], "5" in missed[2]] == [True] * 3
         assert number(missed[2]) == hub.number
         for last in ("", "other.3", f"{first}x"):
-            _, told = await some(hub.stream_events(OpenPage(named), last), 2)
+            _, told = await some(hub.stream_events(OpenPage(named, Session(time.monotonic)), last), 2)
             assert "event: resync" in told
         hub.publish_events([Event("roster")] * KEPT)
-        _, told = await some(hub.stream_events(OpenPage(named), first), 2)
+        _, told = await some(hub.stream_events(OpenPage(named, Session(time.monotonic)), first), 2)
         assert "event: resync" in told
 
     played(play())
@@ -92,7 +93,7 @@ def test_a_page_that_does_not_keep_up_is_let_go_and_hinders_nobody() -> None:
 
     async def play() -> None:
         hub = LiveHub()
-        slow, quick = OpenPage(named), OpenPage(named)
+        slow, quick = OpenPage(named, Session(time.monotonic)), OpenPage(named, Session(time.monotonic))
         streams = [hub.stream_events(page, hub.number) for page in (slow, quick)]
         for stream in streams:
             await some(stream, 1)
@@ -101,7 +102,7 @@ def test_a_page_that_does_not_keep_up_is_let_go_and_hinders_nobody() -> None:
             assert f"data: {n}\n" in (await some(streams[1], 1))[0]
         assert len(hub) == 1
         assert len([part async for part in streams[0]]) == QUEUE
-        more = [hub.stream_events(OpenPage(named), hub.number) for _ in range(MAX_PAGES)]
+        more = [hub.stream_events(OpenPage(named, Session(time.monotonic)), hub.number) for _ in range(MAX_PAGES)]
         for stream in more:
             await some(stream, 1)
         assert len(hub) == MAX_PAGES
