@@ -1,12 +1,13 @@
-"""Requests as cards, with everything they ask.
+"""Requests as cards, with everything they ask; and in a few words, for lists: what is done, and to what.
 
-Belongs here: the fields of each kind of request, and their labels. The card cuts nothing, because the person decides
-by it.
+Belongs here: the fields of each kind of request, their labels, and the words. The card cuts nothing, because the person
+decides by it; ``calls`` has the whole call. All of it is other people's text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from markupsafe import Markup
@@ -14,11 +15,31 @@ from markupsafe import Markup
 from ..core.control import authority, lasting, transitions
 from ..core.control import messages as m
 from ..core.control.control_requests import ControlRequest
-from ..core.records import USER
+from ..core.records import USER, Record
 from ..core.roster import Roster
-from . import call_words, calls, markup, presenters
-from .call_words import CallWords
+from ..core.text import clipped
+from . import calls, markup, presenters
 from .desk import Looking
+
+SHORT = 70
+"""Characters of what a call is about."""
+VERBS = {
+    "Edit": "edits",
+    "MultiEdit": "edits",
+    "NotebookEdit": "edits",
+    "Write": "writes",
+    "Read": "reads",
+    "Bash": "runs",
+    "shell": "runs",
+    "exec_command": "runs",
+    "WebFetch": "fetches",
+    "WebSearch": "searches the web for",
+    "Glob": "looks for",
+    "Grep": "searches for",
+}
+"""Verbs by the names of tools; any other tool *is used*."""
+PATHS = ("file_path", "notebook_path", "path")
+FIELDS = ("command", "url", "query", "pattern")
 
 
 def make_card(now: Looking, request: ControlRequest) -> dict[str, Any]:
@@ -57,10 +78,10 @@ def may_decide(request: ControlRequest, now: int, roster: Roster) -> bool:
     return decides and authority.commands(USER, request.asker, now, roster)
 
 
-def describe_request(request: ControlRequest, roster: Roster) -> CallWords:
+def describe_request(request: ControlRequest, roster: Roster) -> CardWords:
     """Return what a request asks in a few words, as the end of a sentence about its asker."""
     answerer = presenters.party_name(request.answerer, roster) if request.answerer else ""
-    return call_words.describe_payload(request.payload, answerer)
+    return describe_payload(request.payload, answerer)
 
 
 def tell_request(request: ControlRequest, roster: Roster) -> str:
@@ -86,3 +107,78 @@ def _payload_fields(payload: m.Payload) -> Mapping[str, Markup | str]:
     if isinstance(payload, m.PermissionRequest) and payload.input is None:
         return {"Call": presenters.one_line(payload.arguments)}
     return {}
+
+
+class CardWords(Record):
+    """A call, or another request, in a few words: ``verb``, what it is about, and how many lines it changes. ``path``:
+    the whole path of its file."""
+
+    verb: str
+    what: str = ""
+    change: str = ""
+    path: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return it as the end of a sentence."""
+        return " ".join(filter(None, (self.verb, self.what, self.change)))
+
+
+def describe_call(tool: str, given: Any) -> CardWords:
+    """Return a call in a few words."""
+    fields = given if isinstance(given, dict) else {}
+    verb, path = VERBS.get(tool, ""), path_of_call(fields)
+    if verb and path:
+        return CardWords(
+            verb, _shorten(path.rpartition("/")[2] or path), _count_changes(tool, fields), _shorten(path, 300)
+        )
+    texts = [fields.get(name) for name in FIELDS] if verb else [*fields.values()]
+    first = next((text for text in texts if isinstance(text, str) and text.strip()), "")
+    lines = map(str.strip, first.splitlines())
+    first = " ↵ ".join(filter(None, lines))  # two commands do not look like one
+    return CardWords(verb or "uses", _shorten(first if verb and first else f"{tool} {first}"))
+
+
+def describe_payload(payload: m.Payload, answerer: str) -> CardWords:
+    """Return what a request asks; ``answerer``: the name of the agent that must answer it."""
+    if isinstance(payload, m.PermissionRequest):
+        given = payload.input if payload.input is not None else {"call": payload.arguments}
+        return describe_call(payload.tool, given)
+    if isinstance(payload, m.SandboxRequest):
+        return CardWords(f"wants the {_shorten(payload.capability) or 'network'}", _shorten(", ".join(payload.hosts)))
+    if isinstance(payload, m.ShutdownRequest):
+        return CardWords(f"asks {answerer} to end its work")
+    if isinstance(payload, m.PlanRequest):
+        return CardWords(f"has a plan: {_shorten(payload.goal or payload.content)}")
+    return CardWords("asks for approval")
+
+
+def path_of_call(given: Mapping[str, Any]) -> str:
+    """Return the path of the file that a call is about; empty if there is none."""
+    return next((given[name] for name in PATHS if isinstance(given.get(name), str) and given[name].strip()), "")
+
+
+def _shorten(text: str, most: int = SHORT) -> str:
+    return presenters.one_line(clipped(" ".join(text.split()), most))  # all of it: spaces hide no second command
+
+
+def _count_changes(tool: str, given: Mapping[str, Any]) -> str:
+    """Return the numbers of lines that come and go, as ``+3 −1``; without their order, so that counting is cheap."""
+    come, go = Counter[str](), Counter[str]()
+    for old, new in _texts_of(tool, given):
+        go.update(old.split("\n") if old else ())
+        come.update(new.split("\n") if new else ())
+    added, gone = (come - go).total(), (go - come).total()
+    return " ".join(([f"+{added}"] if added else []) + ([f"−{gone}"] if gone else []))
+
+
+def _texts_of(tool: str, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    edits = given.get("edits") if tool == "MultiEdit" else [given]
+    for edit in edits if isinstance(edits, list) else []:
+        if isinstance(edit, dict):
+            new = edit.get("new_string", edit.get("content", edit.get("new_source")))
+            yield _text_of(edit.get("old_string")), _text_of(new)
+
+
+def _text_of(value: Any) -> str:
+    return value if isinstance(value, str) else ""

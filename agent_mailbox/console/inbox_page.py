@@ -16,7 +16,7 @@ from ..core.records import USER, Message, Record
 from ..core.text import clipped
 from ..errors import Refused
 from . import cards, decided_requests, presenters
-from .call_words import CallWords
+from .cards import CardWords
 from .desk import Looking, Params
 from .presenters import Face, Unchanged
 from .unread import LONGEST
@@ -43,7 +43,7 @@ class InboxLine(Record):
     message_id: str
     face: Face
     who: str
-    saying: CallWords
+    saying: CardWords
     about: str
     time: str
     at: int
@@ -203,7 +203,7 @@ def _mail_line(now: Looking, message: Message, to_others: bool) -> InboxLine:
         message_id=message.id,
         face=presenters.face_of(message.sender, name),
         who=name,
-        saying=CallWords(title),
+        saying=CardWords(title),
         about=about,
         time=presenters.local_moment(message.timestamp, now.mailbox.now()),
         at=message.timestamp,

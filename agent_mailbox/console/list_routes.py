@@ -1,11 +1,15 @@
 """The ways out of a list of mail: to a day, on to newer mail, and into a file.
 
-Belongs here: the answers that are no page, and from a day or an instant to the page that shows it. A page lists what
-comes before a position, so the one after an instant is found by where its messages end. ``saved_talks`` has the file.
+Belongs here: the answers that are no page. A page lists what comes before a position, so the one after an instant is
+found by where its messages end. The texts of a file are other people's. In Markdown each is in a fence that it cannot
+end: it is exact, and does nothing where the file is opened.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 
 from starlette.concurrency import run_in_threadpool
@@ -13,15 +17,26 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from ..core import instant
+from ..core import codec, instant
+from ..core.records import Message
+from ..core.roster import Roster
+from ..core.text import ascii_json, visible_text
 from ..errors import Malformed
-from . import mail_lists, presenters, saved_talks
+from ..mailbox.mail_pages import Position
+from . import beside, mail_lists, presenters, topics
 from .desk import Desk, Looking, Params
 
 FORWARD = 40
 """Messages after an instant on its page: fewer than a page, for answers in a thread are listed besides."""
 STEPS = 12
 """Stretches of a channel that are looked through for a topic."""
+MOST = 10_000
+"""The newest messages of a file; ``agent-mailbox export`` has all."""
+STEP = 200
+"""Messages that are read at once: other pages are answered between."""
+_UNUSUAL = re.compile(r"[^A-Za-z0-9_.-]+")
+_MARKS = re.compile(r"([\\`*_{}\[\]<>()#+!|~-])")
+_TICKS = re.compile("`+")
 
 
 def make_routes(desk: Desk) -> list[Route]:
@@ -47,18 +62,18 @@ async def answer_save(desk: Desk, request: Request) -> Response:
     """Answer with a conversation as a file to save."""
     params = dict(request.query_params)
     path = params.pop("page", "")
-    if (form := saved_talks.FORMS.get(params.pop("as", ""))) is None:
+    if (form := FORMS.get(params.pop("as", ""))) is None:
         return PlainTextResponse("no such form of a file; choose Markdown or JSON lines\n", 404)
     suffix, kind, spell = form
 
     def write_file() -> tuple[str, bytes]:
-        found = saved_talks.read_conversation(desk.lock_for_seeking, path, params)
+        found = read_conversation(desk.lock_for_seeking, path, params)
         with desk.lock_for_seeking() as now:
-            title = saved_talks.name_conversation(now, path, params)
+            title = name_conversation(now, path, params)
             return title, "".join(spell(found, now.roster, title)).encode("utf-8", "replace")
 
     title, data = await run_in_threadpool(write_file)
-    saved = f'attachment; filename="{saved_talks.name_file(title, suffix)}"'
+    saved = f'attachment; filename="{name_file(title, suffix)}"'
     return Response(data, headers={"content-disposition": saved}, media_type=kind)
 
 
@@ -93,3 +108,69 @@ def _since_of(params: Params) -> int:
     if found is None:
         raise Malformed("no day is given", "choose the day to go to")
     return max(found, instant.MINUTE) - 1
+
+
+def read_conversation(lock: Callable[[], AbstractContextManager[Looking]], path: str, params: Params) -> list[Message]:
+    """Return the newest messages of a list, oldest first; ``lock`` is taken for each part."""
+    chosen = mail_lists.selection_of_page(path, params)
+    if chosen is None or path == "/search":
+        raise Malformed(f"this page is no conversation: {path!r}", "save a channel, a talk or all mail")
+    topic = topics.topic_of_param(params.get("topic"))
+    parts: list[tuple[Message, ...]] = []
+    before: Position | None = None
+    while sum(map(len, parts)) < MOST:
+        with lock() as now:
+            page = mail_lists.read_page(now, path, chosen, topic, before, STEP)
+        parts.append(page.messages)
+        before = page.before
+        if before is None:
+            break
+    return [message for part in reversed(parts) for message in part][-MOST:]
+
+
+def spell_json_lines(messages: Iterable[Message], _: Roster, __: str) -> Iterator[str]:
+    """Yield the messages as records of the file format, one in a line."""
+    for message in messages:
+        yield ascii_json(codec.dumps(codec.message_object(message), -codec.MAX_DEPTH)) + "\n"
+
+
+def spell_markdown(messages: Iterable[Message], roster: Roster, title: str) -> Iterator[str]:
+    """Yield the messages as Markdown, with a heading for each day and each message."""
+    yield f"# {_plain(title)}\n"
+    day = ""
+    for message in messages:
+        if (that := presenters.local_day(message.timestamp)) != day:
+            day = that
+            yield f"\n## {day}\n"
+        sender = presenters.sender_name(message, roster, person="user")
+        to = presenters.name_addresses(message.recipients, roster)
+        yield f"\n### {_plain(sender)} → {_plain(to)}, {presenters.clock_time(message.timestamp)}\n\n"
+        if message.subject:
+            yield f"**{_plain(message.subject)}**\n\n"
+        text = visible_text(message.content)
+        fence = "`" * max([3, *(len(run) + 1 for run in _TICKS.findall(text))])
+        yield f"{fence}text\n{text}\n{fence}\n"
+        for one in beside.links_of(message):
+            yield f"\n- {_plain(one.text)}{f' ({_plain(one.size)})' if one.size else ''}\n"
+
+
+def _plain(text: str) -> str:
+    """Return a name or a subject as plain words of Markdown."""
+    return _MARKS.sub(r"\\\1", presenters.one_line(text))
+
+
+FORMS = {"markdown": ("md", "text/markdown", spell_markdown), "jsonl": ("jsonl", "application/jsonl", spell_json_lines)}
+
+
+def name_conversation(now: Looking, path: str, params: Params) -> str:
+    """Return the title of a list of mail, as its page has it."""
+    if path == "/channel":
+        topic = params.get("topic")
+        return presenters.channel_label(params.get("to", "")) + (f" › {presenters.one_line(topic)}" if topic else "")
+    who = params.get("with") or params.get("id")
+    return presenters.party_name(now.roster.find(who).session_id, now.roster) if who else "All mail"
+
+
+def name_file(title: str, suffix: str) -> str:
+    """Return a name for a conversation's file, of letters and digits."""
+    return f"{_UNUSUAL.sub('-', title).strip('-.')[:60] or 'mail'}.{suffix}"

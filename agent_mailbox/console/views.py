@@ -14,6 +14,7 @@ from ..core import instant
 from ..core.control.messages import MODES
 from ..core.records import USER
 from ..core.roster import DEAD, Agent
+from ..core.text import visible
 from ..errors import MailboxError, NotFound
 from . import (
     activity,
@@ -30,7 +31,6 @@ from . import (
     presenters,
     rail,
     recent_talks,
-    saved_talks,
     task_board,
     unread_mail,
 )
@@ -156,6 +156,14 @@ def view_archive(now: Looking, params: Params) -> dict[str, Any]:
     }
 
 
+def view_raw(now: Looking, params: Params) -> dict[str, Any]:
+    """Return the line of a message as it is in its log."""
+    message = now.queries.found(params.get("id", "")).message
+    line = now.queries.stored_line(message.id).decode("utf-8", "replace")
+    back = presenters.page_link("/archive", open=message.id)
+    return {"title": "The line of a message", "line": visible(line), "size": len(line), "back": back}
+
+
 def view_search(now: Looking, params: Params) -> dict[str, Any]:
     """Return mail by words, address and time."""
     asked = any(params.get(name, "").strip() for name in ("q", "with", "since", "until"))
@@ -208,7 +216,7 @@ PAGES: dict[str, tuple[str, View]] = {
     "/archive": ("archive.html", view_archive),
     "/search": ("search.html", view_search),
     "/timeline": ("timeline.html", view_timeline),
-    "/raw": ("raw.html", saved_talks.view_raw),
+    "/raw": ("raw.html", view_raw),
     "/sessions": ("sessions.html", entrance.view_sessions),
 }
 """Every page: its template, and the function that fills it."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_mailbox.console import call_words, calls
+from agent_mailbox.console import calls, cards
 
 
 def shown(tool: str, given: dict[str, Any]) -> list[tuple[str, str]]:
@@ -71,16 +71,16 @@ def test_no_two_different_texts_look_the_same() -> None:
 
 def test_two_commands_are_no_one_command_in_a_title() -> None:
     """A title has a sign where a line ends; empty lines have none."""
-    words = call_words.describe_call("Bash", {"command": "make deploy\n\n  rm -rf /tmp/x\n"})
+    words = cards.describe_call("Bash", {"command": "make deploy\n\n  rm -rf /tmp/x\n"})
     assert words.text == "runs make deploy ↵ rm -rf /tmp/x"
 
 
 @pytest.mark.parametrize("between", [" " * 5000, "\n" * 5000, "\t" * 5000 + ";"])
 def test_no_space_hides_a_second_command_from_a_title(between: str) -> None:
     """However far it is behind the first, a reader sees it, or an ellipsis."""
-    words = call_words.describe_call("Bash", {"command": f"ls{between}rm -rf /tmp/x"})
+    words = cards.describe_call("Bash", {"command": f"ls{between}rm -rf /tmp/x"})
     assert words.text.endswith("rm -rf /tmp/x")
-    assert "rm" in call_words.describe_call("Bash", {"command": f"{between}rm -rf /tmp/x"}).text
+    assert "rm" in cards.describe_call("Bash", {"command": f"{between}rm -rf /tmp/x"}).text
 
 
 def test_a_hostile_change_costs_little_and_is_whole() -> None:
