@@ -20,10 +20,10 @@ from . import (
     agent_orders,
     calls,
     cards,
+    channel_page,
     decided_requests,
     forwarding,
     inbox_page,
-    mentions,
     note_board,
     presenters,
     rail,
@@ -41,7 +41,7 @@ def send_message(now: Looking, fields: Params) -> str:
     channel (``mentions``) also goes to those that it names."""
     to = tuple(word.strip() for word in fields.get("to", "").split(",") if word.strip())
     if fields.get("mentions"):
-        to = tuple(dict.fromkeys((*to, *mentions.find_mentioned(fields.get("body", ""), now.roster))))
+        to = tuple(dict.fromkeys((*to, *channel_page.find_mentioned(fields.get("body", ""), now.roster))))
     if fields.get("question"):
         return _answer_message(now, fields["question"], _draft_from(fields, to), everyone=False)
     return presenters.describe_sent(now.mailbox.send(_draft_from(fields, to), strict=True), now.mailbox, now.roster)

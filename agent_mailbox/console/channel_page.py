@@ -1,20 +1,22 @@
 """The columns beside a channel: its topics, its members with what they do, its notes and tasks; and whom mail reaches.
 
-Belongs here: what a channel's page has beside its mail, which ``views`` lists.
+Belongs here: all that a channel's page has beside its mail, which ``views`` lists; and the names of agents in a text.
+``@Ada`` has her told, too. A word that is no agent's name is only a word.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ..control.task_views import TaskViews
 from ..core import reach
 from ..core.address import ALL
 from ..core.records import USER, Message
-from ..core.roster import Roster
+from ..core.roster import Agent, Roster
 from ..core.text import visible
 from ..mailbox.channels import LOOK
-from . import fleet_page, mentions, presenters, rail, task_board, topics
+from . import fleet_page, presenters, rail, task_board, topics
 from .desk import Looking, Params
 
 MOST_MEMBERS = 60
@@ -25,6 +27,10 @@ MOST_NAMES = 200
 """Names that are completed while one writes."""
 NEWEST_TOPICS = 14
 """Topics that are listed at once; older ones are folded."""
+_CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+_MENTION = re.compile(r"(?<![\w@.])@([A-Za-z0-9][\w.@+-]*)", re.ASCII)
+MOST_NAMED = 20
+"""Agents that one text may name."""
 
 
 def describe_columns(now: Looking, params: Params) -> dict[str, Any]:
@@ -36,7 +42,7 @@ def describe_columns(now: Looking, params: Params) -> dict[str, Any]:
     listed = topics.list_topics(address, newest, new, chosen)
     shown = next((one for one in listed if one.is_chosen), None)
     members = [a for a in presenters.living_agents(roster) if address in (ALL, *a.tags)]
-    named = mentions.list_mentionable(roster)[:MOST_NAMES]
+    named = list_mentionable(roster)[:MOST_NAMES]
     notes, tasks = _list_notes(now, address), _list_tasks(now, address, roster)
     return {
         "address": address,
@@ -58,7 +64,7 @@ def describe_columns(now: Looking, params: Params) -> dict[str, Any]:
         "task_count": len(tasks),
         "reach": tell_reach(now, address),
         **rail.marks_of(now, address),
-        "names": [(visible(mentions.mention_word(a)), presenters.party_name(a.session_id, roster)) for a in named],
+        "names": [(visible(mention_word(a)), presenters.party_name(a.session_id, roster)) for a in named],
     }
 
 
@@ -91,3 +97,34 @@ def _list_tasks(now: Looking, address: str, roster: Roster) -> list[dict[str, st
         for view in TaskViews(now.mailbox).tasks()
         if address in (ALL, *task_board.tags_of_worker(view, roster))
     ]
+
+
+def list_mentionable(roster: Roster) -> list[Agent]:
+    """Return the agents that a text may name: those not dead, by their names."""
+    return sorted(presenters.living_agents(roster), key=lambda agent: mention_word(agent).casefold())
+
+
+def mention_word(agent: Agent) -> str:
+    """Return the word by which a text names an agent."""
+    return agent.name or agent.session_id
+
+
+def find_mentioned(text: str, roster: Roster) -> list[str]:
+    """Return the sessions that a text names by ``@Name``, outside of code, in any case if that is one agent."""
+    by_word: dict[str, list[Agent]] = {}
+    for agent in list_mentionable(roster):
+        for word in {mention_word(agent).casefold(), agent.session_id.casefold()}:
+            by_word.setdefault(word, []).append(agent)
+    found: dict[str, None] = {}
+    for word in _MENTION.findall(_CODE.sub(" ", text)):
+        named = _find_named(word, by_word)
+        if named is not None:
+            found[named.session_id] = None
+    return [*found][:MOST_NAMED]
+
+
+def _find_named(word: str, by_word: dict[str, list[Agent]]) -> Agent | None:
+    """Return the agent of a word, which punctuation may follow."""
+    named = by_word.get(word.casefold()) or by_word.get(word.rstrip(".@+-").casefold(), [])
+    exact = [agent for agent in named if word.rstrip(".@+-") in (agent.name, agent.session_id)]
+    return exact[0] if exact else named[0] if len(named) == 1 else None

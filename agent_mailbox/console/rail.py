@@ -17,8 +17,8 @@ from ..core.records import Record
 from ..core.roster import ALIVE
 from ..errors import NotFound
 from . import cards, presenters, unread_mail
-from .agent_rows import SIGNS, state_of
 from .desk import Looking, Params
+from .fleet_page import SIGNS, state_of
 
 MOST_CALLS = 20
 """The newest things that call the person: of these the page tells which ones are new."""

@@ -18,7 +18,6 @@ from ..core.text import visible
 from ..errors import MailboxError, NotFound
 from . import (
     activity,
-    agent_rows,
     cards,
     channel_page,
     charts,
@@ -55,7 +54,7 @@ def view_agent(now: Looking, params: Params) -> dict[str, Any]:
     session_id = agent.session_id
     if session_id == USER:
         return {"title": "You", "who": None, **mail_lists.list_mail(now, "/agent", {"id": USER})}
-    one = agent_rows.agent_row(now, agent)
+    one = fleet_page.agent_row(now, agent)
     standing = find_standing(now.mailbox, session_id)
     requests = [r for r in now.open_requests() if session_id in (r.asker, *r.list_deciders(now.roster))]
     return {
@@ -109,7 +108,7 @@ def view_direct(now: Looking, params: Params) -> dict[str, Any]:
     who = roster.find(params.get("with", ""))
     rows = mail_lists.list_mail(now, "/direct", {**params, "with": who.session_id})
     asked = next((row for row in reversed(rows["rows"]) if row["asks"] and not row["is_person"]), None)
-    state = agent_rows.state_of(now, who)
+    state = fleet_page.state_of(now, who)
     letters = unread_mail.direct_letters(now.unread_letters())
     unread = [m.id for m in letters if who.session_id in roster.heirs(m.sender)]
     return {
@@ -118,7 +117,7 @@ def view_direct(now: Looking, params: Params) -> dict[str, Any]:
         "title": presenters.party_name(who.session_id, roster),
         "who": who,
         "state": state,
-        "sign": agent_rows.SIGNS[state],
+        "sign": fleet_page.SIGNS[state],
         "question": asked,
         "unread": unread,
         "first_new": next((row["id"] for row in rows["rows"] if row["id"] in unread), None),
@@ -201,7 +200,7 @@ UNKNOWN: tuple[str, View] = ("problem.html", refuse_unknown)
 PAGES: dict[str, tuple[str, View]] = {
     "/": ("inbox.html", inbox_page.view_inbox),
     "/fleet": ("fleet.html", fleet_page.view_fleet),
-    "/agents": ("agents.html", agent_rows.list_agents),
+    "/agents": ("agents.html", fleet_page.list_agents),
     "/agent": ("agent.html", view_agent),
     "/transcript": ("transcript.html", activity.view_activity),
     "/conversations": ("conversations.html", recent_talks.view_talks),
