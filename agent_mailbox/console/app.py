@@ -192,8 +192,8 @@ class ConsoleApp:
             lifespan=lifespan,
             exception_handlers={
                 404: self._answer_unknown,
-                TooMuch: _too_much,
-                ClientDisconnect: _answer_nobody,
+                TooMuch: lambda *_: PlainTextResponse(f"{TOO_LARGE}\n", 413),
+                ClientDisconnect: lambda *_: PlainTextResponse("the request ended early\n", 400),  # to nobody
                 MailboxError: self._answer_failure,
                 Exception: self._answer_failure,
             },
@@ -357,12 +357,3 @@ def _static_address() -> str:
 async def _lead_to_inbox(request: Request) -> Response:
     """Lead an old page's address to where its content is now."""
     return RedirectResponse(presenters.page_link("/", **request.query_params), 308)
-
-
-def _too_much(*_: object) -> Response:
-    return PlainTextResponse(f"{TOO_LARGE}\n", 413)
-
-
-def _answer_nobody(*_: object) -> Response:
-    """Answer nobody: the browser left amid its request."""
-    return PlainTextResponse("the request ended early\n", 400)
