@@ -236,8 +236,11 @@ class ConsoleApp:
         # From here without the lock: other windows need not wait for this page's rendering.
         if context.get("wants_dead"):
             self.surveyor.want_dead()
-        said, session.said = session.said, []
-        written, session.written = session.written, {}
+        said: list[tuple[str, str]] = []
+        written: dict[str, str] = {}
+        if request.headers.get("sec-fetch-mode", "navigate") == "navigate":  # who fetches it shows no notice
+            said, session.said = session.said, []
+            written, session.written = session.written, {}
         text = self._render(template, path, params, **context, said=said, number=number, written=written)
         return HTMLResponse(text, status)
 

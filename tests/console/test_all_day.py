@@ -195,6 +195,17 @@ def test_without_script_a_refused_form_keeps_what_was_written(running: Running) 
     assert "KEPT" not in running.ask(place).text
 
 
+def test_a_window_that_renews_itself_takes_no_other_one_s_notice(running: Running) -> None:
+    """The scripts of a window fetch its page and show none of its notices. So these wait for a page that one opens."""
+    running.post.register("ada", "--name", "Ada")
+    for body, told in (("x", "Sent to Ada"), (" ", "Refused:")):
+        running.ask("/send", {"to": "ada", "body": body, "subject": "KEPT", "next": "/direct?with=ada"})
+        fetched = running.ask("/direct?with=ada", headers={"Sec-Fetch-Mode": "cors"}).text
+        opened = running.ask("/direct?with=ada", headers={"Sec-Fetch-Mode": "navigate"}).text
+        assert (told in fetched, told in opened) == (False, True)
+    assert 'value="KEPT"' in opened
+
+
 def test_without_script_a_refused_form_keeps_its_choices(running: Running) -> None:
     """The choices about a message are there as they were made; so is to whom one goes again."""
     running.post.register("ada", "--name", "Ada")

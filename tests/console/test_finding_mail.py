@@ -143,7 +143,7 @@ def test_a_page_that_looks_through_much_holds_up_no_other(
 
     def make(at: str) -> int:
         session = SimpleNamespace(said=[], written={})
-        request: Any = SimpleNamespace(state=SimpleNamespace(session=session))
+        request: Any = SimpleNamespace(state=SimpleNamespace(session=session), headers={})
         return console._make_page(at, {}, request).status_code
 
     def look(*given: Any) -> dict[str, Any]:
