@@ -62,6 +62,23 @@ JSON = st.recursive(
 TABLE = st.dictionaries(st.text(max_size=3), JSON, max_size=4)
 
 
+@each("text", ("// mine", "// mine\n", "/* mine\r\n */\r\n// too\r\n", "\ufeff// mine\n\n"))
+def test_a_file_of_comments_alone_keeps_them(program: Program, text: str) -> None:
+    """It has no settings yet. Ours stand behind the comments, and a later edit takes none of them away."""
+    settings = program.cwd / ".gemini/settings.json"
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_bytes(text.encode())
+    assert program.call("install", "gemini").rc == 0
+    installed = settings.read_bytes()
+    assert installed.startswith(text.rstrip().encode())
+    assert parsed(installed.decode("utf-8-sig"))["hooks"]
+    settings.write_bytes(installed + b"// more\n")
+    assert program.call("uninstall", "gemini").rc == 0
+    left = settings.read_bytes()
+    assert left.startswith(text.rstrip().encode())
+    assert parsed(left.decode("utf-8-sig")) == {}
+
+
 @given(TABLE, TABLE, st.sampled_from([None, 2]))
 def test_an_edited_text_has_the_new_settings(old: dict[str, Any], new: dict[str, Any], indent: int | None) -> None:
     """Whatever changes, the text holds the new settings, and the comments of what stays."""

@@ -58,7 +58,8 @@ class Form(Record):
 
 
 def parse_settings(path: str, data: bytes, *, comments: bool = False) -> tuple[dict[str, Any], Form]:
-    """Return the settings and their form; an empty file has no settings. ``comments``: the client accepts them.
+    """Return the settings and their form; an empty file, or one of comments alone, has no settings. ``comments``: the
+    client accepts them.
 
     Raises ``BadData`` for what the client would not take either, and for a key that occurs twice: one would be lost.
     """
@@ -78,7 +79,9 @@ def parse_settings(path: str, data: bytes, *, comments: bool = False) -> tuple[d
         body = text.removeprefix(_BOM)
         plain = commented.blanked(body) if comments else body
         if not plain.strip():
-            return {}, Form(head=text[: len(text) - len(body)])
+            newline = newline_of(text)
+            head = text.rstrip() + newline if body.strip() else text[: len(text) - len(body)]
+            return {}, Form(head=head, newline=newline, tail=newline)
         settings = json.loads(plain, object_pairs_hook=object_once, parse_constant=refuse_constant, parse_float=finite)
     except (ValueError, RecursionError) as error:
         raise _refuse_change(path, f"it is not JSON: {error}") from None
