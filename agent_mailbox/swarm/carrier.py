@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -62,11 +63,11 @@ def _key_of(known: Memberships, parcel: Parcel, agent: str, endpoint: str) -> st
 
 class _Peer:
     """A peer's state: no try before ``due`` (monotonic seconds); ``failures`` in a row. ``held``: the same two for each
-    swarm that it does not take mail of now."""
+    swarm that it does not take mail of now. ``unrecorded``: outcomes in a row that could not be written down."""
 
     def __init__(self) -> None:
         self.due = 0.0
-        self.failures = 0
+        self.failures = self.unrecorded = 0
         self.held: dict[str, tuple[float, int]] = {}
         self.task: asyncio.Task[None] | None = None
 
@@ -94,7 +95,7 @@ class Carrier:
         self.poke = asyncio.Event()
         self.looked: Callable[[], None] = lambda: None
         """Called with each look at what is new."""
-        self._states: dict[str, _Peer] = {}
+        self._states: defaultdict[str, _Peer] = defaultdict(_Peer)
         self._asked: dict[str, float] = {}
 
     @property
@@ -113,14 +114,11 @@ class Carrier:
 
     def _sweep_outboxes(self) -> None:
         """Queue what goes out from each mailbox; one that fails holds up no other."""
-        failed: MailboxError | None = None
         for outbox in self.outboxes:
             try:
                 outbox.queue_outgoing()
-            except MailboxError as error:
-                failed = error
-        if failed is not None:
-            raise failed
+            except MailboxError as error:  # busy, or the disk is full: the next look tries again
+                log_event(logging.WARNING, "outbox_not_swept", code=error.code)
 
     def apply_settings(self, settings: GatewaySettings, outboxes: Sequence[Outbox], peers: Peers) -> None:
         """Go on with other settings and mailboxes; requests under way end by the old connections."""
@@ -134,11 +132,8 @@ class Carrier:
         upkeep: asyncio.Task[None] | None = None
         while True:
             self.looked()
-            try:
-                await asyncio.to_thread(self._sweep_outboxes)
-                self._start_due_peers()
-            except MailboxError as error:  # busy, or the disk is full: look again
-                log_event(logging.WARNING, "outbox_not_swept", code=error.code)
+            await asyncio.to_thread(self._sweep_outboxes)
+            self._start_due_peers()
             if upkeep is None or upkeep.done():  # beside it: a silent master holds up no mail
                 upkeep = asyncio.create_task(self._repeat_requests())
             try:
@@ -148,7 +143,8 @@ class Carrier:
             self.poke.clear()
 
     async def try_everything_now(self) -> None:
-        """Try everything once, now."""
+        """Try everything once, now. Raise what keeps the first mailbox's mail from being queued."""
+        await asyncio.to_thread(self.outbox.queue_outgoing)
         await asyncio.to_thread(self._sweep_outboxes)
         for state in self._states.values():
             state.due, state.held = 0.0, {}
@@ -165,17 +161,15 @@ class Carrier:
     def _start_due_peers(self) -> None:
         """Start a task for every peer with something due and no task at work."""
         now = asyncio.get_running_loop().time()
-        waiting: dict[str, str] = {}
         for parcel in list(self.outbox.fold.open.values()):  # a copy: other threads add to it
             for peer in parcel.event["peers"]:
-                state = self._states.get(peer["endpoint"])
-                holds = state is not None and state.holds(parcel.event["swarm_id"], now)
-                if not holds and parcel.is_open_for(peer["agent_id"]):
-                    waiting.setdefault(peer["endpoint"], peer["agent_id"])
-        for endpoint in waiting:
-            state = self._states.setdefault(endpoint, _Peer())
-            if (state.task is None or state.task.done()) and state.due <= now:
-                state.task = asyncio.create_task(self._serve_peer(endpoint, state))
+                if not parcel.is_open_for(peer["agent_id"]):
+                    continue
+                endpoint = peer["endpoint"]
+                state = self._states[endpoint]
+                is_due = state.due <= now and not state.holds(parcel.event["swarm_id"], now)
+                if is_due and (state.task is None or state.task.done()):
+                    state.task = asyncio.create_task(self._serve_peer(endpoint, state))
 
     async def _serve_peer(self, endpoint: str, state: _Peer) -> None:
         """Send one peer everything due, in order, until a try has to be repeated.
@@ -211,20 +205,34 @@ class Carrier:
                         outbox, why = self._outbox_of(parcel), failure_reason(answer)
                         await asyncio.to_thread(outbox.tell_sender, parcel.event, agent, why)
                 if len(done) >= 32:
-                    await asyncio.to_thread(self.outbox.append_events, done)
+                    await self._record_outcomes(state, done)
                     done = []
         except NotFound as error:  # the ledger is gone: what is left waits for it
             log_event(logging.WARNING, "outbox_not_swept", code=error.code)
         finally:
             if done:
-                await asyncio.to_thread(self.outbox.append_events, done)
+                await self._record_outcomes(state, done)
+
+    async def _record_outcomes(self, state: _Peer, done: list[dict[str, Any]]) -> None:
+        """Write outcomes down. If that fails, their mail goes out again, but after a pause: not with every look."""
+        try:
+            await asyncio.to_thread(self.outbox.append_events, done)
+        except MailboxError:
+            state.unrecorded += 1
+            state.due = self._due_after(state.unrecorded)
+            raise
+        state.unrecorded = 0
+
+    def _due_after(self, failures: int, wait: int | None = None) -> float:
+        """Return when to try again after so many failures in a row; ``wait``: after so many seconds."""
+        pause = wait or backoff_seconds(failures, self.settings.retry_seconds)
+        return asyncio.get_running_loop().time() + pause * random.uniform(0.75, 1)
 
     def _goes_on(self, state: _Peer, swarm_id: str, answer: PeerAnswer) -> bool:
         """Note a try that has to be repeated; return whether later parcels go on at once."""
         is_one_swarm = answer.status in OF_ONE_SWARM
         failures = 1 + (state.held.get(swarm_id, (0.0, 0))[1] if is_one_swarm else state.failures)
-        pause = answer.wait or backoff_seconds(failures, self.settings.retry_seconds)
-        due = asyncio.get_running_loop().time() + pause * random.uniform(0.75, 1)
+        due = self._due_after(failures, answer.wait)
         if is_one_swarm:
             state.held[swarm_id] = due, failures
         else:
@@ -241,21 +249,17 @@ class Carrier:
 
     async def _attempt_delivery(self, parcel: Parcel, agent: str, endpoint: str) -> tuple[dict[str, Any], PeerAnswer]:
         """Try once; return (the event that follows, the answer)."""
-        now = self.ledger.now()
-        self.ledger.identified_knowledge()
+        known, now = self.ledger.identified_knowledge(), self.ledger.now()
         why = self._why_pointless(parcel, agent, endpoint, now)
+        try:
+            body = b"" if why else encode_envelope(self.sealed_envelope(parcel.event, now))
+        except Refusal as refusal:
+            why = refusal.message
         if why:
             answer = PeerAnswer(0, message=why, final=True)
         else:
-            try:
-                body = encode_envelope(self.sealed_envelope(parcel.event, now))
-            except Refusal as refusal:
-                answer = PeerAnswer(0, message=refusal.message, final=True)
-            else:
-                known = self.ledger.read_knowledge()
-                answer = await self.peers.post_body(
-                    endpoint, "message", body, known.agent_id, _key_of(known, parcel, agent, endpoint)
-                )
+            key = _key_of(known, parcel, agent, endpoint)
+            answer = await self.peers.post_body(endpoint, "message", body, known.agent_id, key)
         kind = verdict_on(answer, instant.parse(parcel.event["at"]), now)
         event: dict[str, Any] = {"event": kind, "id": parcel.id, "peer": agent, "at": instant.text(now)}
         if kind != DELIVERED:

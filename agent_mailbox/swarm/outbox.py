@@ -98,16 +98,9 @@ class Outbox:
             self.refresh_fold()
 
     def queue_outgoing(self) -> None:
-        """Queue everything still to go out. After an error the next sweep looks from the start: queued mail is known.
+        """Queue everything still to go out. After an error the next look finds the same.
 
         Raises ``NotFound`` without a ledger: its mail waits."""
-        try:
-            self._sweep_mailbox()
-        except BaseException:
-            self._mail = GrowingLog(self.mailbox.logs.messages)
-            raise
-
-    def _sweep_mailbox(self) -> None:
         self.queue_announcements()
         now = self.mailbox.now()
         if self._looked - now > instant.HOUR:  # set back: look again at mail that was too old by the wrong clock
@@ -115,17 +108,19 @@ class Outbox:
         self._looked = now
         if not self._mail.changed():
             return
-        known = (
-            self.ledger.identified_knowledge()
-        )  # without it no mail has a way: its senders would be told that it failed
-        with self._mail.news() as (_, lines):
-            fresh = [
-                event for _, text in lines if may_have(text, b"swarm:") for event in self._mail_events(text, known)
-            ]
-        for event in fresh:
-            if event.get("why"):  # tell first, once by its id: queued mail is not looked at again
-                self.tell_sender(event, event["recipient"], event["why"])
-        self.append_events(fresh)
+        known = self.ledger.identified_knowledge()  # else no mail has a way: its senders would be told that it failed
+        place = self._mail.inode, self._mail.position
+        try:
+            with self._mail.news() as (_, lines):
+                swarm_lines = (text for _, text in lines if may_have(text, b"swarm:"))
+                fresh = [event for text in swarm_lines for event in self._mail_events(text, known)]
+            for event in fresh:
+                if event.get("why"):  # tell first, once by its id: queued mail is not looked at again
+                    self.tell_sender(event, event["recipient"], event["why"])
+            self.append_events(fresh)
+        except BaseException:
+            self._mail.inode, self._mail.position = place
+            raise
 
     def queue_announcements(self) -> None:
         """Queue the ledger's announcements, and tell those who joined here: each once.
@@ -134,9 +129,8 @@ class Outbox:
         nothing.
         """
         known = self.ledger.read_knowledge()
-        fresh = [
-            one for one in self.ledger.open_announcements(self.refresh_fold().senders) if self._is_ours(one, known)
-        ]
+        left = self.ledger.open_announcements(self.refresh_fold().senders)
+        fresh = [one for one in left if self._is_ours(one, known)]
         if not fresh:
             return
         here = [message for one in fresh for message in self._told_here(one, known) if is_storable(message)]

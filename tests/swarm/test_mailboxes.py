@@ -130,6 +130,15 @@ def test_a_mailbox_that_is_away_stops_its_own_mail_alone(beside: WaitAbort, tmp_
     assert a.received() == ["goes on"]
 
 
+def test_a_mailbox_whose_log_cannot_be_read_holds_up_no_other(beside: WaitAbort) -> None:
+    """Its own mail waits; that of the other mailbox goes out."""
+    log = beside.place / MESSAGES
+    log.rename(beside.place / "aside")
+    log.mkdir()
+    beside.a.send("ann", "swarm:demo", "goes out")
+    until(lambda: beside.b.received() == ["goes out"])
+
+
 def test_a_mailbox_is_detached_once_it_is_in_no_swarm(beside: WaitAbort) -> None:
     """A mailbox is detached once it is in no swarm. The first mailbox, whose swarms name no mailbox, never is."""
     a = beside.a

@@ -3,17 +3,21 @@ decides otherwise, a member who repeats what others said, a log as long as a dis
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import resource
 import subprocess
 import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_mailbox.core import instant
-from agent_mailbox.errors import Busy, Malformed, NotFound
+from agent_mailbox.errors import Busy, Malformed, NotFound, StorageFailed
 from agent_mailbox.mailbox.open_mailbox import random_id
 from agent_mailbox.swarm import decisions, importing, joining, state_file
 from agent_mailbox.swarm.carrier import AT_ONCE
@@ -48,6 +52,64 @@ async def _comes(a: Agent, person: Person, **more: Any) -> None:
 
 def _body(value: dict[str, Any]) -> bytes:
     return wire.dump_json(value).encode()
+
+
+# -- a full disk -------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _full_disk(log: str) -> Iterator[None]:
+    """Let this log, which is made the longest of all files, take no further line."""
+    with open(log, "ab") as file:
+        file.write(b"{}\n" * 100_000)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize(log), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_mail_whose_outcome_cannot_be_noted_goes_out_again_after_a_pause(machine: Make) -> None:
+    """The pauses grow. Once the disk takes lines, the outcome is noted."""
+    near = Near()
+    a, b = _master(machine, near), Agent(machine("beta"), near, 0)
+    a.carrier.settings = GatewaySettings()
+
+    async def scene() -> None:
+        await b.join(a)
+        near.heard.clear()
+        a.machine.send("user", "swarm:demo", "hello")
+        a.outbox.queue_outgoing()
+        clock, state = asyncio.get_running_loop().time, a.carrier._states[b.machine.endpoint]
+        with _full_disk(a.outbox.path):
+            for least in (0.75, 1.5, 3.0):
+                state.due, before = 0.0, clock()
+                a.carrier._start_due_peers()
+                assert state.task is not None
+                with pytest.raises(StorageFailed):
+                    await state.task
+                assert state.due >= before + least
+        assert [path for path, _ in near.heard] == ["message"] * 3
+        await a.carrier.try_everything_now()
+        assert not a.outbox.refresh_fold().open
+
+    played(scene, a, b)
+
+
+def test_mail_that_cannot_be_queued_is_read_again_alone(machine: Make) -> None:
+    """The gateway looks four times a second: it does not read the whole log each time."""
+    a = _master(machine, Near())
+    a.machine.send("user", "swarm:demo", "first")
+    a.outbox.queue_outgoing()
+    place = a.outbox._mail.position
+    with _full_disk(a.outbox.path):
+        second = a.machine.send("user", "swarm:demo", "second")
+        with pytest.raises(StorageFailed):
+            a.outbox.queue_outgoing()
+        assert a.outbox._mail.position == place > 0
+    a.outbox.queue_outgoing()
+    assert second in a.outbox.fold.senders
 
 
 # -- told once ---------------------------------------------------------------------------------------------------------
