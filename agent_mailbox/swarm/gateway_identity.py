@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from hashlib import sha512
 from typing import TYPE_CHECKING
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from ..core import instant
 from ..errors import BadData, Malformed, NotFound, Refused
-from ..store.files.small_files import replace_file, storage_failed
+from ..store.files.small_files import make_whole_file, read_file, storage_failed
 from ..store.files.system import sync_directory
 from ..store.log.log import HeldLog, Log
 from . import home as names
-from .home import Home
+from .home import Home, key_in
 from .ledger import Ledger, each_event
 from .protocol import signing, wire
 from .protocol.envelope import Model
@@ -150,8 +150,7 @@ def take_new_key(home: Home, ledger: Ledger) -> tuple[str, list[str]]:
 def make_backup(home: Home, ledger: Ledger) -> bytes:
     """Return a backup's bytes: they hold the private key."""
     key_of(home, ledger)
-    with open(home.path_of(names.KEY), encoding="ascii") as file:
-        key = file.read(8192)
+    key = (read_file(home.path_of(names.KEY)) or b"").decode("ascii")
     lines = [wire.dump_json(event) for _, event in each_event(Log(home.path_of(names.LEDGER)).lines())]
     return wire.dump_json({"gateway_backup": 1, "key": key, "ledger": lines}).encode("utf-8") + b"\n"
 
@@ -165,7 +164,10 @@ def restore_backup(home: Home, ledger: Ledger, data: bytes) -> Memberships:
     try:
         value = GatewayBackup.model_validate_json(data)
         lines = [line.encode("utf-8") + b"\n" for line in value.ledger]
-    except (ValidationError, UnicodeEncodeError):
+        pem = value.key.encode("ascii")
+        if (key := key_in(pem)) is None:
+            raise ValueError("no key")
+    except ValueError:  # pydantic's is one, too
         raise BadData("gateway backup invalid", "pass a file that `agent-mailbox swarm backup` wrote") from None
     home.ensure_directory()
     if os.path.lexists(home.path_of(names.KEY)):
@@ -174,21 +176,14 @@ def restore_backup(home: Home, ledger: Ledger, data: bytes) -> Memberships:
         if not os.fstat(log.fd).st_size:
             log.append(lines)
             log.sync()
-    aside = home.path_of(f"{names.KEY}.restored")
-    replace_file(aside, value.key.encode("ascii", "replace"))
     known = ledger.read_knowledge()
-    try:
-        public = signing.public_of(home.read_key(aside))
-        if not known.agent_id:
-            raise NotFound("gateway backup has no identity", "pass a file that `agent-mailbox swarm backup` wrote")
-        if others := swarms_with_other_key(known, public):
-            raise Refused(
-                f"gateway backup holds another key than its swarms know: {_join_aliases(others)}",
-                "pass a later backup of this gateway, or restore into another `--home DIR`",
-            )
-        os.link(aside, home.path_of(names.KEY))
-    finally:
-        os.unlink(aside)
-    sync_directory(home.directory)
+    if not known.agent_id:
+        raise NotFound("gateway backup has no identity", "pass a file that `agent-mailbox swarm backup` wrote")
+    if others := swarms_with_other_key(known, signing.public_of(key)):
+        raise Refused(
+            f"gateway backup holds another key than its swarms know: {_join_aliases(others)}",
+            "pass a later backup of this gateway, or restore into another `--home DIR`",
+        )
+    make_whole_file(home.path_of(names.KEY), pem)
     ledger.write_state()
     return known

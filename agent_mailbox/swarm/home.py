@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import BadData, NotFound, Refused
 from ..identity import tls_certificates
-from ..store.files.small_files import make_file, make_whole_file, read_file, storage_failed
+from ..store.files.small_files import make_whole_file, read_file, storage_failed
 from ..store.files.system import make_directory
 
 if TYPE_CHECKING:
@@ -55,24 +55,15 @@ class Home:
             make_whole_file(self.path_of(KEY), tls_certificates.key_text(Ed25519PrivateKey.generate()))
         return self.read_key()
 
-    def read_key(self, path: str | None = None) -> Ed25519PrivateKey:
-        """Return the private key, or that in another file. Raise ``NotFound`` before ``init``, ``Refused`` if it is not
-        private, ``BadData`` if unusable."""
-        from cryptography.exceptions import UnsupportedAlgorithm
-        from cryptography.hazmat.primitives import serialization
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-        path = path or self.path_of(KEY)
+    def read_key(self) -> Ed25519PrivateKey:
+        """Return the private key. Raise ``NotFound`` before ``init``, ``Refused`` if it is not private, ``BadData`` if
+        unusable."""
+        path = self.path_of(KEY)
         if not os.path.lexists(path):
             raise NotFound(f"swarm identity missing: {self.directory}", INIT)
         self.check_modes()
-        data = read_file(path) or b""
-        key: object = None
-        try:
-            key = serialization.load_pem_private_key(data, None)
-        except (ValueError, TypeError, UnsupportedAlgorithm):
-            pass
-        if not isinstance(key, Ed25519PrivateKey):
+        key = key_in(read_file(path) or b"")
+        if key is None:
             raise BadData(f"Ed25519 key invalid: {path}", "restore the file from a backup; a new key is a new identity")
         return key
 
@@ -82,6 +73,19 @@ class Home:
             problem = mode_problem(path)
             if problem:
                 raise Refused(f"{path} {problem}", f"own it yourself, not as a link, then run `chmod go= {path}`")
+
+
+def key_in(pem: bytes) -> Ed25519PrivateKey | None:
+    """Return the private key that a key file's bytes hold; None if they hold none of ours."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    try:
+        key = serialization.load_pem_private_key(pem, None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return None
+    return key if isinstance(key, Ed25519PrivateKey) else None
 
 
 def mode_problem(path: str) -> str:
@@ -95,9 +99,3 @@ def mode_problem(path: str) -> str:
     if there.st_uid != os.geteuid():
         return f"belongs to uid {there.st_uid}"
     return "can be read by others" if there.st_mode & 0o077 else ""
-
-
-def write_new(path: str, data: bytes) -> None:
-    """Write a file that must not be there yet, 0600. Raise ``Refused`` if it is there."""
-    if not make_file(path, data):
-        raise Refused(f"file exists: {path}", "name a new one")

@@ -15,6 +15,7 @@ from ..core.findings import Problem
 from ..core.records import BadLine
 from ..errors import MailboxError
 from ..mailbox import mailbox_gateway
+from ..store.files.small_files import list_names
 from ..store.log.log import Log
 from ..upkeep import extras
 from . import EXTRA
@@ -29,8 +30,7 @@ Finding = tuple[str, str, bool]
 
 def check_files(home: Home, now: int) -> list[Finding]:
     """Return everything wrong with the directory at ``now`` (ms)."""
-    inside = sorted(os.listdir(home.directory)) if os.path.isdir(home.directory) else ()
-    paths = (*map(home.path_of, inside), home.directory)
+    paths = (*map(home.path_of, list_names(home.directory)), home.directory)
     found = [(path, problem, False) for path in paths if (problem := names.mode_problem(path))]
     try:
         if extras.find_missing(EXTRA):

@@ -16,7 +16,7 @@ from ..core import instant
 from ..core.codec import BOM
 from ..errors import BadData, Malformed, Refused
 from ..store.files import standard_input
-from .home import write_new
+from ..store.files.small_files import make_file
 from .swarm_commands import swarm
 from .swarm_context import SwarmCommand, SwarmContext
 
@@ -62,7 +62,8 @@ def backup(door: SwarmContext, target: str) -> None:
 
     data = gateway_identity.make_backup(door.home, door.ledger)
     if target != "-":
-        write_new(target, data)
+        if not make_file(target, data):
+            raise Refused(f"file exists: {target}", "name a new one")
         door.app.print_done(f"wrote {target}; it holds the private key\n", {"file": target, "bytes": len(data)})
         return
     if sys.stdout.isatty():
