@@ -9,27 +9,32 @@ from __future__ import annotations
 import logging
 import os
 import ssl
-from collections.abc import Callable
+
+from hypercorn.config import Config
 
 from ..errors import BadData
 from .gateway_log import log_event
 
 Seen = tuple[tuple[int, int, int], ...]
-MAKE_HINT = "pass PEM files that belong together"
 
 
 class Certificates:
-    """A chain and its key. ``make`` builds the context of the pair; it raises ``OSError`` or ``ssl.SSLError``."""
+    """The chain and the key that a server's configuration names."""
 
-    def __init__(self, cert: str, key: str, make: Callable[[], ssl.SSLContext]) -> None:
-        self.cert, self.key = cert, key
-        self._make = make
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self.cert, self.key = str(config.certfile), str(config.keyfile)
         self._seen = self._stat_files()
         self.renewals = 0
         try:
-            self._context = make()
-        except (OSError, ssl.SSLError) as error:
-            raise BadData(f"certificate or key unusable: {error}", MAKE_HINT) from None
+            self._context = self._make_context()
+        except OSError as error:  # ssl.SSLError is one
+            raise BadData(f"certificate or key unusable: {error}", "pass PEM files that belong together") from None
+
+    def _make_context(self) -> ssl.SSLContext:
+        made = self._config.create_ssl_context()
+        assert made is not None  # both files are named
+        return made
 
     def _stat_files(self) -> Seen | None:
         try:
@@ -45,14 +50,13 @@ class Certificates:
             self.reload_files()
         return self._context
 
-    def reload_files(self) -> bool:
-        """Read the files now; return whether they are in use. Without them the old ones stay."""
+    def reload_files(self) -> None:
+        """Read the files now. If they are unusable, the old ones stay."""
         self._seen = self._stat_files()
         try:
-            self._context = self._make()
-        except (OSError, ssl.SSLError) as error:
+            self._context = self._make_context()
+        except OSError as error:
             log_event(logging.WARNING, "certificate_unusable", error=type(error).__name__, certificate=self.cert)
-            return False
+            return
         self.renewals += 1
         log_event(logging.INFO, "certificate_renewed", certificate=self.cert)
-        return True

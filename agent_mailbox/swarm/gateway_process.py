@@ -12,7 +12,6 @@ import os
 import resource
 import signal
 import socket
-import ssl
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from importlib.util import find_spec
@@ -105,20 +104,6 @@ def _server_config() -> Config:
     return config
 
 
-def _with_tls(config: Config, listening: Listening) -> Certificates | None:
-    """Return the certificate to serve with; raise ``BadData`` if it is unusable."""
-    if listening.cert is None or listening.key is None:
-        return None
-    config.certfile, config.keyfile = listening.cert, listening.key
-
-    def make_context() -> ssl.SSLContext:
-        made = config.create_ssl_context()
-        assert made is not None
-        return made
-
-    return Certificates(listening.cert, listening.key, make_context)
-
-
 def api_token(home: Home) -> str:
     """Return the token of the local API on loopback: created once, 0600."""
     path = home.path_of("local.token")
@@ -148,7 +133,6 @@ class GatewayProcess:
         ledger.write_state()
         self._home, self._directory = home, mailbox.directory
         self._there = boxes.state_of_places(home)
-        self.settings = settings
         outboxes = self._open_outboxes(mailbox)
         for outbox in outboxes:
             outbox.queue_announcements()  # before the gateway reads the mailbox
@@ -202,7 +186,6 @@ class GatewayProcess:
         except (MailboxError, OSError, ValueError) as error:
             log_event(logging.ERROR, "reload_failed", error=str(error))
             return
-        self.settings = settings
         self._resize_rooms(settings)
         self.gateway.apply_settings(settings, opened)
         self.carrier.apply_settings(settings, outboxes, peers)
@@ -228,7 +211,8 @@ async def run_gateway(mailbox: Mailbox, home: Home, listening: Listening, ready:
     gateway_log.start_log(listening.log_level)
     serving = GatewayProcess(mailbox, home, configured.settings_of(mailbox.config, mailbox.own))
     config = _server_config()
-    tls = _with_tls(config, listening)
+    config.certfile, config.keyfile = listening.cert, listening.key
+    tls = Certificates(config) if listening.cert else None
     sock, address = sockets.bind_socket(listening.bind)
     api = sockets.bind_socket(listening.api)[0] if listening.api else sockets.bound_here(home.path_of(names.SOCKET))
     token = api_token(home) if listening.api else None

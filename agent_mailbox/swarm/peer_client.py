@@ -12,6 +12,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 from urllib.parse import urlsplit
@@ -183,13 +184,10 @@ class Peers:
     async def _connect_first_address(self, request: _Request) -> httpx.Response:
         """Return the answer's head, from the first of the name's addresses that accepts a connection."""
         addresses = await self._allowed_addresses(request.host, request.port)
-        for left, address in zip(reversed(range(len(addresses))), addresses, strict=True):
-            try:
+        for address in addresses[:-1]:
+            with suppress(httpx.ConnectError):
                 return await self._connect_trusted(request, address)
-            except httpx.ConnectError:
-                if not left:
-                    raise
-        raise Unreachable(f"{request.host} has no address")
+        return await self._connect_trusted(request, addresses[-1])
 
     async def _connect_trusted(self, request: _Request, address: str) -> httpx.Response:
         """Return the answer by the first of the trusts under which the certificate verifies.

@@ -52,39 +52,23 @@ def refusal_answer(refusal: Refusal) -> Response:
     return json_answer(refusal.body, refusal.status, headers)
 
 
-async def on_refusal(_: Request, error: Exception) -> Response:
-    """Answer a refusal of ours."""
-    assert isinstance(error, Refusal)
-    log_event(logging.INFO, "refused", code=error.code)
-    return refusal_answer(error)
-
-
-async def on_http(_: Request, error: Exception) -> Response:
-    """Answer a refusal of the framework's: unknown path or method."""
-    status = error.status_code if isinstance(error, HTTPException) else 400
-    code = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}.get(status, "INVALID_FORMAT")
-    return refusal_answer(Refusal(code, "there is nothing here" if status == 404 else "not this way"))
-
-
-async def on_mailbox(_: Request, error: Exception) -> Response:
-    """Answer a busy lock or a full disk: nothing was kept, a retry may succeed."""
-    code = error.code if isinstance(error, MailboxError) else ""
-    log_event(logging.ERROR, "not_stored", code=code)
-    return refusal_answer(Refusal("UNAVAILABLE", f"nothing could be stored: {code}", wait=5))
-
-
-async def on_defect(_: Request, error: Exception) -> Response:
-    """Answer a defect, without a word about it."""
+async def answer_error(_: Request, error: Exception) -> Response:
+    """Answer a refusal, ours or the framework's (unknown path or method). After a busy lock or a full disk nothing was
+    kept, and a retry may succeed; of a defect no word is said."""
+    if isinstance(error, Refusal):
+        log_event(logging.INFO, "refused", code=error.code)
+        return refusal_answer(error)
+    if isinstance(error, HTTPException):
+        code = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}.get(error.status_code, "INVALID_FORMAT")
+        return refusal_answer(Refusal(code, "there is nothing here" if code == "NOT_FOUND" else "not this way"))
+    if isinstance(error, MailboxError):
+        log_event(logging.ERROR, "not_stored", code=error.code)
+        return refusal_answer(Refusal("UNAVAILABLE", f"nothing could be stored: {error.code}", wait=5))
     tell_defect("request_failed", error)
     return refusal_answer(Refusal("INTERNAL_ERROR", "this agent failed"))
 
 
-ERRORS: dict[Any, Any] = {
-    Refusal: on_refusal,
-    HTTPException: on_http,
-    MailboxError: on_mailbox,
-    Exception: on_defect,
-}
+ERRORS: dict[Any, Any] = dict.fromkeys((Refusal, HTTPException, MailboxError, Exception), answer_error)
 
 
 async def body_of(request: Request, most: int) -> bytes:
