@@ -20,7 +20,6 @@ from ..errors import MailboxError, NotFound
 from .boxes import place_of
 from .gateway_identity import key_of
 from .gateway_log import log_event
-from .home import Home
 from .joining import REFUSED, ask_to_join, confirm_membership, stop_asking
 from .ledger import Ledger
 from .outbox import Outbox
@@ -84,14 +83,12 @@ async def _close_later(peers: Peers) -> None:
 class Carrier:
     """The carrier of a home's outbox, one of ``outboxes`` for each mailbox. Its caller holds ``carrying.lock``."""
 
-    def __init__(
-        self, home: Home, ledger: Ledger, outboxes: Sequence[Outbox], peers: Peers, settings: GatewaySettings
-    ) -> None:
+    def __init__(self, ledger: Ledger, outboxes: Sequence[Outbox], peers: Peers, settings: GatewaySettings) -> None:
         self.ledger = ledger
         self.outboxes = list(outboxes)
         self.peers = peers
         self.settings = settings
-        self.key = key_of(home, ledger)
+        self.key = key_of(ledger)
         self.poke = asyncio.Event()
         self.looked: Callable[[], None] = lambda: None
         """Called with each look at what is new."""

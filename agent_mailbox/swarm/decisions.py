@@ -14,7 +14,6 @@ from ..errors import Malformed, NotFound, Refused
 from ..mailbox.open_mailbox import random_id
 from . import gateway
 from .gateway_identity import key_of
-from .home import Home
 from .joining import alias_of
 from .ledger import Ledger
 from .outbox import make_announcement
@@ -59,11 +58,11 @@ def _other_members(known: Memberships, swarm: Swarm, *less: str) -> list[Member]
     return [m for m in swarm.members.values() if m.agent_id not in (known.agent_id, *less)]
 
 
-def create_swarm(home: Home, ledger: Ledger, name: str, settings: dict[str, bool]) -> Swarm:
+def create_swarm(ledger: Ledger, name: str, settings: dict[str, bool]) -> Swarm:
     """Create a swarm with this gateway as its master."""
     if not 1 <= len(name) <= 256 or not name.isprintable() or not name.strip():
         raise Malformed(f"swarm name invalid: {name[:80]!r}", "use 1 to 256 printable characters")
-    key, swarm_id = key_of(home, ledger), random_id()
+    key, swarm_id = key_of(ledger), random_id()
 
     def create_events(known: Memberships) -> Sequence[Event]:
         at = instant.text(ledger.now())
@@ -77,12 +76,10 @@ def create_swarm(home: Home, ledger: Ledger, name: str, settings: dict[str, bool
     return ledger.append_decided(create_events).swarms[swarm_id]
 
 
-def make_invitation(
-    home: Home, ledger: Ledger, word: str, uses: int | None, hours: float, *, keyed: bool = False
-) -> str:
+def make_invitation(ledger: Ledger, word: str, uses: int | None, hours: float, *, keyed: bool = False) -> str:
     """Return an invitation's URL; ``keyed``: with the master's key, which vouches for its certificate. Making one is
     not recorded; its uses are."""
-    known, key, now = ledger.identified_knowledge(), key_of(home, ledger), ledger.now()
+    known, key, now = ledger.identified_knowledge(), key_of(ledger), ledger.now()
     swarm = find_swarm(known, word)
     mine = swarm.master == known.agent_id
     if not mine and not swarm.settings.get("allow_member_invite"):

@@ -61,9 +61,9 @@ def swarms_with_other_key(known: Memberships, public_key: str | None) -> list[Sw
     ]
 
 
-def key_of(home: Home, ledger: Ledger) -> Ed25519PrivateKey:
+def key_of(ledger: Ledger) -> Ed25519PrivateKey:
     """Return the gateway's key. Raise ``Refused`` if it is missing, or is not the one that our swarms know."""
-    known = ledger.identified_knowledge()
+    home, known = ledger.home, ledger.identified_knowledge()
     if not os.path.lexists(home.path_of(names.KEY)):
         raise _lost_key_error("missing", home, swarms_with_other_key(known, None))
     key = home.read_key()
@@ -81,7 +81,7 @@ def _join_aliases(swarms: Sequence[Swarm]) -> str:
     return ", ".join(swarm.alias for swarm in swarms)
 
 
-def initialise_gateway(home: Home, ledger: Ledger, agent_id: str, endpoint: str) -> str:
+def initialise_gateway(ledger: Ledger, agent_id: str, endpoint: str) -> str:
     """Give the gateway its identity; return the public key. Idempotent.
 
     Raise ``Refused`` if its swarms know a key that is no longer here: peers would not recognise a new one.
@@ -98,9 +98,9 @@ def initialise_gateway(home: Home, ledger: Ledger, agent_id: str, endpoint: str)
             f"endpoint invalid: {endpoint!r} ({error})", "write https://HOST/swarm, as peers reach it"
         ) from None
     before = ledger.read_knowledge()
-    if before.agent_id and (swarms_with_other_key(before, None) or os.path.lexists(home.path_of(names.KEY))):
-        key_of(home, ledger)
-    key = home.make_key()
+    if before.agent_id and (swarms_with_other_key(before, None) or os.path.lexists(ledger.home.path_of(names.KEY))):
+        key_of(ledger)
+    key = ledger.home.make_key()
 
     def identity_events(known: Memberships) -> Sequence[Event]:
         if (known.agent_id, known.endpoint) == (agent_id, endpoint):
@@ -116,12 +116,13 @@ def initialise_gateway(home: Home, ledger: Ledger, agent_id: str, endpoint: str)
     return signing.public_of(key)
 
 
-def take_new_key(home: Home, ledger: Ledger) -> tuple[str, list[str]]:
+def take_new_key(ledger: Ledger) -> tuple[str, list[str]]:
     """Give the gateway a new key; return (the public key, the aliases of the swarms that it is no longer in).
 
     Raise ``Refused`` while a swarm knows the present key: leave it first, and it forgets the key. Memberships under a
     key that is lost end here; their masters have to kick the old one before this agent can join again.
     """
+    home = ledger.home
     present = signing.public_of(home.read_key()) if os.path.lexists(home.path_of(names.KEY)) else None
 
     def new_key_events(known: Memberships) -> tuple[Sequence[Event], list[str]]:
@@ -147,15 +148,15 @@ def take_new_key(home: Home, ledger: Ledger) -> tuple[str, list[str]]:
     return signing.public_of(home.make_key()), ended
 
 
-def make_backup(home: Home, ledger: Ledger) -> bytes:
+def make_backup(ledger: Ledger) -> bytes:
     """Return a backup's bytes: they hold the private key."""
-    key_of(home, ledger)
-    key = (read_file(home.path_of(names.KEY)) or b"").decode("ascii")
-    lines = [wire.dump_json(event) for _, event in each_event(Log(home.path_of(names.LEDGER)).lines())]
+    key_of(ledger)
+    key = (read_file(ledger.home.path_of(names.KEY)) or b"").decode("ascii")
+    lines = [wire.dump_json(event) for _, event in each_event(Log(ledger.home.path_of(names.LEDGER)).lines())]
     return wire.dump_json({"gateway_backup": 1, "key": key, "ledger": lines}).encode("utf-8") + b"\n"
 
 
-def restore_backup(home: Home, ledger: Ledger, data: bytes) -> Memberships:
+def restore_backup(ledger: Ledger, data: bytes) -> Memberships:
     """Put a backup's key, and its ledger where there is none, into the directory; return what the gateway knows.
 
     Raise ``Refused`` if a key is there, or if the swarms in the ledger that is there know another; ``BadData`` for what
@@ -169,6 +170,7 @@ def restore_backup(home: Home, ledger: Ledger, data: bytes) -> Memberships:
             raise ValueError("no key")
     except ValueError:  # pydantic's is one, too
         raise BadData("gateway backup invalid", "pass a file that `agent-mailbox swarm backup` wrote") from None
+    home = ledger.home
     home.ensure_directory()
     if os.path.lexists(home.path_of(names.KEY)):
         raise Refused(f"gateway key exists: {home.path_of(names.KEY)}", "restore into another `--home DIR`")

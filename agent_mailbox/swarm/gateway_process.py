@@ -141,7 +141,7 @@ class GatewayProcess:
         self.waker = WakeCaller(settings)
         # the carrier writes to the mailboxes from its own threads, so it has its own objects
         peers = Peers(settings)
-        self.carrier = Carrier(home, ledger, self._open_outboxes(mailbox), peers, settings)
+        self.carrier = Carrier(ledger, self._open_outboxes(mailbox), peers, settings)
         self.readiness = Readiness(opened, ledger)
         self.carrier.looked = self._look_at_mailboxes
         self.statuses = AllStatuses(self._open_statuses(mailbox))
@@ -153,7 +153,7 @@ class GatewayProcess:
         self.gateway.outcome = self._note_outcome
 
     def _open_outboxes(self, mailbox: Mailbox) -> list[Outbox]:
-        return [Outbox(self._home, *box) for box in boxes.open_boxes(self._home, mailbox)]
+        return [Outbox(*box) for box in boxes.open_boxes(self._home, mailbox)]
 
     def _look_at_mailboxes(self) -> None:
         """Go on with other mailboxes if the person attached or detached one, or one came back."""
@@ -183,11 +183,11 @@ class GatewayProcess:
             opened = [box for box, _ in boxes.open_boxes(self._home, fresh)]
             outboxes = self._open_outboxes(fresh)
             self.waker.apply_settings(settings)
+            self.gateway.apply_settings(settings, opened)
         except (MailboxError, OSError, ValueError) as error:
             log_event(logging.ERROR, "reload_failed", error=str(error))
             return
         self._resize_rooms(settings)
-        self.gateway.apply_settings(settings, opened)
         self.carrier.apply_settings(settings, outboxes, peers)
         self.readiness.mailboxes = opened
         self.statuses.each = self._open_statuses(fresh)

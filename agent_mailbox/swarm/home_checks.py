@@ -7,8 +7,7 @@ too, offline and without the extra. Each finding is (place, problem, whether it 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from ..core import codec, instant
 from ..core.findings import Problem
@@ -41,7 +40,7 @@ def check_files(home: Home, now: int) -> list[Finding]:
             from .gateway_identity import key_of
             from .ledger import Ledger
 
-            key_of(home, Ledger(home))
+            key_of(Ledger(home))
     except MailboxError as error:
         found.append((home.path_of(names.KEY), error.what, False))
     for name in LOGS:
@@ -54,10 +53,12 @@ def check_files(home: Home, now: int) -> list[Finding]:
 
 def _check_log(path: str, now: int) -> Iterator[Finding]:
     latest = ""
-    wrong = _record_judge(os.path.basename(path))
+    is_judged = os.path.basename(path) != mailbox_gateway.IN_HOME and not extras.find_missing(EXTRA)
+    if is_judged:
+        from .protocol.gateway_events import event_problem
     for number, (_, text) in enumerate(Log(path).lines(), 1):
         parsed = codec.parse(text, codec.MAX_LINE)
-        why = parsed.reason if isinstance(parsed, BadLine) else wrong(parsed)
+        why = parsed.reason if isinstance(parsed, BadLine) else event_problem(parsed) if is_judged else ""
         if why:
             what = f"the gateway passes this line by ({why}); correct it, or delete it"
             yield f"{path}:{number}", what, False
@@ -70,15 +71,6 @@ def _check_log(path: str, now: int) -> Iterator[Finding]:
     if ahead > SKEW:
         what = f"a line is dated {latest}, {ahead // 1000} s ahead: this machine's clock was wrong then, or is now"
         yield path, what, True
-
-
-def _record_judge(name: str) -> Callable[[Mapping[str, Any]], str]:
-    """Return the judge of a log's records; without the extra's libraries one that knows nothing wrong."""
-    if name == mailbox_gateway.IN_HOME or extras.find_missing(EXTRA):
-        return lambda _: ""
-    from .protocol.gateway_events import event_problem
-
-    return event_problem
 
 
 def examine_gateway(mailbox: str, now: int) -> Iterator[Problem]:

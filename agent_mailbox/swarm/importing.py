@@ -14,9 +14,7 @@ from . import state_file
 from .joining import alias_of
 from .ledger import Ledger
 from .protocol import signing, wire
-from .protocol.membership import Event, Member, Memberships, fold_events
-
-NO_MUTES: dict[str, list[str]] = {"muted_swarms": [], "muted_agents": []}
+from .protocol.membership import Event, Member, Memberships, Swarm
 
 
 def take_state(ledger: Ledger, data: bytes, replace: bool) -> int:
@@ -43,7 +41,8 @@ def take_state(ledger: Ledger, data: bytes, replace: bool) -> int:
             named = known.swarms.get(one.swarm_id)
             alias = named.alias if named else alias_of(one.name, one.swarm_id, later)
             swarms.append({**_clamp_dates(one, latest), "alias": alias})
-            later = fold_events([{"event": "imported", "how": "merge", "swarms": swarms[-1:], **NO_MUTES}], later)
+            taken = Swarm(one.swarm_id, one.name, alias, one.master)
+            later = later.replace(swarms={**later.swarms, one.swarm_id: taken})
         muted = {"muted_swarms": list(state.muted_swarms), "muted_agents": list(state.muted_agents)}
         return (ledger.make_event("imported", how="replace" if replace else "merge", swarms=swarms, **muted),)
 

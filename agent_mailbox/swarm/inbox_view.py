@@ -63,7 +63,7 @@ class InboxView:
         """Return the number of messages on their way."""
         said = self._ask_gateway("/api/outbox/count") or {}
         count = said.get("open")
-        return count if type(count) is int else Outbox(self._home, self._mailbox, ledger, 0).open_parcels()
+        return count if type(count) is int else Outbox(self._mailbox, ledger, 0).open_parcels()
 
     def _fold_statuses(self) -> Statuses:
         self._silent = True  # one command gives the answers of one source

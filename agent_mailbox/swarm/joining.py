@@ -121,32 +121,26 @@ async def ask_to_join(
     # a wrong clock, here or there, may be set
     if answer.status in (0, 429) or answer.status >= 500 or answer.code == "STALE_TIMESTAMP":
         return AWAY, quote_refusal(answer)
-    body = dict(answer.body or {})
-
-    def given_up(known: Memberships) -> bool:
-        before = known.swarms.get(invitation.swarm_id)
-        return again and (before is None or before.state != JOINING)
-
-    if answer.status == 202:
-        await asyncio.to_thread(
-            ledger.append_decided,
-            lambda known: [] if given_up(known) else _joining_events(ledger, known, invitation, url, alias),
-        )
-        return WAITING, str(body.get("message") or "its master has to approve")[:200]
-    if answer.status != 200:
+    if answer.status not in (200, 202):
         return REFUSED, quote_refusal(answer)
-    try:
-        event = _entered_event(ledger, key, invitation, body)
-    except Refusal as refusal:
-        return REFUSED, refusal.message
+    body, entered = dict(answer.body or {}), list[dict[str, Any]]()
+    if answer.status == 200:
+        try:
+            entered = [_entered_event(ledger, key, invitation, body)]
+        except Refusal as refusal:
+            return REFUSED, refusal.message
 
     def answer_events(known: Memberships) -> list[dict[str, Any]]:
-        if given_up(known):
-            return []
-        return [*_joining_events(ledger, known, invitation, url, alias or event["name"]), event]
+        before = known.swarms.get(invitation.swarm_id)
+        if again and (before is None or before.state != JOINING):
+            return []  # the person gave up
+        word = alias or next((event["name"] for event in entered), None)
+        return [*_joining_events(ledger, known, invitation, url, word), *entered]
 
     await asyncio.to_thread(ledger.append_decided, answer_events)
-    return IN, event["name"]
+    if entered:
+        return IN, entered[0]["name"]
+    return WAITING, str(body.get("message") or "its master has to approve")[:200]
 
 
 def _joining_events(

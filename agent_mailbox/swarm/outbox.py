@@ -27,7 +27,6 @@ from ..store.log import replacement
 from ..store.log.growing_log import GrowingLog
 from ..store.log.log import HeldLog, Log
 from . import home as names
-from .home import Home
 from .inbound import derived_id, is_storable, key_of
 from .ledger import Ledger, each_event, event_line, events_of
 from .protocol import wire
@@ -39,14 +38,13 @@ BIG = 8 << 20
 
 
 class Outbox:
-    """The outbox of a home, for a mailbox. ``latest``: the number of parcels of each swarm that ``latest_rows`` can
+    """The outbox of a gateway, for a mailbox. ``latest``: the number of parcels of each swarm that ``latest_rows`` can
     show."""
 
-    def __init__(self, home: Home, mailbox: Mailbox, ledger: Ledger, latest: int = LATEST) -> None:
-        self.home = home
+    def __init__(self, mailbox: Mailbox, ledger: Ledger, latest: int = LATEST) -> None:
         self.mailbox = mailbox
         self.ledger = ledger
-        self.path = home.path_of(names.OUTBOX)
+        self.path = ledger.home.path_of(names.OUTBOX)
         self._latest = latest
         self.fold = Outgoing(latest=latest)
         self._lock = threading.Lock()

@@ -64,20 +64,15 @@ def _signer_name(by: Ed25519PublicKey) -> str:
     return by.public_bytes_raw().hex()
 
 
-def _encode_anchor(public_key: str) -> bytes:
-    """Return a key in the form in which TLS libraries take what they trust.
+@lru_cache(256)
+def context_for_key(public_key: str) -> ssl.SSLContext:
+    """Return what verifies a peer by its own key (base64) alone: the chain, the times, and the name as everywhere.
 
     An anchor is a name and a key (RFC 5280, 6.1.1): nobody verifies its own signature, so any key may make that.
     """
     by = Ed25519PublicKey.from_public_bytes(wire.raw_key(public_key))
-    made = certificates.make_authority(by, _signer_name(by), _END, Ed25519PrivateKey.generate(), signs_lists=False)
-    return made.public_bytes(serialization.Encoding.DER)
-
-
-@lru_cache(256)
-def context_for_key(public_key: str) -> ssl.SSLContext:
-    """Return what verifies a peer by its own key (base64) alone: the chain, the times, and the name as everywhere."""
+    anchor = certificates.make_authority(by, _signer_name(by), _END, Ed25519PrivateKey.generate(), signs_lists=False)
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
-    made.load_verify_locations(cadata=_encode_anchor(public_key))
+    made.load_verify_locations(cadata=anchor.public_bytes(serialization.Encoding.DER))
     return made

@@ -222,7 +222,7 @@ def public_application(gateway: Gateway, readiness: Readiness, members: Acquaint
             {**value, "protocol_version": wire.PROTOCOL, "capabilities": list(wire.TYPES), "metadata": None}
         )
 
-    public_key = signing.public_of(gateway.outbox.home.read_key())
+    public_key = signing.public_of(gateway.ledger.home.read_key())
     app = Starlette(
         routes=[
             Route("/swarm/message", answer_message, methods=["POST"]),

@@ -34,7 +34,7 @@ def init(door: SwarmContext, agent: str, endpoint: str) -> None:
     """Give the gateway an identity. It is an Ed25519 key, mode 0600, that never leaves this machine."""
     from . import gateway_identity
 
-    key = gateway_identity.initialise_gateway(door.home, door.ledger, agent, endpoint)
+    key = gateway_identity.initialise_gateway(door.ledger, agent, endpoint)
     door.claim_mailbox()  # the identity exists now
     known, mark = door.ledger.read_knowledge(), gateway_identity.key_fingerprint(key)
     value = {"agent_id": known.agent_id, "endpoint": known.endpoint, "public_key": key, "home": door.home.directory}
@@ -104,7 +104,7 @@ def serve(
 
     from . import gateway_identity, gateway_process, home, own_certificate
 
-    own = gateway_identity.key_of(door.home, door.ledger)
+    own = gateway_identity.key_of(door.ledger)
     if self_signed:
         if cert or key or behind_proxy:
             raise Malformed("options exclude each other: --self-signed, --cert, --key, --behind-proxy", "pass one way")
@@ -142,7 +142,7 @@ def create(
 
     door.check_enter(session)
     settings = {"allow_member_invite": allow_member_invite, "require_approval": require_approval}
-    made = decisions.create_swarm(door.home, door.ledger, name, settings)
+    made = decisions.create_swarm(door.ledger, name, settings)
     who = door.enter_swarm(made.alias, session)
     text = f"created swarm:{made.alias} ({made.swarm_id})\n" + (f"{who} joined it\n" if who else "")
     door.app.print_done(text, {"swarm": swarm_json(made, made.master), "session": who})
@@ -174,7 +174,7 @@ def invite(door: SwarmContext, which: str, max_uses: int | None, unlimited: bool
     if unlimited and max_uses:
         raise Malformed("options exclude each other: --unlimited, --max-uses", "pass one of them")
     uses = None if unlimited else max_uses or 1
-    url = decisions.make_invitation(door.home, door.ledger, which, uses, hours)
+    url = decisions.make_invitation(door.ledger, which, uses, hours)
     door.app.print_answer(f"{url}\n", {"url": url, "max_uses": uses, "hours": hours})
 
 
@@ -219,7 +219,7 @@ def join_by(door: SwarmContext, which: str, alias: str | None, session: str | No
         raise Malformed(
             f"swarm alias invalid or taken: {alias!r}", "choose another, of lower-case letters, digits, . _ -"
         )
-    key = gateway_identity.key_of(door.home, door.ledger)
+    key = gateway_identity.key_of(door.ledger)
     door.check_enter(session)
 
     async def ask_until_answered(peers: Peers) -> tuple[str, str]:

@@ -88,7 +88,7 @@ class SwarmContext:
         """Return the outbox of this mailbox, which can list the latest parcels of each swarm."""
         from .outbox import Outbox
 
-        return Outbox(self.home, self.app.mailbox, self.ledger, latest)
+        return Outbox(self.app.mailbox, self.ledger, latest)
 
     def flush_outbox(self) -> bool:
         """Carry the outbox once; return False if a gateway is doing so."""
@@ -97,11 +97,11 @@ class SwarmContext:
         from .outbox import Outbox
 
         self.ledger.identified_knowledge()
-        outboxes = [Outbox(self.home, *one, 0) for one in boxes.open_boxes(self.home, self.app.mailbox)]
+        outboxes = [Outbox(*one, 0) for one in boxes.open_boxes(self.home, self.app.mailbox)]
         ledger, settings = boxes.ledger_of(self.home), self.settings
         try:
             with FileLock(self.home.path_of(home.CARRYING), 0):
-                self.ask_peers(lambda peers: Carrier(self.home, ledger, outboxes, peers, settings).try_everything_now())
+                self.ask_peers(lambda peers: Carrier(ledger, outboxes, peers, settings).try_everything_now())
         except Busy:
             return False
         return True

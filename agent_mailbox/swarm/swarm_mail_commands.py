@@ -185,7 +185,7 @@ def status(door: SwarmContext) -> None:
     from .protocol import signing
 
     known = door.ledger.identified_knowledge()
-    public = signing.public_of(gateway_identity.key_of(door.home, door.ledger))
+    public = signing.public_of(gateway_identity.key_of(door.ledger))
     serving = is_held(door.home.path_of(SERVING))
     if not serving:  # a gateway would have queued what was sent
         door.open_outbox().queue_outgoing()

@@ -60,10 +60,8 @@ def pair(door: SwarmContext, which: str, alias: str | None, hours: float, sessio
 
     door.check_enter(session)
     word = which.removeprefix("swarm:")
-    found = _own_swarm(door.ledger.identified_knowledge(), word) or decisions.create_swarm(
-        door.home, door.ledger, word, {}
-    )
-    url = decisions.make_invitation(door.home, door.ledger, found.swarm_id, 1, hours, keyed=True)
+    found = _own_swarm(door.ledger.identified_knowledge(), word) or decisions.create_swarm(door.ledger, word, {})
+    url = decisions.make_invitation(door.ledger, found.swarm_id, 1, hours, keyed=True)
     who = door.enter_swarm(found.alias, session)
     door.app.print_answer(
         f"{url}\n",

@@ -45,7 +45,7 @@ def new_key(door: SwarmContext) -> None:
     """
     from . import gateway_identity
 
-    key, ended = gateway_identity.take_new_key(door.home, door.ledger)
+    key, ended = gateway_identity.take_new_key(door.ledger)
     mark = gateway_identity.key_fingerprint(key)
     gone = "".join(f"no longer in swarm:{alias}; ask its master to kick the old key\n" for alias in ended)
     door.app.print_done(f"key {key}\n    {mark}\n{gone}", {"public_key": key, "fingerprint": mark, "ended": ended})
@@ -60,7 +60,7 @@ def backup(door: SwarmContext, target: str) -> None:
     """
     from . import gateway_identity
 
-    data = gateway_identity.make_backup(door.home, door.ledger)
+    data = gateway_identity.make_backup(door.ledger)
     if target != "-":
         if not make_file(target, data):
             raise Refused(f"file exists: {target}", "name a new one")
@@ -81,7 +81,7 @@ def restore(door: SwarmContext, source: str) -> None:
     from . import gateway_identity
 
     data = read_file(source, gateway_identity.MAX_BACKUP, "gateway backup")
-    known = gateway_identity.restore_backup(door.home, door.ledger, data)
+    known = gateway_identity.restore_backup(door.ledger, data)
     door.claim_mailbox()
     value = {"agent_id": known.agent_id, "endpoint": known.endpoint, "home": door.home.directory}
     door.app.print_done(f"restored {known.agent_id} at {known.endpoint}\n", value)

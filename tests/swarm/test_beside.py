@@ -95,7 +95,7 @@ def test_what_happened_is_told_once_whoever_tells_it(machine: Make) -> None:
         "from agent_mailbox.swarm.ledger import Ledger\n"
         "from agent_mailbox.swarm.outbox import Outbox\n"
         "home = Home(sys.argv[1])\n"
-        "outbox = Outbox(home, Mailbox(sys.argv[2]), Ledger(home))\n"
+        "outbox = Outbox(Mailbox(sys.argv[2]), Ledger(home))\n"
         "print('ready', flush=True)\n"
         "sys.stdin.read()\n"
         "outbox.queue_outgoing()\n"

@@ -25,7 +25,7 @@ def test_everybody_knows_who_is_in_whatever_their_clocks_say(machine: Make, skew
     near = Near()
     names = ("alpha", "beta", "gamma")
     a, b, c = (Agent(machine(name), near, skew * MINUTE) for name, skew in zip(names, skews, strict=True))
-    decisions.create_swarm(a.ledger.home, a.ledger, "demo", {})
+    decisions.create_swarm(a.ledger, "demo", {})
 
     def agreed(master: Agent, *members: Agent) -> None:
         wanted = {one.ledger.read_knowledge().agent_id for one in members}

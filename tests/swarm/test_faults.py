@@ -164,7 +164,7 @@ def test_whoever_tells_those_here_it_is_told_once(tmp_path: Path, authority: Aut
 
     def look(_: int = 0) -> int:
         ledger = beta.ledger
-        outbox = Outbox(ledger.home, Mailbox(str(beta.box)), ledger)
+        outbox = Outbox(Mailbox(str(beta.box)), ledger)
         outbox.queue_announcements()
         return len(ledger.open_announcements(outbox.fold.senders))
 

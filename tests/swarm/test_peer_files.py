@@ -36,7 +36,7 @@ class Host:
     def __init__(self, machine: Make) -> None:
         self.agent = Agent(machine("alpha"), Near(), 0)
         self.machine, self.bob = self.agent.machine, Person("bob")
-        decisions.create_swarm(self.agent.ledger.home, self.agent.ledger, "demo", {})
+        decisions.create_swarm(self.agent.ledger, "demo", {})
         asyncio.run(self._joins())
 
     async def _joins(self) -> None:
@@ -177,7 +177,7 @@ def test_a_file_goes_from_machine_to_machine(machine: Make) -> None:
     """A file keeps its name and its digest between machines, from the attaching command to the showing one."""
     near = Near()
     a, b = Agent(machine("alpha"), near, 0), Agent(machine("beta"), near, 0)
-    decisions.create_swarm(a.ledger.home, a.ledger, "demo", {})
+    decisions.create_swarm(a.ledger, "demo", {})
 
     async def scene() -> None:
         assert (await b.join(a))[0] == "accepted"

@@ -40,7 +40,7 @@ from tests.swarm.world import Agent, Near, played
 def _master(machine: Make, near: Near) -> Agent:
     """Alone in a swarm of its own."""
     a = Agent(machine("alpha"), near, 0)
-    decisions.create_swarm(a.ledger.home, a.ledger, "demo", {})
+    decisions.create_swarm(a.ledger, "demo", {})
     return a
 
 
@@ -180,7 +180,7 @@ def test_who_asks_again_and_again_from_everywhere_is_limited(machine: Make) -> N
     a.gateway = Gateway([a.gateway.mailbox], a.ledger, a.outbox, settings)
 
     async def scene() -> None:
-        token = tokens.parse_url(decisions.make_invitation(a.ledger.home, a.ledger, "demo", None, 24)).token
+        token = tokens.parse_url(decisions.make_invitation(a.ledger, "demo", None, 24)).token
         for turn in range(3):
             await a.gateway.accept_join(_body(signed(bob, token)), f"192.0.2.{turn}")
         before = (a.machine.swarm_home / "ledger.jsonl").read_bytes()
@@ -196,7 +196,7 @@ def test_who_repeats_a_request_of_another_uses_up_none_of_its(machine: Make) -> 
     """A master elsewhere was asked by the same key: what that was sent is good for nothing here, as is one answered."""
     near = Near()
     a, c = _master(machine, near), Agent(machine("gamma"), near, 0)
-    decisions.create_swarm(c.ledger.home, c.ledger, "elsewhere", {})
+    decisions.create_swarm(c.ledger, "elsewhere", {})
     bob = Person("bob")
     a.gateway = Gateway([a.gateway.mailbox], a.ledger, a.outbox, GatewaySettings(**{**LIMITS, "joins_per_hour": 3}))
 
@@ -384,8 +384,8 @@ def test_members_who_do_not_answer_keep_nobody_waiting(machine: Make) -> None:
             member = {"agent_id": f"m{number}", "endpoint": f"https://m{number}.example/swarm", "joined_at": at}
             event = {"event": "joined", "swarm_id": b.swarm.swarm_id, "member": member, "at": at}
             b.ledger.append_decided(lambda _, event=event: [event])
-        second = decisions.create_swarm(a.ledger.home, a.ledger, "second", {})
-        url = decisions.make_invitation(a.ledger.home, a.ledger, second.swarm_id, 1, 24)
+        second = decisions.create_swarm(a.ledger, "second", {})
+        url = decisions.make_invitation(a.ledger, second.swarm_id, 1, 24)
         invitation = tokens.parse_url(url)
         b.ledger.append_decided(lambda known: joining._joining_events(b.ledger, known, invitation, url, "second"))
         await b.carrier._ask_again()
@@ -414,11 +414,11 @@ def test_a_full_swarm_takes_no_new_member(machine: Make) -> None:
     full = swarm.replace(members={**swarm.members, **crowd, **many})
     known = a.ledger.read_knowledge()
     assert len(full.members) == MAX_MEMBERS
-    token = tokens.parse_url(decisions.make_invitation(a.ledger.home, a.ledger, "demo", None, 24)).token
+    token = tokens.parse_url(decisions.make_invitation(a.ledger, "demo", None, 24)).token
 
     def asks(person: Person, swarm: Swarm) -> bool:
         request = admission.parse_join_request(_body(person.joining(token)))
-        return admission.decide_admission(request, known.replace(swarms={swarm.swarm_id: swarm}), now()).new is not None
+        return admission.decide_admission(request, known.replace(swarms={swarm.swarm_id: swarm}), now()).events != ()
 
     assert asks(Person("carol"), full.replace(members=without(full, "m0")))
     for crowded in (full, full.replace(members=without(full, "m0"), waiting=waiting)):

@@ -32,7 +32,7 @@ def parts(machine: Machine, at: int) -> tuple[Mailbox, Ledger, Outbox]:
     """A machine's parts, whose clock says ``at``."""
     home, box = Home(str(machine.swarm_home)), Mailbox(str(machine.box), clock=lambda: at)
     ledger = Ledger(home, clock=lambda: at)
-    return box, ledger, Outbox(home, box, ledger)
+    return box, ledger, Outbox(box, ledger)
 
 
 async def deliver(gateway: Gateway, *bodies: bytes) -> list[Any]:
@@ -54,7 +54,7 @@ def test_a_peer_that_was_away_for_a_day_gets_its_mail_once(machine: Make) -> Non
     assert a.ok("swarm", "flush") == {"carried": True, "open": 1}
     later = now() + instant.DAY
     _, ledger, outbox = parts(a, later)
-    carrier = Carrier(ledger.home, ledger, [outbox], Peers(GatewaySettings()), GatewaySettings())
+    carrier = Carrier(ledger, [outbox], Peers(GatewaySettings()), GatewaySettings())
     parcel = outbox.refresh_fold().open[sent]
     bodies = [encode_envelope(carrier.sealed_envelope(parcel.event, at)) for at in (later, later + 1000)]
     assert instant.text(later).encode() in bodies[0]
@@ -66,9 +66,7 @@ def test_a_peer_that_was_away_for_a_day_gets_its_mail_once(machine: Make) -> Non
     assert outbox.give_up_time(parcel) == instant.parse(parcel.event["at"]) + 72 * instant.HOUR
     _, ledger, outbox = parts(a, now() + 4 * instant.DAY)
     outbox.refresh_fold()
-    asyncio.run(
-        Carrier(ledger.home, ledger, [outbox], Peers(GatewaySettings()), GatewaySettings()).try_everything_now()
-    )
+    asyncio.run(Carrier(ledger, [outbox], Peers(GatewaySettings()), GatewaySettings()).try_everything_now())
     assert a.outbox()[sent] == {"beta": "failed"}
     assert "expired" in a.unread_text("ann")
 
@@ -114,12 +112,12 @@ def test_a_clock_that_was_ahead_doubles_nothing(machine: Make) -> None:
     clock.off = 9 * instant.DAY
     home, box = Home(str(b.swarm_home)), Mailbox(str(b.box), clock=clock)
     ledger = Ledger(home, clock=clock)
-    gateway = Gateway([box], ledger, Outbox(home, box, ledger), GatewaySettings())
+    gateway = Gateway([box], ledger, Outbox(box, ledger), GatewaySettings())
     assert not gateway.index.has_id(sent)
     clock.off = 0
     _, known, outbox = parts(a, now())
     event = {**queued(a, sent), "peers": []}
-    carrier = Carrier(known.home, known, [outbox], Peers(GatewaySettings()), GatewaySettings())
+    carrier = Carrier(known, [outbox], Peers(GatewaySettings()), GatewaySettings())
     again = encode_envelope(carrier.sealed_envelope(event, now()))
     other = encode_envelope(carrier.sealed_envelope({**event, "id": str(uuid.uuid4()), "content": "another"}, now()))
     answers = asyncio.run(asyncio.wait_for(deliver(gateway, again, other, again), 30))
@@ -148,7 +146,7 @@ def test_a_wrong_clock_delays_mail_and_loses_none(machine: Make, hours: int) -> 
 
     async def flush() -> None:
         peers = Peers(GatewaySettings(private_addresses=True, ca_file=str(a.authority.ca)))
-        await Carrier(home, ledger, [Outbox(home, box, ledger)], peers, GatewaySettings()).try_everything_now()
+        await Carrier(ledger, [Outbox(box, ledger)], peers, GatewaySettings()).try_everything_now()
         await peers.aclose()
 
     for _ in range(2):
@@ -171,7 +169,7 @@ def test_mail_that_seemed_too_old_goes_out_once_the_clock_is_set(machine: Make) 
     clock = Clock()
     clock.off = 20 * instant.DAY
     home, box = Home(str(a.swarm_home)), Mailbox(str(a.box), clock=clock)
-    outbox = Outbox(home, box, Ledger(home, clock=clock))
+    outbox = Outbox(box, Ledger(home, clock=clock))
     outbox.queue_outgoing()
     assert late not in outbox.fold.open
     clock.off = 0

@@ -55,10 +55,10 @@ class Agent:
         self.near, self.machine = near, machine
         home, box = Home(str(machine.swarm_home)), Mailbox(str(machine.box), clock=clock)
         self.ledger = Ledger(home, clock)
-        self.outbox = Outbox(home, box, self.ledger)
+        self.outbox = Outbox(box, self.ledger)
         settings = GatewaySettings(**LIMITS)
         self.gateway = Gateway([box], self.ledger, self.outbox, settings)
-        self.carrier = Carrier(home, self.ledger, [self.outbox], near, settings)
+        self.carrier = Carrier(self.ledger, [self.outbox], near, settings)
         near.at[machine.endpoint] = self.gateway
 
     @property
@@ -69,7 +69,7 @@ class Agent:
 
     def invite(self) -> str:
         """An invitation of one use."""
-        return decisions.make_invitation(self.ledger.home, self.ledger, self.swarm.swarm_id, 1, 24)
+        return decisions.make_invitation(self.ledger, self.swarm.swarm_id, 1, 24)
 
     async def join(self, master: Agent) -> tuple[str, str]:
         """Join by a fresh invitation, and the news with it."""

@@ -62,7 +62,6 @@ class Admission(Record):
 
     swarm: Swarm
     accepted: bool
-    new: Member | None = None
     events: tuple[Event, ...] = ()
 
 
@@ -91,7 +90,7 @@ def decide_admission(request: JoinRequest, known: Memberships, now: int, proof: 
             raise Refusal("KEY_MISMATCH", f"{new.agent_id} is a member with another key")
         if not asked:
             _check_unproven(claims, swarm.uses.get(token, Use()), member, now)
-        return Admission(swarm, True, events=_asked_events(swarm, asked, now))
+        return Admission(swarm, True, _asked_events(swarm, asked, now))
     if not wire.is_admissible(new.agent_id):
         raise Refusal("INVALID_FORMAT", "an id must not be reserved nor end in message, system or notification")
     use, waiting = swarm.uses.get(token, Use()), swarm.waiting.get(new.agent_id)
@@ -102,11 +101,9 @@ def decide_admission(request: JoinRequest, known: Memberships, now: int, proof: 
     if swarm.settings.get("require_approval"):
         event = {"event": "requested", "swarm_id": swarm.swarm_id, "member": new.object, "token": token}
         at = instant.text(now)
-        again = waiting is not None
-        return Admission(
-            swarm, False, new, _asked_events(swarm, asked, now) if again else ({**event, **asked, "at": at},)
-        )
-    return Admission(swarm, True, new, ({**joined_event(swarm, new, token, now), **asked},))
+        fresh = ({**event, **asked, "at": at},)
+        return Admission(swarm, False, fresh if waiting is None else _asked_events(swarm, asked, now))
+    return Admission(swarm, True, ({**joined_event(swarm, new, token, now), **asked},))
 
 
 def _check_place(swarm: Swarm, use: Use, new: Member) -> None:
@@ -114,7 +111,7 @@ def _check_place(swarm: Swarm, use: Use, new: Member) -> None:
     waiting = swarm.waiting.get(new.agent_id)
     if waiting is not None and waiting[0].public_key != new.public_key:
         raise Refusal("KEY_MISMATCH", f"{new.agent_id} waits for approval with another key")
-    if new.agent_id in swarm.denied and new.agent_id in use.agents:
+    if new.agent_id in swarm.denied and new.agent_id in dict(use.by):
         raise Refusal("JOIN_DENIED", "the master did not approve it, or kicked it since: it takes a new invitation")
     if bearer := bearer_of(new.public_key, swarm, new.agent_id):
         raise Refusal("KEY_MISMATCH", f"its key is that of {bearer}: one key is one agent")

@@ -47,11 +47,6 @@ class Use(Record):
     by: tuple[tuple[str, str], ...] = ()
     revoked: bool = False
 
-    @property
-    def agents(self) -> frozenset[str]:
-        """Return the ids among them."""
-        return frozenset(agent for agent, _ in self.by)
-
 
 class Swarm(Record):
     """A swarm as this gateway knows it.
