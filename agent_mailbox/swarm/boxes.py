@@ -11,8 +11,9 @@ import os
 from collections.abc import Iterator
 
 from ..errors import MailboxError
-from ..mailbox import mailbox_gateway
 from ..mailbox.mailbox import Mailbox
+from ..store.files import paths
+from ..store.files.small_files import open_file
 from . import pairing
 from .gateway_log import log_event
 from .home import Home
@@ -21,17 +22,18 @@ from .ledger import Ledger
 Box = tuple[Mailbox, Ledger]
 
 
-def state_of_places(home: Home) -> tuple[int, ...]:
-    """Return what changes when a mailbox is attached or detached, or goes or comes: a few ``stat`` calls."""
-    return (*_inode_and_size(home.path_of(mailbox_gateway.IN_HOME)), *map(os.path.isdir, pairing.mailboxes_of(home)))
+def state_of_places(home: Home) -> list[tuple[str, bool]]:
+    """Return what changes when a mailbox is attached or detached, or goes or comes."""
+    return [(place, _has_log(place)) for place in pairing.mailboxes_of(home)]
 
 
-def _inode_and_size(path: str) -> tuple[int, ...]:
+def _has_log(place: str) -> bool:
+    """Return whether a mailbox's log can be read: it tells which mail was taken in."""
     try:
-        at = os.stat(path)
-    except OSError:
-        return ()
-    return at.st_ino, at.st_size
+        os.close(open_file(os.path.join(place, paths.MESSAGES), os.O_RDONLY))
+    except (MailboxError, OSError):
+        return False
+    return True
 
 
 def ledger_of(home: Home) -> Ledger:
@@ -41,8 +43,7 @@ def ledger_of(home: Home) -> Ledger:
 
 def open_boxes(home: Home, here: Mailbox) -> list[Box]:
     """Return the gateway's mailboxes that are there, ``here`` first, each opened again with its own view."""
-    places = pairing.mailboxes_of(home)
-    mine = os.path.realpath(here.directory)
+    places, mine = pairing.mailboxes_of(home), place_of(here)
     if places in ([], [mine]):
         return [(Mailbox(here.directory), Ledger(home))]
     return [_open_box(home, mine, places[0]), *_open_other_boxes(home, mine, places)]
@@ -53,7 +54,7 @@ def _open_other_boxes(home: Home, mine: str, places: list[str]) -> Iterator[Box]
         if place == mine:
             continue
         try:
-            if pairing.is_there(home, place):
+            if pairing.is_there(home, place) and _has_log(place):
                 yield _open_box(home, place, places[0])
                 continue
             code = "no_mailbox"

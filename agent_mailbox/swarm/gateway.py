@@ -77,11 +77,12 @@ class Gateway:
         return self._mailboxes.get(place) if place else self.mailbox
 
     def apply_settings(self, settings: GatewaySettings, mailboxes: Sequence[Mailbox]) -> None:
-        """Go on with other settings, and the mailboxes as they are configured now."""
+        """Go on with other settings, and the mailboxes as they are configured now. Change nothing if one of them cannot
+        be read."""
         fresh = [mailbox for mailbox in mailboxes if boxes.place_of(mailbox) not in self._mailboxes]
+        self.index.take_mailboxes(fresh, self.ledger.now())
         self._set_mailboxes(mailboxes)
         self.settings, self.outbox.mailbox = settings, self.mailbox
-        self.index.take_mailboxes(fresh, self.ledger.now())
         self._senders.most = settings.messages_per_minute
         self._swarms.most = settings.swarm_messages_per_minute
         self._addresses.most = settings.requests_per_minute

@@ -131,12 +131,20 @@ def test_a_mailbox_that_is_away_stops_its_own_mail_alone(beside: WaitAbort, tmp_
 
 
 def test_a_mailbox_whose_log_cannot_be_read_holds_up_no_other(beside: WaitAbort) -> None:
-    """Its own mail waits; that of the other mailbox goes out."""
-    log = beside.place / MESSAGES
+    """Its own mail waits; that of the other mailbox goes out and comes in, also after the gateway starts again."""
+    a, b, log = beside.a, beside.b, beside.place / MESSAGES
     log.rename(beside.place / "aside")
     log.mkdir()
-    beside.a.send("ann", "swarm:demo", "goes out")
-    until(lambda: beside.b.received() == ["goes out"])
+    a.send("ann", "swarm:demo", "goes out")
+    until(lambda: b.received() == ["goes out"])
+    a.kill()
+    a.serve()
+    b.send("b2", "swarm:lab", "waits")
+    b.send("beta-agent", "swarm:demo", "comes in")
+    until(lambda: a.received() == ["comes in"])
+    log.rmdir()
+    (beside.place / "aside").rename(log)
+    until(lambda: beside.received() == ["waits"])
 
 
 def test_a_mailbox_is_detached_once_it_is_in_no_swarm(beside: WaitAbort) -> None:
