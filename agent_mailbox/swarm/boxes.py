@@ -6,34 +6,17 @@ Belongs here: finding and opening them. The ledger says to which of them a swarm
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Iterator
 
 from ..errors import MailboxError
 from ..mailbox.mailbox import Mailbox
 from ..store.files import paths
 from ..store.files.small_files import open_file
 from . import pairing
-from .gateway_log import log_event
 from .home import Home
 from .ledger import Ledger
 
 Box = tuple[Mailbox, Ledger]
-
-
-def state_of_places(home: Home) -> list[tuple[str, bool]]:
-    """Return what changes when a mailbox is attached or detached, or goes or comes."""
-    return [(place, _has_log(place)) for place in pairing.mailboxes_of(home)]
-
-
-def _has_log(place: str) -> bool:
-    """Return whether a mailbox's log can be read: it tells which mail was taken in."""
-    try:
-        os.close(open_file(os.path.join(place, paths.MESSAGES), os.O_RDONLY))
-    except (MailboxError, OSError):
-        return False
-    return True
 
 
 def ledger_of(home: Home) -> Ledger:
@@ -41,30 +24,37 @@ def ledger_of(home: Home) -> Ledger:
     return Ledger(home, first=next(iter(pairing.mailboxes_of(home)), ""))
 
 
-def open_boxes(home: Home, here: Mailbox) -> list[Box]:
-    """Return the gateway's mailboxes that are there, ``here`` first, each opened again with its own view."""
-    places, mine = pairing.mailboxes_of(home), place_of(here)
-    if places in ([], [mine]):
-        return [(Mailbox(here.directory), Ledger(home))]
-    return [_open_box(home, mine, places[0]), *_open_other_boxes(home, mine, places)]
+def places_there(home: Home, here: str) -> list[str]:
+    """Return the gateway's mailboxes that are there, ``here`` first: each names the gateway, too, and its log can be
+    read."""
+    mine = os.path.realpath(here)
+    return [here, *(place for place in pairing.mailboxes_of(home) if place != mine and _is_there(home, place))]
 
 
-def _open_other_boxes(home: Home, mine: str, places: list[str]) -> Iterator[Box]:
-    for place in places:
-        if place == mine:
-            continue
+def _is_there(home: Home, place: str) -> bool:
+    try:
+        os.close(open_file(os.path.join(place, paths.MESSAGES), os.O_RDONLY))  # it tells which mail was taken in
+        return pairing.is_there(home, place)
+    except (MailboxError, OSError):
+        return False
+
+
+def open_boxes(home: Home, places: list[str]) -> list[Box]:
+    """Return the mailboxes at ``places_there``, each opened again with its own view, less those that are gone again.
+
+    Raise what keeps the first one from being opened.
+    """
+    named = pairing.mailboxes_of(home)
+    if named in ([], [os.path.realpath(places[0])]):
+        return [(Mailbox(places[0]), Ledger(home))]
+    found: list[Box] = []
+    for place in map(os.path.realpath, places):
         try:
-            if pairing.is_there(home, place) and _has_log(place):
-                yield _open_box(home, place, places[0])
-                continue
-            code = "no_mailbox"
-        except MailboxError as error:
-            code = error.code
-        log_event(logging.WARNING, "mailbox_not_there", mailbox=place, code=code)
-
-
-def _open_box(home: Home, place: str, first: str) -> Box:
-    return Mailbox(place), Ledger(home, here=place, first=first)
+            found.append((Mailbox(place), Ledger(home, here=place, first=named[0])))
+        except MailboxError:
+            if not found:
+                raise
+    return found
 
 
 def place_of(mailbox: Mailbox) -> str:

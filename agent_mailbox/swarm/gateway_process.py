@@ -24,7 +24,7 @@ from ..errors import MailboxError, Refused
 from ..mailbox.mailbox import Mailbox
 from ..store.files.small_files import replace_file
 from ..upkeep import extras
-from . import boxes, gateway_log, local, server, sockets
+from . import boxes, gateway_log, local, pairing, server, sockets
 from . import home as names
 from . import swarm_settings as configured
 from .carrier import Carrier
@@ -132,19 +132,16 @@ class GatewayProcess:
         ledger.identified_knowledge()
         ledger.write_state()
         self._home, self._directory = home, mailbox.directory
-        self._there = boxes.state_of_places(home)
-        outboxes = self._open_outboxes(mailbox)
+        outboxes, carried, shown = self._open_mailboxes()
         for outbox in outboxes:
             outbox.queue_announcements()  # before the gateway reads the mailbox
         opened = [outbox.mailbox for outbox in outboxes]
         self.gateway = Gateway(opened, ledger, outboxes[0], settings)
         self.waker = WakeCaller(settings)
-        # the carrier writes to the mailboxes from its own threads, so it has its own objects
-        peers = Peers(settings)
-        self.carrier = Carrier(ledger, self._open_outboxes(mailbox), peers, settings)
+        self.carrier = Carrier(ledger, carried, Peers(settings), settings)
         self.readiness = Readiness(opened, ledger)
         self.carrier.looked = self._look_at_mailboxes
-        self.statuses = AllStatuses(self._open_statuses(mailbox))
+        self.statuses = AllStatuses(shown)
         self.members = Acquaintances()
         self.connections = Room(1, 1, self.members)
         self.requests = Room(1, 1, self.members)
@@ -152,16 +149,21 @@ class GatewayProcess:
         self.meter = GatewayMetrics(self.gateway, self.carrier, self.readiness, self.connections)
         self.gateway.outcome = self._note_outcome
 
-    def _open_outboxes(self, mailbox: Mailbox) -> list[Outbox]:
-        return [Outbox(*box) for box in boxes.open_boxes(self._home, mailbox)]
+    def _open_mailboxes(self) -> tuple[list[Outbox], list[Outbox], list[Statuses]]:
+        """Open the mailboxes that are there for the gateway, for the carrier and for the local API: each has threads of
+        its own. One that goes meanwhile is looked for again."""
+        places = boxes.places_there(self._home, self._directory)
+        for place in {*pairing.mailboxes_of(self._home)} - {*map(os.path.realpath, places)}:
+            log_event(logging.WARNING, "mailbox_not_there", mailbox=place)
+        ours, carried, shown = (boxes.open_boxes(self._home, places) for _ in range(3))
+        self._places = places if len(ours) == len(carried) == len(shown) == len(places) else []
+        statuses = [Statuses(self._home, one) for one, _ in shown]
+        return [Outbox(*box) for box in ours], [Outbox(*box) for box in carried], statuses
 
     def _look_at_mailboxes(self) -> None:
         """Go on with other mailboxes if the person attached or detached one, or one came back."""
-        if boxes.state_of_places(self._home) != self._there:
+        if boxes.places_there(self._home, self._directory) != self._places:
             self.reload_settings()
-
-    def _open_statuses(self, mailbox: Mailbox) -> list[Statuses]:
-        return [Statuses(self._home, one) for one, _ in boxes.open_boxes(self._home, mailbox)]
 
     def _resize_rooms(self, settings: GatewaySettings) -> None:
         total, each = _raise_descriptor_limit(settings.connections), settings.connections_per_address
@@ -175,22 +177,21 @@ class GatewayProcess:
 
     def reload_settings(self) -> None:
         """Go on by the configuration as it is now, or as before if that is wrong."""
-        self._there = boxes.state_of_places(self._home)  # first: what changes meanwhile is looked at again
         try:
+            ours, carried, shown = self._open_mailboxes()
+            opened = [outbox.mailbox for outbox in ours]
             fresh = Mailbox(self._directory)
             settings = configured.sound_settings(fresh.config, fresh.own)
             peers = Peers(settings)
-            opened = [box for box, _ in boxes.open_boxes(self._home, fresh)]
-            outboxes = self._open_outboxes(fresh)
             self.waker.apply_settings(settings)
             self.gateway.apply_settings(settings, opened)
         except (MailboxError, OSError, ValueError) as error:
             log_event(logging.ERROR, "reload_failed", error=str(error))
             return
         self._resize_rooms(settings)
-        self.carrier.apply_settings(settings, outboxes, peers)
+        self.carrier.apply_settings(settings, carried, peers)
         self.readiness.mailboxes = opened
-        self.statuses.each = self._open_statuses(fresh)
+        self.statuses.each = shown
         log_event(logging.INFO, "reloaded")
 
     def public_application(self) -> Any:

@@ -97,7 +97,8 @@ class SwarmContext:
         from .outbox import Outbox
 
         self.ledger.identified_knowledge()
-        outboxes = [Outbox(*one, 0) for one in boxes.open_boxes(self.home, self.app.mailbox)]
+        places = boxes.places_there(self.home, self.app.mailbox.directory)
+        outboxes = [Outbox(*one, 0) for one in boxes.open_boxes(self.home, places)]
         ledger, settings = boxes.ledger_of(self.home), self.settings
         try:
             with FileLock(self.home.path_of(home.CARRYING), 0):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from agent_mailbox.mailbox.mailbox import Mailbox
-from agent_mailbox.swarm import pairing
+from agent_mailbox.swarm import boxes, pairing
 from agent_mailbox.swarm.gateway_process import GatewayProcess
 from agent_mailbox.swarm.home import Home
-from agent_mailbox.swarm.statuses import Statuses
 from agent_mailbox.swarm.swarm_settings import GatewaySettings
 from tests.helpers import MESSAGES, refused, until
 from tests.swarm.machine import Machine, meet
@@ -158,21 +158,30 @@ def test_a_mailbox_is_detached_once_it_is_in_no_swarm(beside: WaitAbort) -> None
     assert [one["name"] for one in a.ok("swarm", "status")["swarms"]] == ["demo", "lab"]
 
 
-def test_a_mailbox_that_is_attached_while_a_gateway_starts_is_served(machine: Make, tmp_path: Path) -> None:
-    """The gateway had opened its mailboxes already: it looks again."""
-    a, second = machine("alpha"), str(tmp_path / "second")
+def test_a_mailbox_that_comes_or_blinks_while_a_gateway_starts_is_served(
+    machine: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gateway knew its mailboxes already: it looks again. One that is back by then is served, too."""
+    a, second, away = machine("alpha"), str(tmp_path / "second"), str(tmp_path / "away")
     assert a.call("init", second).rc == 0
-    home = Home(str(a.swarm_home))
+    home, opened = Home(str(a.swarm_home)), boxes.open_boxes
 
-    class Starting(GatewayProcess):
-        def _open_statuses(self, mailbox: Mailbox) -> list[Statuses]:
-            found = super()._open_statuses(mailbox)
-            pairing.attach_mailbox(home, second)
-            return found
+    def attaching(home: Home, places: list[str]) -> list[boxes.Box]:
+        pairing.attach_mailbox(home, second)
+        return opened(home, places)
+
+    def blinking(home: Home, places: list[str]) -> list[boxes.Box]:
+        monkeypatch.undo()
+        os.rename(second, away)
+        found = opened(home, places)
+        os.rename(away, second)
+        return found
 
     async def look() -> list[str]:
-        serving = Starting(Mailbox(str(a.box)), home, GatewaySettings())
+        serving = GatewayProcess(Mailbox(str(a.box)), home, GatewaySettings())
         serving.carrier.looked()
         return [one.mailbox.directory for one in serving.statuses.each]
 
-    assert run(look()) == [str(a.box), second]
+    for opening in (attaching, blinking):
+        monkeypatch.setattr(boxes, "open_boxes", opening)
+        assert run(look()) == [str(a.box), second], opening
