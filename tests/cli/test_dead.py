@@ -275,6 +275,8 @@ def test_dead_letters_tells_of_the_archive(pair: Post) -> None:
     assert letters(pair, "--session", "alice") == {new: "expired"}
     assert set(letters(pair, "--all", "--since", "365d")) == {new, old}
     assert letters(pair, "--session", "bob", "--since", "5d") == {}
+    (of_old,) = (m for m in pair.ok("dead-letters", "--all", "--since", "365d")["messages"] if m["id"] == old)
+    assert set(letters(pair, "--all", "--since", of_old["timestamp"])) == {new, old}, "the instant itself counts"
     left_out = "archived mail of more than 30 days ago is left out (--since 365d)\n"
     assert pair.call("dead-letters", "--all").stdout.endswith(left_out)
     assert pair.call("dead-letters", "--session", "carl").stdout == f"no dead letters\n{left_out}"

@@ -67,6 +67,17 @@ def test_a_clock_s_distance_is_told_in_days_from_three_on() -> None:
             assert told == f"{said} {way} every time in the mailbox"
 
 
+@pytest.mark.parametrize(
+    ("told", "millis"), [(b"12.34 99.50\n", 12340), (b"", -1), (b"soon", -1), (None, -1), (b"inf 1", -1)]
+)
+def test_the_time_since_the_start_is_the_first_word_of_what_the_kernel_tells(
+    monkeypatch: pytest.MonkeyPatch, told: bytes | None, millis: int
+) -> None:
+    """The second is how long processors had nothing to do."""
+    monkeypatch.setattr(clock_signs, "read_if_possible", lambda *_: told)
+    assert clock_signs._uptime_millis() == millis
+
+
 @pytest.mark.parametrize("left", [{"up": "1"}, {"now": 1.5}, {"steady": True}, {"more": 1}])
 def test_a_doubt_of_another_form_is_none(box: Mailbox, left: dict[str, object]) -> None:
     """The file is derived: another version's is forgotten, and the clock is judged again."""

@@ -561,7 +561,7 @@ def test_a_reply_to_all_goes_to_everyone_it_was_for_but_oneself(pair: Post) -> N
 
 def test_a_reply_to_one_s_own_message_goes_to_those_it_was_for(pair: Post) -> None:
     """A reply to one's own message goes to its recipients. It is refused if nobody else is left."""
-    pair.register("bob")
+    pair.register("bob", "--name", "Rob")
     first = pair.send("alice", "bob", "one more thing")
     told = pair.ok("reply", first, "--from", "alice", "--body", "namely this")
     assert told["message"]["recipient"] == "bob"
@@ -571,7 +571,12 @@ def test_a_reply_to_one_s_own_message_goes_to_those_it_was_for(pair: Post) -> No
     refused(pair.call("reply", note, "--from", "alice", "--body", "yes"), 1, "nobody is left", "yours alone")
     asked = pair.send("bob", "alice", "who is there?")
     pair.ok("roster", "retire", "bob")
-    gone = refused(pair.call("reply", asked, "--all", "--from", "alice", "--body", "I am"), 1, "bob", "roster list")
+    gone = refused(
+        pair.call("reply", asked, "--all", "--from", "alice", "--body", "I am"),
+        1,
+        "for they are dead: Rob",
+        "roster list",
+    )
     assert "yours alone" not in gone.stderr
 
 

@@ -99,6 +99,18 @@ def test_a_mailbox_that_vanished_is_named_in_its_project(program: Program) -> No
         (program.user_state / "mailboxes").unlink()
 
 
+@pytest.mark.parametrize(
+    ("left", "code"), [(READS, 5), (ROSTER, 5), (f"{ARCHIVE}/MANIFEST.jsonl", 5), (f"{ARCHIVE}/notes", 1), ("notes", 1)]
+)
+def test_what_only_a_mailbox_has_tells_that_one_was_there(program: Program, left: str, code: int) -> None:
+    """Its mail was lost then. A directory with anything else never held mail."""
+    path = program.cwd / "place" / left
+    path.parent.mkdir(parents=True)
+    path.touch()
+    said = program.call("check", "--session", "x", "--dir", program.cwd / "place")
+    assert (said.rc, "all live mail with it" in said.stderr) == (code, code == 5)
+
+
 def test_the_mail_of_a_mailbox_that_is_gone_goes_to_no_other(program: Program) -> None:
     """Commands and a session's start tell of it, until the person makes it again or forgets it."""
     inner, box = program.cwd / "inner", program.cwd / "inner/data"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
+from agent_mailbox.core import codec
 from agent_mailbox.store.attachments import conversation_files
 from tests.claude.test_hooks import ME, Client
 from tests.console.conftest import Window
@@ -127,6 +128,17 @@ def test_a_malformed_conversation_line_hides_no_other_step(tmp_path: Path) -> No
     steps = conversation_files.latest(str(path), ME)
     assert steps is not None
     assert steps[-1].text == "still here"
+
+
+def test_a_step_that_no_log_of_ours_could_hold_is_told(tmp_path: Path) -> None:
+    """A client writes half a pair of surrogates where it cut a text, and nests as deep as a tool does."""
+    path = tmp_path / f"{ME}.jsonl"
+    deep: dict[str, Any] = {}
+    for _ in range(2 * codec.MAX_DEPTH):
+        deep = {"in": deep}
+    call = {**CALL, "input": {"deep": deep}}
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in (said("user", "cut \ud83d"), said("assistant", call))))
+    assert [s.kind for s in conversation_files.latest(str(path), ME) or ()] == ["prompt", "call"]
 
 
 def test_only_what_a_hook_told_is_shown_of_attachments(tmp_path: Path) -> None:

@@ -224,6 +224,20 @@ def test_a_sender_is_named_the_successor_that_owes_the_ack(to):
         assert [one.who for _, owed in awaited.missing_acks("ann-1", mailbox, at(9)) for one in owed] == owing
 
 
+@pytest.mark.parametrize("who", ["bob-1", "bob-2"])
+def test_a_sender_lacks_no_ack_that_either_of_a_succession_gave(who):
+    """An answer of the old one, or of the new one, counts as the ack; without one the new one owes it."""
+    asked, claim, events = message(ack=True), read("m1", "bob-1"), [*PEOPLE, *SUCCESSION]
+    reply = message("m2", to="ann-1", sender=who, thread="m1")
+
+    def owing(*mails: Message) -> list[str]:
+        found = awaited.missing_acks("ann-1", state([*mails], [claim], events), at(2))
+        return [one.who for _, owed in found for one in owed]
+
+    assert owing(asked) == ["bob-2"]
+    assert owing(asked, reply) == []
+
+
 def test_an_obligation_does_not_expire():
     """Time to live is about mail not read: what was read and is owed stays owed."""
     mailbox = state([message(to="all", ack=True, ttl_hours=1)], [read("m1", "bob-1", "all")], PEOPLE)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agent_mailbox.core import roster as module
 from agent_mailbox.core.address import DIRECT, ROLE, Reader
-from agent_mailbox.core.misspelt import folded
+from agent_mailbox.core.misspelt import folded, nearly
 from agent_mailbox.core.records import ROSTER_EVENTS
 from agent_mailbox.core.roster import Roster, changed
 from agent_mailbox.errors import Ambiguous, NotFound
@@ -457,6 +457,11 @@ def test_a_misspelt_word_is_asked_back():
     assert "did you mean" not in refused.value.hint
     assert refused.value.hint
     assert "ghost" not in FOUND.near("ghosd")
+
+
+def test_the_likeliest_word_is_offered_first():
+    """A key that was held too long is one slip, and two pairs of swapped letters are two."""
+    assert nearly("reviewer", ["reveiwre", "revieweer"]) == ["revieweer", "reveiwre"]
 
 
 def test_many_candidates_are_counted_and_not_all_listed():

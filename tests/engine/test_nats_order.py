@@ -81,6 +81,15 @@ def test_many_records_come_by_batch_and_one_by_one_where_that_has_gaps(server: s
     order.close()
 
 
+def test_a_name_that_was_taken_with_bytes_that_are_no_text_is_somebody_else_s(server: str, credential: str) -> None:
+    """A stranger may write so, and nobody ends on it."""
+    order = open_order(server, "odd", "a", credential)
+    order.make_unless_there()
+    order.connection.ask_each([Publication("mbx.odd.a.joined", b"\xff")])
+    assert order.take_name("me") == "\ufffd"
+    order.close()
+
+
 @pytest.mark.parametrize("space", ["swept", "swept-1"])
 def test_what_all_archived_goes_at_once_up_to_what_must_stay(
     server: str, credential: str, space: str, monkeypatch: pytest.MonkeyPatch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import socket
 from contextlib import closing
@@ -80,6 +81,25 @@ def test_an_answer_that_breaks_off_is_none() -> None:
         theirs.shutdown(socket.SHUT_WR)
         with pytest.raises(OSError, match="it ended meanwhile"):
             receive_frame(ours)
+
+
+def test_an_answer_as_large_as_one_may_be_is_taken_and_no_larger_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its lines count together, and no size below nothing makes up for another."""
+    monkeypatch.setattr(relayed_order, "MOST_BYTES", 9)
+    theirs, ours = socket.socketpair()
+    with theirs, ours:
+        send_frame(theirs, {}, [b"four", b"to 9!"])
+        assert receive_frame(ours) == ({}, [b"four", b"to 9!"])
+        send_frame(theirs, {}, [b"fives", b"fives"])
+        with pytest.raises(ValueError, match="10 bytes at once"):
+            receive_frame(ours)
+    for sizes in ([10], [-1, 9], [True], ["9"]):
+        theirs, ours = socket.socketpair()
+        text = json.dumps({"sizes": sizes}).encode()
+        with theirs, ours:
+            theirs.sendall(len(text).to_bytes(4, "big") + text)
+            with pytest.raises(ValueError, match="another form"):
+                receive_frame(ours)
 
 
 def test_who_gives_up_a_silent_replicator_leaves_it_at_once(tmp_path: Path) -> None:

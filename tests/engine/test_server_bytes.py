@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from contextlib import nullcontext
 
 import pytest
 
@@ -27,3 +28,17 @@ def test_a_server_that_speaks_and_does_not_answer_is_left_and_one_that_answers_i
         assert [heard.read_line(end) for _ in range(hurry.WORDS)] == [b"PONG"] * hurry.WORDS
         with pytest.raises(TimeoutError, match="does not answer"):
             heard.read_line(end)
+
+
+@pytest.mark.parametrize("is_hurried", [True, False])
+def test_a_server_that_closes_is_told_at_once(is_hurried: bool) -> None:
+    """It would take the rest of the time, and ask the closed socket all the while."""
+    ours, theirs = socket.socketpair()
+    heard = ServerBytes(ours, lambda: None)
+    theirs.sendall(b"half a li")
+    theirs.close()
+    with hurry.Hurry(60) if is_hurried else nullcontext(), ours:
+        with pytest.raises(OSError, match="closed the connection"):
+            heard.read_line(time.monotonic() + 60)
+        with pytest.raises(OSError, match="closed the connection"):
+            heard.read_bytes(100, time.monotonic() + 60)

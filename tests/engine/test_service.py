@@ -82,6 +82,7 @@ def test_it_is_installed_and_removed_by_a_command(pair: Pair) -> None:
     path = Path(pair.ok("north", "engine", "serve", "--install")["service"])
     assert said.read_text().splitlines() == ["--user daemon-reload", f"--user enable --now {path.name}"]
     assert str(place / MACHINES[0]) in path.read_text()
+    assert path.parent.parent.stat().st_mode & 0o777 == 0o755, "as other programs make it"
     kept = program.call("uninstall", "--all", "--dry-run").stdout
     assert f"engine serve --remove --dir {place / 'north'}" in kept
     assert pair.ok("north", "engine", "serve", "--remove")["runs"] is False

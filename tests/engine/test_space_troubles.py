@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import resource
 import sys
 import time
@@ -18,6 +20,7 @@ from agent_mailbox.core.compose import Draft
 from agent_mailbox.errors import Unavailable
 from agent_mailbox.space import engines, replicator, space_checks, space_words
 from agent_mailbox.space import space as spaces
+from agent_mailbox.space.copy import copy_state
 from agent_mailbox.space.copy.send_queue import SendQueue
 from agent_mailbox.space.copy.space_troubles import AWAY, KINDS, RESTORED, note_trouble, noted_trouble, waiting_sends
 from agent_mailbox.space.exchanged_files import ExchangedFiles
@@ -127,6 +130,20 @@ def test_a_replicator_that_reaches_the_engine_takes_back_what_a_command_noted(
         assert relay.away is None
     finally:
         relay.close()
+
+
+def test_a_replicator_without_news_says_that_its_copy_is_fresh(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a copy to which nothing comes would look like one that nobody keeps up."""
+    monkeypatch.setattr(replicator, "TURN", 0)
+    monkeypatch.setattr(replicator, "NOTED", 0.0)
+    copy, turns = copy_of(pair, "south"), itertools.count()
+
+    def forget(_: MailboxError | None) -> None:
+        if next(turns) == 3:
+            os.unlink(os.path.join(copy.directory, copy_state.FRESH))
+
+    take_turns(copy, 6, print, forget)
+    assert copy_state.copy_age(copy.directory) is not None
 
 
 def test_a_name_that_another_mailbox_took_is_told(pair: Pair) -> None:

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,7 +24,7 @@ from agent_mailbox.store.archive import roster_compaction
 from agent_mailbox.store.files import paths
 from agent_mailbox.store.files.lines import lines_of
 from agent_mailbox.store.files.small_files import TAIL
-from agent_mailbox.store.log import custody
+from agent_mailbox.store.log import custody, custody_setup
 from agent_mailbox.store.log.custody import Kept, LogEnd
 from agent_mailbox.store.log.log import HeldLog
 from agent_mailbox.store.log.proof_view import ProofView
@@ -698,6 +699,27 @@ def test_what_changed_since_the_person_looked_does_not_count(scene: Scene) -> No
         "user → 1b9d6bcd: task_assignment task-t: t",
     )
     assert scene.rules() == ((), ())
+
+
+def test_who_comes_second_with_a_record_leaves_the_first_and_nothing_beside_it(scene: Scene) -> None:
+    """Two processes that find none may make one at once."""
+    custody_of = scene.mailbox.logs.custody
+    assert custody_of is not None
+    record = Path(custody_of.directory)
+    before = {path.name: path.read_bytes() for path in record.iterdir()}
+    custody_setup._begin(str(record), scene.mailbox.directory, [scene.mailbox.logs.messages.path])
+    assert {path.name: path.read_bytes() for path in record.iterdir()} == before
+    assert [path.name for path in record.parent.iterdir()] == [record.name]
+
+
+def test_of_plain_mail_only_the_person_s_own_is_confirmed(scene: Scene) -> None:
+    """An id that begins like the person's word is another's."""
+    words = ("user", "user-2", "use", WORKER)
+    for sender in words:
+        scene.post.send(sender, LEAD, f"from {sender}")
+    unsealed(scene.post.file(MESSAGES))
+    shown = confirming.preview_trust(scene.mailbox.directory, adopt=True).messages
+    assert [one.partition(": ")[2] for one in shown] == ["from user"]
 
 
 def test_an_upgrade_frees_nobody_and_the_person_confirms(scene: Scene) -> None:

@@ -293,6 +293,21 @@ def test_modes_and_policies_are_the_lead_s_to_set() -> None:
     assert plane.mode("late-1") == "default"
 
 
+def test_an_order_is_refused_for_each_address_that_it_may_not_have() -> None:
+    """An order for nobody else is refused as a whole, and tells each of its addresses why."""
+    to, why = ("project:p", LEAD), "project:p: only ids and all are taken here, for an agent chooses its own tags"
+    plane = ControlState(ROSTER)
+    for order, outcome, told in (
+        (says(LEAD, m.ModeSet(mode="plan"), "project:p"), "refused", why),
+        (says(PEER, m.ModeSet(mode="plan"), to), "refused", f"{why}; {PEER} is not the lead of {LEAD}"),
+        (says(LEAD, m.ModeSet(mode="plan"), ("project:p", WORKER)), "applied", why),
+    ):
+        verdict = plane.apply(order)
+        assert verdict is not None
+        assert (verdict.outcome, verdict.why) == (outcome, told)
+    assert [plane.mode(i) for i in (WORKER, OTHER, LEAD)] == ["plan", "default", "default"]
+
+
 def test_clearing_a_context_sheds_nothing() -> None:
     """An agent's successor keeps its mode, its policy and its wait for a plan."""
     orders = [
@@ -558,6 +573,12 @@ def test_nothing_waits_for_ever(history: list[Message]) -> None:
     ]
 )
 @example([says(LEAD, m.PolicyUpdate(deny=(rule,), adds=rule != "Bash"), WORKER) for rule in ("Bash", "Read", "Edit")])
+@example(
+    [
+        says(LEAD, m.TaskAssignment(request_id="t-1", title="T", plan_required=True), WORKER),
+        says(LEAD, m.TaskCancelled(request_id="t-1"), WORKER),
+    ]
+)
 @given(HISTORIES)
 def test_what_the_steward_moves_changes_no_answer(history: list[Message]) -> None:
     """Everything read, and far more than is kept live: what counts stays, a request goes whole or not at all."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from agent_mailbox.core.control import message_text, transitions
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.control.state import ControlState
+from agent_mailbox.core.control.task import BLOCKED
 from agent_mailbox.core.proofs import TERMINAL, UNPROVEN, WAITS, of_machine, of_session
 from agent_mailbox.core.records import Message, RosterEvent
 from agent_mailbox.core.roster import CLIENT_ENDED, Roster
@@ -276,6 +277,18 @@ def test_a_line_that_proves_nothing_is_no_word_of_another_machine() -> None:
             said(3, "eve", m.TaskClaim(request_id="t1", over="m1")).replace(proof=proof),
         ]
         assert ControlState(roster, steps).verdicts["m3"].outcome == outcome
+
+
+def test_a_task_whose_handover_is_open_again_is_for_the_next_who_takes_that() -> None:
+    """Its taker's client is gone, as its holder's is, though no record says so: it is open to nobody by itself."""
+    history = [
+        said(0, "lee", m.TaskAssignment(request_id="t1", title="T"), "ann"),
+        said(1, "ann", m.TaskAssignment(request_id="t2", title="H", hands=("t1",)), "role:worker"),
+        said(2, "ben", m.TaskClaim(request_id="t2")),
+    ]
+    tasks = ControlState(ROSTER, history).tasks
+    states = [[tasks.state(tasks[one], ROSTER, gone) for one in ("t2", "t1")] for gone in (["ann"], ["ann", "ben"])]
+    assert states == [[transitions.CLAIMED, transitions.OPEN], [transitions.OPEN, BLOCKED]]
 
 
 def test_a_handover_that_names_a_task_which_is_not_there_takes_the_others_along() -> None:

@@ -74,6 +74,15 @@ def test_the_agent_s_own_word_ends_a_watch_once() -> None:
     assert log.plane.standing(5 * MINUTE) == frozenset()
 
 
+@pytest.mark.parametrize(("who", "stays"), [("ada", False), ("user", True), ("nobody-registered", True)])
+def test_a_watch_ends_with_its_watcher_s_session_alone(who: str, *, stays: bool) -> None:
+    """Nothing tells that one ended which the roster does not know."""
+    log = Log()
+    assert log.watches("idle", who=who) == APPLIED
+    log.events += [RosterEvent("retire", one, 5 * MINUTE, proof=of_session(one)) for one in ("ada", "cat")]
+    assert log.live() == (["w1"] if stays else [])
+
+
 @pytest.mark.parametrize(("who", "proven"), [("bob", False), ("cat", True), ("cat", False), ("ada", True)])
 @pytest.mark.parametrize("event", ["idle", "dead", "task"])
 def test_a_false_report_ends_no_watch(who: str, event: str, *, proven: bool) -> None:
