@@ -31,7 +31,7 @@ from agent_mailbox.mailbox import mailbox as facade
 from agent_mailbox.mailbox.mail_stream import stream
 from agent_mailbox.mailbox.queries import MailQueries
 from agent_mailbox.store.archive import rotation
-from agent_mailbox.store.files import paths
+from agent_mailbox.store.files import paths, system
 from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.store.projection import index_keys, intake, line_facts, lookup, projection_file
 from agent_mailbox.store.projection.lookup import ask_index
@@ -592,6 +592,17 @@ def test_an_index_of_another_version_is_built_anew(box: Mailbox, monkeypatch: py
     monkeypatch.setattr(projection_file, "VERSION", other)
     compare(box)
     assert (os.stat(index_file(box)).st_ino, os.stat(index_file(box)).st_mtime_ns) != inode
+
+
+def test_an_index_from_before_the_machine_s_start_is_built_anew(box: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of it is synced, so a power failure may have torn it."""
+    Indexed(box).search("alpha", 3)
+    changed = os.stat(index_file(box)).st_ctime_ns
+    compare(box)
+    assert os.stat(index_file(box)).st_ctime_ns == changed
+    monkeypatch.setattr(system, "booted", lambda: changed + 1)
+    compare(box)
+    assert os.stat(index_file(box)).st_ctime_ns > changed
 
 
 def test_a_line_changed_in_place_is_noticed_when_it_is_read_back(box: Mailbox) -> None:
