@@ -20,6 +20,7 @@ from ..cli.group import cli
 from ..cli.options import App, CommandWithOptions, Seconds, pass_app
 from ..control.tasking import Tasking
 from ..core import frame, shown_ids, team_file
+from ..core.address import ALL
 from ..core.control import message_text, messages
 from ..core.frame import shown_state
 from ..core.records import USER
@@ -35,6 +36,7 @@ from . import fleet
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from ..core.roster import Roster
     from ..core.team_file import Team
     from ..store.user_state.team_records import TeamRecord
 
@@ -90,7 +92,7 @@ def up(app: App, /, file: str, in_tmux: bool, status: bool, example: bool, yes: 
             app.give_warning(f"{error.what}; {error.hint}")
         if errors:
             raise errors[0]
-        _begin_work(app.open_desk(OpenMailbox), team, started)
+        _begin_work(app.open_desk(OpenMailbox), path, team, started)
     _print_fleet(app, team, started.record, started.tmux_session)
 
 
@@ -120,6 +122,7 @@ def _open_fleet(app: App, path: str, data: bytes, team: Team, *, in_tmux: bool, 
     agreed = team_records.digest(data, repr(sorted(programs.items())).encode(), os.fsencode(box.directory))
     started = fleet.Fleet(app, box, path, record, programs, in_tmux=in_tmux)
     started.check_members(team)
+    _refuse_strangers(team, box.logs.read_roster())
     if record.agreed != agreed:
         _ask(app, path, team, programs, yes=yes, has_tasks=record.has_tasks)
         started.keep(agreed=agreed, box=box.directory)
@@ -237,11 +240,23 @@ def _told(path: str, team: Team, programs: Mapping[str, tuple[str, ...]], *, has
         yield from (f"    {line}" for line in frame.barred(f"{task.title}\n{task.body}"))
 
 
-def _begin_work(box: OpenMailbox, team: Team, started: fleet.Fleet) -> None:
-    """Add the first tasks: once."""
+def _refuse_strangers(team: Team, roster: Roster) -> None:
+    """Raise ``BadData`` for a task that is for nobody: it would be refused once all members run."""
+    known = {word for one in team.members for word in (one.name, *one.roles)} | {ALL, USER}
+    for task in team.tasks:
+        is_known = ":" in task.to or task.to in known or f"role:{task.to}" in roster.roles_ever
+        if not is_known and roster.meant(task.to) is None:
+            raise BadData(f"[[task]] to: {task.to!r} is no member, no role and no agent", "name one, or role:NAME")
+
+
+def _begin_work(box: OpenMailbox, path: str, team: Team, started: fleet.Fleet) -> None:
+    """Add the first tasks: once, also if an earlier `up` was ended in between."""
     if not started.record.has_tasks:
-        for task in team.tasks:
-            Tasking(box).add_task(USER, [task.to], messages.TaskAssignment(title=task.title, instructions=task.body))
+        for number, task in enumerate(team.tasks):
+            words = repr((number, task.title, task.to, task.body)).encode()
+            task_id = f"task-{team_records.digest(os.fsencode(path), words)[:8]}"
+            said = messages.TaskAssignment(request_id=task_id, title=task.title, instructions=task.body)
+            Tasking(box).add_task(USER, [task.to], said)
         started.keep(has_tasks=True)
 
 

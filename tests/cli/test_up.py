@@ -345,6 +345,28 @@ def test_one_that_cannot_be_started_keeps_no_other_from_its_start_and_its_rules(
     assert len(team.ok("task", "list")["tasks"]) == 1
 
 
+@pytest.mark.parametrize("to", ["Nobdy", "stranger"])
+def test_a_task_for_nobody_is_refused_before_anybody_is_started(team: Post, to: str) -> None:
+    """It would be refused at each `up`, once all members run, or wait for ever. Words for all are taken."""
+    (team.cwd / "team.toml").write_text(f'{TEAM}\n[[task]]\ntitle = "Go on"\nto = "{to}"\n')
+    refused(team.call("up", "--yes", "--wait", "0"), 3, f"[[task]] to: '{to}' is no member", "name one, or role:NAME")
+    assert calls(team) == []
+    (team.cwd / "team.toml").write_text(f'{TEAM}\n[[task]]\ntitle = "Go on"\nto = "all"\n')
+    assert team.call("up", "--yes", "--wait", "0").rc == 0
+
+
+def test_an_up_that_was_ended_between_two_tasks_adds_none_twice(team: Post) -> None:
+    """The next one adds the others."""
+    rest = '\n[[task]]\ntitle = "Go on"\nto = "Bob"\n' * 2
+    (team.cwd / "team.toml").write_text(TEAM + rest)
+    assert team.call("up", "--yes", "--wait", "0").rc == 0
+    file, environ = str(team.cwd / "team.toml"), team.environ()
+    record = team_records.load_record(file, environ)
+    team_records.save_record(file, record.replace(has_tasks=False), environ)
+    assert team.call("up", "--wait", "0").rc == 0
+    assert [one["title"] for one in team.ok("task", "list")["tasks"]] == ["Begin", "Go on", "Go on"]
+
+
 def test_a_member_is_under_its_rules_before_the_others_are_there(team: Post) -> None:
     """While `up` waits for the others, it is at work."""
     with team.start("up", "--yes", "--wait", "3600") as waiting:
