@@ -96,6 +96,8 @@ class Tasking:
         found = self.views.task(task.id, me)
         if found.holder != holder:
             raise self.views.held_error(found)
+        if before.holder not in ("", holder):  # whose lease would keep the new one from the task's files
+            end_lease(self.box, me, task.id, before.holder)
         return found.replace(already=found.task.claim == before.task.claim and before.holder == holder)
 
     def claim_next_task(self, me: str, to: str | None = None) -> TaskView:

@@ -136,7 +136,8 @@ class Registry:
             actor,
             even_away=even_away,
         )
-        if request.event == "register" or any(e.session_id == request.session_id for e in decision.events):
+        is_own = actor == request.session_id and any(e.session_id == actor for e in decision.events)
+        if request.event == "register" or is_own:  # another's word is no sign of life
             self.box.logs.beat(request.session_id, self.box.now())
         roster = self.box.logs.read_roster()
         agent = roster.get(request.session_id)

@@ -205,16 +205,21 @@ def _is_about(line: bytes, asked: set[str]) -> bool:
 
 
 def _standing_rules(mailbox: Mailbox) -> Iterator[str]:
-    """Yield one line of rules for each agent that has any, those that are allowed something first."""
+    """Yield one line of rules for each agent that has any, those that are allowed something first. A dead agent is
+    told only for that: it has it again if it comes back."""
     found = sorted(_rules_of_agents(mailbox), key=lambda one: not one[0])
     yield from (said for _, said in found)
 
 
 def _rules_of_agents(mailbox: Mailbox) -> Iterator[tuple[bool, str]]:
-    roster = control_log.of(mailbox).roster
+    fold = control_log.of(mailbox)
+    roster = fold.roster
     for agent in roster.agents.values():
+        name, policy = frame.name_of(agent.session_id, roster), fold.policy(agent.session_id)
         if agent.state == DEAD:
-            continue
+            if not (policy.allow or policy.hosts or fold.mode(agent.session_id) != "default"):
+                continue
+            name = f"{name} (dead, if it comes back)"
         now = find_standing(mailbox, agent.session_id)
         widens = [f"allow {rule}" for rule in now.policy.allow] + [f"host {host}" for host in now.policy.hosts]
         widens += [f"mode {now.mode}"] if now.mode != "default" else []
@@ -222,4 +227,4 @@ def _rules_of_agents(mailbox: Mailbox) -> Iterator[tuple[bool, str]]:
         said += ["waits for a plan's approval"] if now.waits_for_plan else []
         said += [f"deny {rule}" for rule in now.policy.deny]
         if widens or said:
-            yield bool(widens), f"{frame.name_of(agent.session_id, roster)}: {', '.join([*widens, *said])}"
+            yield bool(widens), f"{name}: {', '.join([*widens, *said])}"

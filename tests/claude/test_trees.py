@@ -170,10 +170,12 @@ def test_a_claimed_task_leases_the_files_that_it_names(desk: Desk) -> None:
     assert desk.post.ok("lease", "list")["leases"] == []
 
 
-@pytest.mark.parametrize(("end", "by"), [("done", "ann"), ("drop", "ann"), *((e, "lee") for e in ("drop", "cancel"))])
+@pytest.mark.parametrize(
+    ("end", "by"), [("done", "ann"), ("drop", "ann"), *((end, "lee") for end in ("drop", "cancel", "claim"))]
+)
 def test_the_end_of_a_task_ends_its_own_lease_alone(desk: Desk, end: str, by: str) -> None:
-    """However it ends. The lease of a task whose id begins with its own stays, one that its holder took by hand, one
-    that nothing proves, and one that another noted so, whoever ends the task."""
+    """However it ends, or goes to another holder. The lease of a task whose id begins with its own stays, one that its
+    holder took by hand, one that nothing proves, and one that another noted so, whoever ends the task."""
     for n, number in enumerate((1, 10, 11)):
         (desk.top / f"src/ü{n}.py").write_text("x")
         words = ("--title", f"Mend src/ü{n}.py", "--task-id", f"task-{number}")
@@ -194,7 +196,7 @@ def test_the_end_of_a_task_ends_its_own_lease_alone(desk: Desk, end: str, by: st
 
     left = {"src/ben", "src/ann", "src/nobody", "src/ü0.py", "src/ü1.py", "src/ü2.py"}
     assert leased() == left
-    how = {"done": ("--summary", "s"), "drop": ("--reason", "r"), "cancel": ()}[end]
+    how = {"done": ("--summary", "s"), "drop": ("--reason", "r"), "cancel": (), "claim": ("--for", "ben")}[end]
     for number, path in ((1, "src/ü0.py"), (11, "src/ü2.py")):
         desk.post.ok("task", end, f"task-{number}", *how, "--session", by)
         left -= {path}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from agent_mailbox import Mailbox
 from agent_mailbox.cli.context import Context
+from agent_mailbox.core.records import USER
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.mailbox import unused_names
 from tests.helpers import ARCHIVE, MESSAGES, ROSTER, hinted_commands, record, refused, refused_both, stamp
@@ -146,6 +148,16 @@ def test_a_heartbeat_writes_no_log(post: Post) -> None:
     assert post.file("agent-heartbeats", "a").stat().st_mtime_ns // 1_000_000 == instant.parse(seen)
     assert post.file("agent-heartbeats", "a").read_bytes() == b""
     refused(post.call("roster", "heartbeat", "never-registered"), 1, "no agent")
+
+
+def test_another_s_word_about_an_agent_is_no_sign_of_its_life(post: Post) -> None:
+    """An agent that was silent for a day would look as if it had been seen just now."""
+    post.register("ann")
+    beat, box = post.file("agent-heartbeats", "ann"), Mailbox(str(post.box))
+    for number, (actor, is_seen) in enumerate(((USER, False), ("ben", False), ("ann", True))):
+        os.utime(beat, (1, 1))
+        box.register(Registration(session_id="ann", event="update", add_tags=(f"project:p{number}",)), actor)
+        assert (beat.stat().st_mtime > 1) == is_seen, actor
 
 
 def test_names_ids_and_roles_do_not_collide(post: Post) -> None:

@@ -663,16 +663,23 @@ def test_what_would_count_is_shown_before_the_person_says_so(post: Post, word: s
         assert "nothing changed" in told
 
 
-def test_the_rules_of_who_is_away_are_shown_as_well(scene: Scene) -> None:
-    """The person confirms them, too: a frozen session goes on with them at its next check."""
+@pytest.mark.parametrize(("end", "marked"), [("freeze", ""), ("retire", " (dead, if it comes back)")])
+def test_the_rules_of_who_is_away_are_shown_as_well(scene: Scene, end: str, marked: str) -> None:
+    """The person confirms them, too: a session that comes back goes on with them. Only such are shown of the dead."""
     scene.policy(allow=("Bash(ls:*)",), deny=(RULE,))
-    scene.mailbox.end(WORKER, "freeze", USER)
+    scene.control.set_policy(USER, [OTHER], deny=(RULE,))
+    for who in (WORKER, OTHER) if end == "retire" else (WORKER,):
+        scene.mailbox.end(who, end, USER)
     for log in (MESSAGES, ROSTER):
         unsealed(scene.post.file(log))
     shutil.rmtree(scene.post.user_state / "boxes")
-    (told,) = adoption.trust_logs(scene.mailbox, adopt=True).standing
-    assert told.endswith(f": allow Bash(ls:*), lead boss, deny {RULE}")
-    scene.mailbox.check_in(WORKER)
+    told = adoption.trust_logs(scene.mailbox, adopt=True).standing
+    assert told[0].endswith(f"{marked}: allow Bash(ls:*), lead boss, deny {RULE}")
+    assert len(told) == (1 if end == "retire" else 2)
+    if end == "freeze":
+        scene.mailbox.check_in(WORKER)
+    else:
+        scene.mailbox.register(Registration(session_id=WORKER), WORKER)
     assert scene.rules() == (("Bash(ls:*)",), (RULE,))
 
 

@@ -108,7 +108,7 @@ class ControlState:
     @cached_property
     def watches(self) -> Watches:
         """The watches, likewise."""
-        return Watches(self.roster, self.tasks.is_over)
+        return Watches(self.roster, self.tasks.done_by)
 
     # -- questions --------------------------------------------------------------------------------------------------
 

@@ -91,6 +91,10 @@ class Tasks(dict[str, Task]):
         """Return whether a task is done or cancelled."""
         return task_id in self and self[task_id].is_over
 
+    def done_by(self, task_id: str) -> str:
+        """Return who did a task; empty for one that is not done."""
+        return self[task_id].answerer if task_id in self and self[task_id].state == transitions.DONE else ""
+
     def standing(self) -> set[str]:
         """Return the assignments that stay live: of tasks that are not over, and those that these wait for."""
         left = [task for task in self.values() if not task.is_over]

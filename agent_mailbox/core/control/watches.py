@@ -48,14 +48,14 @@ class AgentWatch(StandingNotice):
 
 
 class Watches(StandingNotices[AgentWatch]):
-    """The fold of all watches, in log order. ``is_done`` tells of the log's tasks."""
+    """The fold of all watches, in log order. ``done_by`` tells who did one of the log's tasks."""
 
     KIND, OWNER, SAME = "watch", "watcher", ("owner", "agent", "until", "task")
     LONGEST, MOST_HELD = LONGEST, MOST_HELD
 
-    def __init__(self, roster: Roster, is_done: Callable[[str], bool]) -> None:
+    def __init__(self, roster: Roster, done_by: Callable[[str], str]) -> None:
         super().__init__(roster)
-        self._is_done = is_done
+        self._done_by = done_by
 
     def add(self, step: ControlStep, payload: WatchAgent) -> bool:
         """Fold a watch in; return False if it is there already. Raise ``ValueError`` with the reason if it is none."""
@@ -79,7 +79,7 @@ class Watches(StandingNotices[AgentWatch]):
     def has_happened(self, watch: AgentWatch, event: str, when: int) -> bool:
         """Return whether the log itself shows the event, until an instant (ms)."""
         if event == TASK:
-            return self._is_done(watch.task)
+            return watch.agent in self._roster.lineage(self._done_by(watch.task))
         agent = self._roster.get(watch.agent) if event == DEAD else None
         if agent is None:
             return False

@@ -8,7 +8,10 @@ from agent_mailbox.core.control import message_text
 from agent_mailbox.core.control.messages import (
     Payload,
     TaskAssignment,
+    TaskCancelled,
+    TaskClaim,
     TaskCompleted,
+    TaskDropped,
     WatchAgent,
     WatchEnd,
     WatchReport,
@@ -125,6 +128,25 @@ def test_a_task_is_done_when_the_log_says_so() -> None:
     assert log.tells("task", "cat", "t1") == REFUSED
     log.says("bob", TaskCompleted(request_id="t1"), "ada")
     assert log.tells("task", "cat", "t1") == APPLIED
+
+
+def test_a_task_that_was_cancelled_or_that_another_did_is_not_told_as_done_by_the_agent() -> None:
+    """The report says that this very agent finished it."""
+    for steps in (
+        [("ada", TaskCancelled(request_id="t1"))],
+        [
+            ("bob", TaskDropped(request_id="t1")),
+            ("cat", TaskClaim(request_id="t1")),
+            ("cat", TaskCompleted(request_id="t1")),
+        ],
+    ):
+        log = Log()
+        log.says("ada", TaskAssignment(request_id="t1", title="x"), "project:p")
+        log.says("bob", TaskClaim(request_id="t1"), "bob")
+        log.watches("task", task="t1")
+        assert [log.says(who, payload, "ada") for who, payload in steps] == [APPLIED] * len(steps)
+        assert log.tells("task", "cat", "t1") == REFUSED
+        assert log.live() == ["w1"]
 
 
 def test_only_its_watcher_or_who_commands_it_cancels() -> None:
