@@ -17,7 +17,7 @@ from ..core.line_forms import may_have
 from ..core.records import BadLine, Record
 from ..errors import MailboxError
 from ..store.attachments import attachment_files
-from ..store.files import small_files, system
+from ..store.files import paths, small_files, system
 from ..store.files.lines import boundary, lines_of
 from .space import PLACE
 
@@ -109,7 +109,9 @@ class ExchangedFiles:
         for stored in [*self.due][:AT_ONCE]:
             digest = stored[:64]
             data = attachment_files.content(self._logs.directory, stored)
-            if data is not None and digest not in self.ours:
+            if data is None:
+                paths.check(self._logs.directory)  # a file of a mailbox that is away is not gone
+            elif digest not in self.ours:
                 self._files.ship_file(digest, data)
                 self.ours[digest] = now
             del self.due[stored]
@@ -129,13 +131,13 @@ class ExchangedFiles:
         """Once a day, take back and stop to look for what no live message names any more."""
         if 0 <= now - self._swept < DAY:
             return
-        self._swept = now
         named = {
             file.stored
             for message in _messages_with_files(line for _, line in self._logs.messages.lines())
             for file in attachments.files(message)
         }
-        digests = {stored[:64] for stored in named}
+        paths.check(self._logs.directory)  # a mailbox that is away names no file
+        self._swept, digests = now, {stored[:64] for stored in named}
         self.wanted = {stored: one for stored, one in self.wanted.items() if stored in named}
         for digest in [one for one, since in self.ours.items() if one not in digests and since < now - DAY]:
             self._files.take_back(digest)

@@ -10,8 +10,8 @@ from time import monotonic, time_ns
 from typing import TYPE_CHECKING
 
 from ..core.text import count_noun
-from ..errors import Busy, MailboxError, Refused, StorageFailed, Unavailable
-from ..store.files import system
+from ..errors import Busy, MailboxError, NoMailbox, Refused, StorageFailed, Unavailable
+from ..store.files import paths, system
 from ..store.locks.holder import holder_at
 from ..store.locks.lock import FileLock
 from . import space as spaces
@@ -73,6 +73,7 @@ def run_replicator(
     is_sure, restored, noted, asked = False, 0, 0.0, 0
     while not ended():
         try:
+            paths.refuse_absence(copy.logs.directory)  # it would tell that no session acts here
             if words := order.latest_words():
                 if (host := elsewhere.find_twin(words.pop(copy.order.machine, b""))) is not None:
                     note_trouble(copy.directory, TWIN, _twin_warning(copy, host) if host else "")
@@ -112,7 +113,7 @@ def run_replicator(
             says_away(None)
             asked = time_ns() // 1_000_000
             is_new = order.wait_for_record(copy.state.applied, TURN)
-        except (Refused, Busy, StorageFailed) as error:  # a credential or a space may be put right meanwhile
+        except (Refused, Busy, StorageFailed, NoMailbox) as error:  # each may be put right meanwhile
             if error.what != away:
                 told(error.what)
                 _note_unreached(copy.directory, error)

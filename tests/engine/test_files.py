@@ -212,6 +212,22 @@ def test_files_are_taken_back_with_their_last_message(pair: Pair) -> None:
     assert MOST_WANTED * 200 < 4 << 20, "what is looked for stays small in memory"
 
 
+def test_a_mailbox_that_is_away_gives_up_no_file(pair: Pair) -> None:
+    """Its directory is moved for a moment as a file is to be shipped, and later as the day's sweep looks."""
+    north = Files(pair, "north")
+    file, place, away = (pair.program.cwd / "plan.txt", pair.program.scratch / "north", pair.program.scratch / "away")
+    file.write_bytes(b"the plan")
+    pair.send("north", "--from", "ann", "--to", "ben", "--body", "see the plan", "--attach", str(file))
+    north.exchanged.due = dict.fromkeys(stored(pair, "north"))
+    for day in (2, 5):
+        place.rename(away)
+        north.exchanged.take_turn(day * DAY)
+        away.rename(place)
+        assert north.said.pop() == f"attached files: no mailbox at {place}"
+        north.exchanged.take_turn(day * DAY)
+        assert list(north.files.fetch_copies(digest(b"the plan"))) == [b"the plan"]
+
+
 def test_the_same_bytes_under_another_kind_of_name_reach_their_first_sender(pair: Pair) -> None:
     """A machine that shipped some bytes fetches them for the message of another that names them otherwise."""
     north, south = Files(pair, "north"), Files(pair, "south")

@@ -200,6 +200,26 @@ def test_a_disk_of_this_machine_that_takes_nothing_is_told_as_that(pair: Pair) -
     assert b"engine is back" not in said
 
 
+def test_a_replicator_outlasts_a_mailbox_that_is_moved_away_for_a_moment(pair: Pair) -> None:
+    """It says that once, waits, and goes on; nothing tells that the engine was away."""
+    place, away = pair.program.scratch / "south", pair.program.scratch / "away"
+    with pair.serving("south") as replicating:
+        assert replicating.stderr is not None
+        pair.send("north", "--from", "ann", "--to", "ben", "--body", "one")
+        until(lambda: len(pair.lines("south")) == 1)
+        place.rename(away)
+        pair.send("north", "--from", "ann", "--to", "ben", "--body", "two")
+        assert f"no mailbox at {place}\n".encode() in replicating.stderr.readline()
+        away.rename(place)
+        assert replicating.stderr.readline().endswith(b" goes on\n")
+        pair.send("north", "--from", "ann", "--to", "ben", "--body", "three")
+        until(lambda: len(pair.lines("south")) == 3)
+        replicating.terminate()
+        _, said = replicating.communicate(timeout=PATIENCE)
+    assert (replicating.returncode, said) == (0, b"")
+    assert pair.seen("south", "ben") == ["one", "two", "three"]
+
+
 def test_a_clock_that_is_behind_mail_is_told(pair: Pair) -> None:
     """Mail came from a machine whose clock is an hour ahead of this one."""
     draft = Draft(sender="cat", to=("ben",), content="from the future", id="x")

@@ -85,6 +85,7 @@ class KnownCopy:
 
     def _look_at_parts(self) -> None:
         if not all(part.look() for part in self.parts.values()):
+            paths.refuse_absence(self.logs.directory)
             self._begin_again()  # a log was replaced, or cut
 
     def _begin_again(self) -> None:

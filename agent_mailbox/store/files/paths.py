@@ -210,6 +210,12 @@ def check(directory: str) -> str:
     return whole.rstrip("/") or "/"
 
 
+def refuse_absence(directory: str) -> None:
+    """Raise ``NoMailbox`` if a mailbox's directory is not there: whoever moved it away cut no log of it."""
+    if not system.is_directory(directory):
+        check(directory)
+
+
 def _missing(directory: str) -> NoMailbox | StorageFailed:
     """Return the error for a directory without a messages log."""
     if is_remnant(directory):
