@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..core.records import Record
 from . import runners, shell
 from .denied_words import plain_program
-from .quoting import MANY, ONE, form_of, make_word
+from .quoting import ENDS, MANY, ONE, form_of, make_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,6 +42,8 @@ _INTERPRETERS = (*SHELLS, *TAKING_COMMANDS, "eval")
 """Programs that take a command in one word."""
 _READING = (*_INTERPRETERS, *_SOURCING, "sudo", "doas", "at", "batch", "wsl")
 """Programs that may run a here-document."""
+_TEXT = frozenset(f"{ENDS}'\"\\")
+"""Characters by which a word may be a text of several words."""
 _FILLING = ("xargs", "parallel", "find", "fd", "fdfind", "sem")
 """Programs that put words into the command that they run."""
 _CODE = ("python", "pypy", "perl", "ruby", "node", "deno", "bun", "php", "lua", "awk", "gawk", "mawk", "osascript")
@@ -75,7 +78,7 @@ def forms_of_commands(text: str, depth: int = 0) -> Iterator[Sequence[str]]:
         raise shell.Unreadable("an expansion may run what a quoted text holds")
     for simple in found:
         words = without_assignments(simple.words)
-        if not simple.inputs and _is_handed(words):
+        if not simple.inputs and is_piped(simple):
             raise shell.Unreadable("what runs is known only at run time")
         yield from _spellings_of(words, depth)
         if words[:1] == ["alias"]:
@@ -157,6 +160,48 @@ def _loose_commands(word: str, depth: int) -> Iterator[Sequence[str]]:
         yield from found
 
 
+class HandedText(Record):
+    """A text that a shell may run. ``sure``: it is no data. ``stays``: that shell is the one that hands it over."""
+
+    text: str
+    sure: bool = False
+    stays: bool = False
+
+
+def handed_texts(simple: shell.ShellCommand, *, piped: bool) -> Iterator[HandedText]:
+    """Yield every text that a command may hand to a shell. ``piped``: a shell beside it reads what others write."""
+    words = without_assignments(simple.words)
+    name = _name_without_version(words[0]) if words else ""
+    runs = name in WRAPPERS or any(True for _ in runners.command_places(name, words))
+    names = [program_name(word) for word in (words if runs else words[:1])]
+    place = next((at for at, one in enumerate(names) if one in _READING), len(names))
+    takes, rest = names[place : place + 1], words[place + 1 :]
+    if takes == ["eval"]:
+        yield HandedText(" ".join(rest), sure=True, stays=True)
+    elif takes and takes[0] in SHELLS:
+        behind = next((at for at, word in enumerate(rest, 1) if _takes_text(word)), len(rest))
+        yield HandedText(next((word for word in rest[behind:] if word[:1] not in ("-", "+")), ""), sure=True)
+    elif takes:
+        yield HandedText(" ".join(rest))
+    for word in simple.words:
+        if not _TEXT.isdisjoint(word):
+            yield HandedText(word)
+            yield HandedText(_behind_option(word))
+    runs_it = is_piped(simple)
+    for body in simple.inputs if takes or piped else ():
+        yield HandedText(body, sure=runs_it, stays=runs_it and not {*takes}.isdisjoint(_SOURCING))
+
+
+def _behind_option(word: str) -> str:
+    """Return what is joined to an option or a variable: ``-Sx``, ``--run=x``, ``alias.y=!x``, ``PAGER=x``."""
+    return word[2:] if word[:2] == "-S" else word.partition("=")[2].removeprefix("!")
+
+
+def _takes_text(word: str) -> bool:
+    """Return whether an option of a shell says that a text follows: ``-c``, ``-lc``, ``--command``."""
+    return word == "--command" or (word[:1] == "-" and word[1:].isalpha() and "c" in word.lower())
+
+
 def _in_code(code: str) -> Iterator[Sequence[str]]:
     """Yield the word sequences of a program's code that may be a command which it starts."""
     if any(start in code for start in _STARTING):
@@ -203,8 +248,9 @@ def _name_without_version(word: str) -> str:
     return name if name in WRAPPERS else name.rstrip("0123456789.") or name
 
 
-def _is_handed(words: Sequence[str]) -> bool:
+def is_piped(simple: shell.ShellCommand) -> bool:
     """Return whether a shell in these words reads its commands from a pipe or a device."""
+    words = without_assignments(simple.words)
     wraps = (
         bool(words) and program_name(words[0]) in WRAPPERS and program_name(words[0]) != "find" and words[1:2] != ["-v"]
     )

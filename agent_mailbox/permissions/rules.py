@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..core.records import Record
-from . import command_forms, denied_words, directory_changes, patterns, shell
+from . import command_forms, denied_words, patterns, shell
+from .named_files import NamedFiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,10 +28,6 @@ SHELLS = ("Bash", "PowerShell", "Monitor")
 """Tools that run a command; ``Monitor`` does it beside the conversation, under the rules for ``Bash``."""
 _PRIMARY = ("command", "file_path", "path", "notebook_path", "url")
 """Keys that ``Tool(key:value)`` does not match: they have rules of their own."""
-MAX_NAME = 4096
-"""Characters of a file's path: no system that we run on takes more."""
-MAX_PLACES = 10
-"""Directories that one text may change to: looking at each costs time."""
 
 
 class Rule(Record):
@@ -136,47 +133,16 @@ def _words_with_base(words: Sequence[str]) -> str:
 
 
 def _may_touch(rule: Rule, given: Mapping[str, Any], where: Where) -> bool:
-    """Return whether a shell command may name a file the rule is about. Any word counts, also for ``Edit``: which
-    programs write is unknown."""
+    """Return whether a shell command may name a file the rule is about, also for ``Edit``."""
     text = given.get("command")
+    if not isinstance(text, str):
+        return False
     try:
-        found = shell.simple_commands(text) if isinstance(text, str) else []
+        found = NamedFiles(text, where)
     except (shell.Unreadable, RecursionError):
         return True
-    spec = rule.spec or "**"
-    places = _places_of(found, where)
-    if len(places) > MAX_PLACES:
-        return True
-    named: dict[str, None] = {}
-    for simple in found:
-        for word in (*simple.words[1:], *simple.sources, *simple.targets, *simple.inputs):
-            plain = word.replace("=", " ").split()
-            named.update(dict.fromkeys((word, *plain, *(part[1:] for part in plain if part[0] == "@"))))
-    parts = [_at_home(part) for part in named if 0 < len(part) <= MAX_NAME]
-    return any(_matches_path(spec, part, place, where, expands=True) for part in parts for place in places)
-
-
-def _places_of(found: Sequence[shell.ShellCommand], where: Where) -> list[Where]:
-    """Return where a text's commands may run: here, and wherever it changes to."""
-    places, here = {where.cwd: where}, where
-    for simple in found:
-        words = simple.words
-        goes = [place for place, word in enumerate(words, 1) if command_forms.program_name(word) in ("cd", "pushd")]
-        into = [next((one for one in words[place:] if one[:1] != "-"), "~") for place in goes]
-        for to in (*directory_changes.directories_for(words), *into):
-            for cwd in dict.fromkeys((where.cwd, here.cwd)):
-                there = where.replace(cwd=patterns.absolute_path(_at_home(to), where.replace(cwd=cwd)))
-                places[there.cwd] = there
-        here = there if goes else here
-    return [*places.values()]
-
-
-def _at_home(word: str) -> str:
-    """Return the path without the usual variables."""
-    for name, stands_for in (("$HOME", "~"), ("${HOME}", "~"), ("$PWD", "."), ("${PWD}", ".")):
-        if word == name or word.startswith(f"{name}/"):
-            return stands_for + word[len(name) :]
-    return word
+    spec, places = rule.spec or "**", found.places.values()
+    return any(_matches_path(spec, name, place, where, expands=True) for name in found.names for place in places)
 
 
 def _matches_path(spec: str, name: str, place: Where, call: Where | None = None, *, expands: bool = False) -> bool:

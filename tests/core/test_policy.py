@@ -301,6 +301,77 @@ def test_a_denied_file_is_denied_at_the_end_of_any_way(way: str) -> None:
         assert not denies("Read(a/b/c/key)", bash(other)), other
 
 
+_GIVEN = (
+    *(
+        "bash -c {}",
+        "sh -c {}",
+        "/bin/dash -c {}",
+        "env sh -c {}",
+        "env A=1 bash -lc {}",
+        "bash -e -o pipefail -c {} x",
+    ),
+    *(
+        "eval {}",
+        "builtin eval {}",
+        "exec bash -c {}",
+        "command bash -c {}",
+        "nohup bash -c {} &",
+        "sudo -u x sh -c {}",
+    ),
+    *("timeout 5 bash -c {}", "ls | xargs -I_ sh -c {}", "find . -exec sh -c {} ';'", "docker exec x sh -c {}"),
+    *("bash <<< {}", "echo {} | sh", ". /dev/stdin <<< {}", 'X={}; eval "$X"', "alias x={}; x", "trap {} EXIT"),
+    *("env -S{}", "nix-shell --run={}", "git -c alias.x=!{} x", "if true; then ssh x {}; fi", "echo $(sh -c {})"),
+    *("echo `sh -c {}`", "diff <(sh -c {}) x", "f() {{ sh -c {}; }}; f", "cat <<E | bash\nsh -c {}\nE"),
+    *("bash <<'E'\nsh -c {}\nE", "sudo sh -s <<-E\n\tsh -c {}\n\tE"),
+)
+"""Ways to give a shell a text."""
+
+
+@pytest.mark.parametrize("way", _GIVEN)
+def test_a_denied_file_is_denied_within_a_text_that_a_shell_is_given(way: str) -> None:
+    """The text counts as if it stood alone where it is run: without its quotes, and with its own steps."""
+    reading = (
+        "cat 'a/b/c/key'",
+        'cat a/b/"c"/key',
+        "cat<a\\/b/c/key",
+        "cd a/b/c; cat key",
+        "(cd a && cd b/c && cat key)",
+    )
+    for text in (*reading, "sh -c 'cd a/b; cat \"c/key\"'", "env -C a/b sh -c 'cd c; cat key'", "F=a/b/c/key; cat $F"):
+        for command in (way.format(shlex.quote(text)), "cd x; cd ..; " + way.format(shlex.quote(text))):
+            assert denies("Read(a/b/c/key)", bash(command)), command
+    for text in ("cat 'b/c/key'", 'cd a; cat "key"', "cd a/b; ls 'key'", "X=$(date); cat x"):
+        assert not denies("Read(a/b/c/key)", bash(way.format(shlex.quote(text)))), text
+
+
+@pytest.mark.parametrize(
+    ("command", "denied"),
+    [
+        ("cd a && bash -c 'cd b; cat c/key'", True),
+        ("eval 'cd a/b'; eval cd c; cat key", True),
+        ("eval 'cd a' '&&' 'cd b'; cat c/key", True),
+        (". /dev/stdin <<< 'cd a/b'; cat c/key", True),
+        ("bash -c 'cd x'; cd a; cd b; cat c/key", True),
+        ("env -C a sh -c 'cd b/c; cat key'", True),
+        ("sh -c 'cd b'; sh -c \"sh -c 'cd b'\"; cd a; sh -c \"sh -c 'cd b; cat c/key'\"", True),
+        ("sh -c 'cd b'; eval \"sh -c 'cd b'\"; env -C a sh -c \"sh -c 'cd b'; sh -c 'cat c/key'\"", True),
+        ("F=a/b/c/key; cat $F", True),
+        ('bash -c "it\'s"', True),  # unreadable
+        ("eval " * 9 + "x", True),  # too deep
+        ("sh -c 'cd a && cat key'; sh -c 'cd b && cat key'", False),
+        ('git commit -m "it\'s done"', False),
+        ("git commit -m 'docs: cd a/b/c before the key is made'", False),
+        ("cat > x.md <<'E'\ncd a/b/c\nmake key, it's easy\nE", False),
+        ('bash run.sh "it\'s"; grep -rn eval "it\'s"; bash -c \'x "$1"\' _ "it\'s"', False),
+        ("echo $(a $(b $(c $(d $(e $(f 'x y'))))))", False),
+        ('eval "$(ssh-agent -s)"; curl "https://x?a=1&key=2"', False),
+    ],
+)
+def test_a_text_for_a_shell_is_followed_and_a_message_is_not(command: str, denied: bool) -> None:
+    """The steps of a text are followed from where it is run, and what is only data is free."""
+    assert denies("Read(a/b/c/key)", bash(command)) is denied
+
+
 def test_a_search_for_names_stays_where_a_rule_lets_it_search() -> None:
     """A pattern may lead elsewhere, whatever directory is named beside it."""
     for pattern in ("/etc/*", "~/x", "../*", "a/../../*"):
@@ -354,6 +425,8 @@ def test_a_host_has_one_name_however_a_url_spells_it(url: str, name: str | None)
         "$((" * 30_000,
         "cat <<E\n" + "a\\\n" * 50_000,
         "sudo " * 20_000,
+        "sudo -C a 'x y' " * 9_000,
+        "eval 'a b' " * 9_000,
     ],
 )
 def test_a_huge_command_is_judged_all_the_same(text: str) -> None:
