@@ -131,11 +131,12 @@ def test_colour_is_for_terminals_and_only_where_it_is_wanted(pair: Post) -> None
 def test_nothing_new_is_said_on_a_terminal_and_into_a_pipe(pair: Post) -> None:
     """A command without results says so: an agent could not tell silence from a failure."""
     pair.check("alice")
+    pair.register("quiet")
     assert on_terminal(pair, "check", "--session", "alice") == (0, b"no new mail\n")
     assert pair.run("check", "--session", "alice").raw == b"no new mail\n"
     nothing = {
         ("search", "zebra"): b"no message contains all these words\n",
-        ("history", "--session", "nobody"): b"no mail\n",
+        ("history", "--session", "quiet"): b"no mail\n",
         ("dead-letters", "--session", "alice"): b"no dead letters\n",
     }
     for words, said in nothing.items():
