@@ -95,10 +95,17 @@ def lease(stage: Stage, process: Process, me: Session) -> None:
         return
     mine = Lease(stage.world, me, COVERS[pattern], made.id, made.ends)
     for other in stage.told.leases:
-        if other.holds() and mine.holds() and other.holder.id not in me.line and {*other.files} & {*mine.files}:
+        is_mine = other.holder.id in me.line or _is_replaced(stage, other)
+        if other.holds() and mine.holds() and not is_mine and {*other.files} & {*mine.files}:
             stage.judge.breach(f"{me.id} and {other.holder.id} both lease {pattern}")
     if not process.hurt:
         stage.told.leases.append(mine)
+
+
+def _is_replaced(stage: Stage, lease: Lease) -> bool:
+    """Return whether its holder leased the same later: that took its place, be it for a shorter time."""
+    later = stage.told.leases[stage.told.leases.index(lease) + 1 :]
+    return any(one.holder is lease.holder and one.files == lease.files for one in later)
 
 
 def _ended(stage: Stage, me: Session) -> list[Session]:
