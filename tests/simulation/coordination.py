@@ -94,18 +94,17 @@ def lease(stage: Stage, process: Process, me: Session) -> None:
     if not made.proven or me.may_be_dead:
         return
     mine = Lease(stage.world, me, COVERS[pattern], made.id, made.ends)
-    for other in stage.told.leases:
-        is_mine = other.holder.id in me.line or _is_replaced(stage, other)
-        if other.holds() and mine.holds() and not is_mine and {*other.files} & {*mine.files}:
+    for other in _held_by_others(stage, me):
+        if mine.holds() and {*other.files} & {*mine.files}:
             stage.judge.breach(f"{me.id} and {other.holder.id} both lease {pattern}")
     if not process.hurt:
         stage.told.leases.append(mine)
 
 
-def _is_replaced(stage: Stage, lease: Lease) -> bool:
-    """Return whether its holder leased the same later: that took its place, be it for a shorter time."""
-    later = stage.told.leases[stage.told.leases.index(lease) + 1 :]
-    return any(one.holder is lease.holder and one.files == lease.files for one in later)
+def _held_by_others(stage: Stage, me: Session) -> list[Lease]:
+    """The leases that others hold. Leasing the same later takes the earlier one's place, be it for a shorter time."""
+    latest = {(one.holder.id, one.files): one for one in stage.told.leases}
+    return [one for one in latest.values() if one.holds() and one.holder.id not in me.line]
 
 
 def _ended(stage: Stage, me: Session) -> list[Session]:
@@ -204,7 +203,7 @@ def _one_is_told(stage: Stage, me: Session, real: str, begun: int) -> None:
 
 def _leased(stage: Stage, me: Session, file: str) -> list[Lease]:
     """The leases of others on a file."""
-    return [one for one in stage.told.leases if one.holds() and file in one.files and one.holder.id not in me.line]
+    return [one for one in _held_by_others(stage, me) if file in one.files]
 
 
 def _is_told(stage: Stage, me: Session, file: str, leased: list[Lease], said: str) -> None:
