@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..control_plane import control_log
-from ..control_plane.standing import find_standing
+from ..control_plane import control_log, standing
 from ..core import codec, frame, message_reads, proofs
 from ..core.control import message_text, summary
 from ..core.control import messages as m
@@ -215,16 +214,13 @@ def _rules_of_agents(mailbox: Mailbox) -> Iterator[tuple[bool, str]]:
     fold = control_log.of(mailbox)
     roster = fold.roster
     for agent in roster.agents.values():
-        name, policy = frame.name_of(agent.session_id, roster), fold.policy(agent.session_id)
-        if agent.state == DEAD:
-            if not (policy.allow or policy.hosts or fold.mode(agent.session_id) != "default"):
-                continue
-            name = f"{name} (dead, if it comes back)"
-        now = find_standing(mailbox, agent.session_id)
+        now = standing.of(fold, agent.session_id)
         widens = [f"allow {rule}" for rule in now.policy.allow] + [f"host {host}" for host in now.policy.hosts]
         widens += [f"mode {now.mode}"] if now.mode != "default" else []
         said = [f"lead {frame.name_of(now.lead, roster)}"] if agent.lead is not None else []
         said += ["waits for a plan's approval"] if now.waits_for_plan else []
         said += [f"deny {rule}" for rule in now.policy.deny]
-        if widens or said:
+        is_dead = agent.state == DEAD
+        if widens or (said and not is_dead):
+            name = frame.name_of(agent.session_id, roster) + (" (dead, if it comes back)" if is_dead else "")
             yield bool(widens), f"{name}: {', '.join([*widens, *said])}"
