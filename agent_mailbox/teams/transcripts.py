@@ -13,6 +13,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from ..clients.rewritten_files import read_content
+from ..clients.transcript import blocks_of, parts_of
 from ..core.control.messages import ShutdownRequest, Unknown
 from ..store.files.small_files import list_names
 from . import format as form
@@ -98,13 +99,7 @@ def _is_message(line: bytes) -> bool:
     event = _parse_object(line)
     if event is None or event.get("type") not in ("user", "attachment"):
         return False
-    return not any(block.get("type") == "tool_result" for block in _blocks_of(event))
-
-
-def _blocks_of(event: Mapping[str, Any]) -> list[dict[str, Any]]:
-    message = event.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    return not any(block.get("type") == "tool_result" for block in blocks_of(event))
 
 
 _BEFORE = "Another Claude session sent a message:\n"
@@ -147,7 +142,7 @@ class Transcript:
         return found
 
     def _sent_messages(self, event: dict[str, Any]) -> Iterator[tuple[str, InboxEntry]]:
-        for block in _blocks_of(event):
+        for block in blocks_of(event):
             if event.get("type") == "assistant" and block.get("name") == "SendMessage":
                 self._calls[str(block.get("id"))] = None
             elif block.get("type") == "tool_result" and str(block.get("tool_use_id")) in self._calls:
@@ -185,9 +180,7 @@ def _heard_messages(event: dict[str, Any]) -> Iterator[InboxEntry]:
 
 def _tool_result(content: Any) -> dict[str, Any]:
     """Return the client's answer to the tool call, with its routing; empty for a failure."""
-    texts = (
-        [block.get("text") for block in content if isinstance(block, dict)] if isinstance(content, list) else [content]
-    )
+    texts = [block.get("text") for block in parts_of(content)] if isinstance(content, list) else [content]
     for text in texts:
         answer = _parse_object(text.encode("utf-8", "replace")) if isinstance(text, str) else None
         routing = answer.get("routing") if answer and answer.get("success") is True else None
