@@ -2,7 +2,8 @@
 
 Belongs here: the words for each client, and what is said to its server (seen with Codex 0.169 and 0.171, OpenCode
 1.18). Codex has a socket, OpenCode an address on loopback. A session's id is known before its first turn, so that its
-entry in the roster is there before.
+entry in the roster is there before. A new one of ``claude --bg`` tells its id once it began, a second before its first
+hook: that second is all there is.
 """
 
 from __future__ import annotations

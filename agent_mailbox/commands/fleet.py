@@ -230,7 +230,7 @@ class Fleet:
         return {name: value for name, value in said.items() if value}
 
     def _register(self, member: PlannedMember, session_id: str) -> None:
-        """Register a session in the person's name, before its first turn."""
+        """Register a session in the person's name, as soon as its id is known."""
         absence.note_bearer(self._box, member.name, session_id)
         request = self._registration(member, session_id, self._lead_of(member))
         _, decision = Registry(self._box).register(request, USER)

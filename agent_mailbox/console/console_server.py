@@ -81,6 +81,7 @@ class TimelyConnection(H11Protocol):
 
     _due: asyncio.TimerHandle | None = None
 
+    # uvicorn's own method takes a Transport where asyncio's says BaseTransport
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
         super().connection_made(transport)

@@ -501,7 +501,9 @@ def test_a_session_that_the_service_still_lists_is_let_go_before_it_is_brought_b
     assert asked == [["stop", ann["session_id"][:8]], ["--bg", "--resume", ann["session_id"]]]
 
 
-def test_a_session_in_a_server_of_all_terminals_is_not_told_as_over(team: Post) -> None:
+def test_a_session_in_a_server_of_all_terminals_is_not_told_as_over(
+    team: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without our hooks nothing tells whether the person's own server still runs it. One that `up` started for another
     member, or for this one before, ends with that one."""
     (team.cwd / "team.toml").write_text('[member.Ann]\nclient = "codex"\n[member.Bob]\nclient = "codex"\n')
@@ -536,7 +538,7 @@ def test_a_session_in_a_server_of_all_terminals_is_not_told_as_over(team: Post) 
             register(one.session_id)
             return one
 
-        made._begin = begin  # type: ignore[method-assign]
+        monkeypatch.setattr(made, "_begin", begin)
         for name in ("Ann", "Ann", "Bob"):
             made.bring_all_up(Team((PlannedMember(name=name, client="codex", prompt="Wait."),)))
         assert {one.pid for one in made.record.members.values()} == {process.pid}

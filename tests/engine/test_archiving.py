@@ -229,7 +229,9 @@ def test_a_steward_that_is_overtaken_looks_again(two: Two, beside: str) -> None:
     assert shown(north, "ann") == ["to one of you"]
 
 
-def test_a_steward_decides_by_what_came_while_it_asked_for_the_order_s_end(two: Two) -> None:
+def test_a_steward_decides_by_what_came_while_it_asked_for_the_order_s_end(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ben gives back role mail meanwhile, and the steward's own replicator takes that in: the end is behind it, so the
     look must be, too."""
     north, south = two.boxes
@@ -244,7 +246,7 @@ def test_a_steward_decides_by_what_came_while_it_asked_for_the_order_s_end(two: 
             asked.append(take_in_beside(replicator))
         return order.space.end()
 
-    order.last_position = overtaken  # type: ignore[method-assign]
+    monkeypatch.setattr(order, "last_position", overtaken)
     assert (steward(north).archived, asked) == (0, [1])
     assert shown(north, "ann") == ["to one of you"]
 

@@ -351,7 +351,7 @@ def test_what_another_process_took_in_since_is_not_asked_for_again(two: Two, tmp
         other.catch_up_since(now - 20)
 
 
-def test_a_look_beside_which_a_command_begins_is_none_of_its_own(two: Two) -> None:
+def test_a_look_beside_which_a_command_begins_is_none_of_its_own(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mail is acknowledged once the order was read, and a command begins behind that. The look that went on meanwhile
     does not have the mail, so the command looks by itself."""
     north, south = two.boxes
@@ -370,7 +370,7 @@ def test_a_look_beside_which_a_command_begins_is_none_of_its_own(two: Two) -> No
             until(lambda: now() > began[0])
         return found
 
-    two.orders[0].read_after = overtaken  # type: ignore[method-assign]
+    monkeypatch.setattr(two.orders[0], "read_after", overtaken)
     assert north.replica is not None
     with north.replica.machine_lock():
         north.replica.check_order_again()
