@@ -161,11 +161,10 @@ def _loose_commands(word: str, depth: int) -> Iterator[Sequence[str]]:
 
 
 class HandedText(Record):
-    """A text that a shell may run. ``sure``: it is no data. ``stays``: that shell is the one that hands it over."""
+    """A text that a shell may run. ``sure``: it is no data."""
 
     text: str
     sure: bool = False
-    stays: bool = False
 
 
 def handed_texts(simple: shell.ShellCommand, *, piped: bool) -> Iterator[HandedText]:
@@ -177,7 +176,7 @@ def handed_texts(simple: shell.ShellCommand, *, piped: bool) -> Iterator[HandedT
     place = next((at for at, one in enumerate(names) if one in _READING), len(names))
     takes, rest = names[place : place + 1], words[place + 1 :]
     if takes == ["eval"]:
-        yield HandedText(" ".join(rest), sure=True, stays=True)
+        yield HandedText(" ".join(rest), sure=True)
     elif takes and takes[0] in SHELLS:
         behind = next((at for at, word in enumerate(rest, 1) if _takes_text(word)), len(rest))
         yield HandedText(next((word for word in rest[behind:] if word[:1] not in ("-", "+")), ""), sure=True)
@@ -187,9 +186,8 @@ def handed_texts(simple: shell.ShellCommand, *, piped: bool) -> Iterator[HandedT
         if not _TEXT.isdisjoint(word):
             yield HandedText(word)
             yield HandedText(_behind_option(word))
-    runs_it = is_piped(simple)
     for body in simple.inputs if takes or piped else ():
-        yield HandedText(body, sure=runs_it, stays=runs_it and not {*takes}.isdisjoint(_SOURCING))
+        yield HandedText(body, sure=is_piped(simple))
 
 
 def _behind_option(word: str) -> str:

@@ -44,9 +44,17 @@ def directory_after(words: Sequence[str]) -> list[str]:
     """Return the directory in which the words leave the shell; none if they leave it where it is."""
     while words and words[0] in _WRAPPED:
         words = words[1:]
-    if not words or program_name(words[0]) not in _CHANGING:
-        return []
-    operands = [word for word in words[1:] if word == UNKNOWN or not word.startswith("-")]
-    if program_name(words[0]) in ("popd", "pushd") and not operands:
-        return [UNKNOWN]
-    return operands[:1] or ["~"]
+    return directories_after(words)[:1] if words and program_name(words[0]) in _CHANGING else []
+
+
+def directories_after(words: Sequence[str]) -> list[str]:
+    """Return the directories to which words change one by one, whatever comes before a ``cd``."""
+    found = []
+    for place, word in enumerate(words, 1):
+        name = program_name(word)
+        if name in _CHANGING:
+            stacks = name in ("popd", "pushd")
+            signs = ("-", "+") if stacks else ("-",)
+            operands = [one for one in words[place:] if one == UNKNOWN or not one.startswith(signs)]
+            found += operands[:1] or [UNKNOWN if stacks else "~"]
+    return found

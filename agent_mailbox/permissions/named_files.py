@@ -8,20 +8,22 @@ An example: ``cd a && sh -c 'cd b; cat "x"'`` names ``x``, in the call's directo
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from . import command_forms, directory_changes, patterns, shell
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from .patterns import Where
 
 MAX_NAME = 4096
 """Characters of a file's path: no system that we run on takes more."""
-MAX_PLACES = 10
-"""Directories that one text may change to: looking at each costs time."""
+MAX_PLACES = 20
+"""Directories of a text that are followed: looking at each costs time."""
+_ANYWHERE = f"/{patterns.ANY}"
 _UNKNOWN = frozenset("$`{")
+_EXPANSION = re.compile(r"[$`](?:.*(?:[`)}]|\$[\w@*]*)|[\w@*]*)", re.DOTALL)
+"""The part of a word that only the running shell knows: from the first expansion to the last."""
 
 
 class NamedFiles:
@@ -33,60 +35,51 @@ class NamedFiles:
         self.places = {call.cwd: call}
         self._call = call
         self._names: dict[str, None] = {}
-        self._ends: dict[tuple[str, str, bool], Where] = {}
-        self._still: set[tuple[str, bool]] = set()
-        self._moves = 0  # counts the steps, and the texts within that may hold some
-        self._read(text, call, 0, sure=True)
+        self._read_at: dict[tuple[str, bool], int] = {}
+        self._read(text, 0, sure=True)
 
     @property
     def names(self) -> list[str]:
         """The names, from the home where a variable says so."""
-        return [_at_home(name) for name in self._names if 0 < len(name) <= MAX_NAME]
+        return [_as_path(name) for name in self._names if 0 < len(name) <= MAX_NAME]
 
-    def _read(self, text: str, start: Where, depth: int, *, sure: bool) -> Where:
-        """Read a text that a shell runs at ``start``; return where it ends. ``sure``: it is no data."""
-        key, moves = (text, start.cwd, sure), self._moves
-        if (text, sure) in self._still:
-            return start
-        if key in self._ends or (depth > command_forms.MAX_DEPTH and not sure):
-            self._moves += 1
-            return self._ends.get(key, start)
+    def _read(self, text: str, depth: int, *, sure: bool) -> None:
+        """Read a text that a shell may run. ``sure``: it is no data."""
+        if self._read_at.get((text, sure)) == len(self.places):
+            return  # it was read, and no place is new since
         if depth > command_forms.MAX_DEPTH:
-            raise shell.Unreadable("too deep")
-        self._ends[key] = here = start
+            if sure:
+                raise shell.Unreadable("too deep")
+            return
+        self._read_at[text, sure] = len(self.places)
         found = shell.simple_commands(text)
         piped = any(map(command_forms.is_piped, found))
         for simple in found:
             self._add_names(simple)
-            told = dict.fromkeys(directory_changes.directories_for(simple.words))
-            beside = [self._go(to, (start, here)) for to in told]
-            for to in _steps(simple.words) if sure else directory_changes.directory_after(simple.words):
-                here = self._go(to, (start, here))
-            for handed in dict.fromkeys(command_forms.handed_texts(simple, piped=piped)):
-                ends = [self._read_handed(handed, place, depth + 1) for place in (here, *beside)]
-                here = ends[0] if handed.stays else here
-        self._ends[key] = here
-        if moves == self._moves:
-            self._still.add((text, sure))  # it names the same wherever it runs
-        return here
+            steps = directory_changes.directories_after if sure else directory_changes.directory_after
+            for to in dict.fromkeys((*directory_changes.directories_for(simple.words), *steps(simple.words))):
+                self._add_places(to)
+            texts = sorted(command_forms.handed_texts(simple, piped=piped), key=lambda one: one.sure)
+            for handed in {one.text: one for one in texts}.values():  # of equal texts the sure one
+                self._read_handed(handed, depth + 1)
 
-    def _read_handed(self, handed: command_forms.HandedText, place: Where, depth: int) -> Where:
+    def _read_handed(self, handed: command_forms.HandedText, depth: int) -> None:
         try:
-            return self._read(handed.text, place, depth, sure=handed.sure)
+            self._read(handed.text, depth, sure=handed.sure)
         except shell.Unreadable:
             if handed.sure:
-                raise
-            return place  # it is no text of a shell: a message, most likely
+                raise  # else it is no text of a shell: a message, most likely
 
-    def _go(self, to: str, starts: Sequence[Where]) -> Where:
-        """Note a directory, also from where the call is: a subshell may have ended. Return it from the last start."""
-        self._moves += 1
-        for start in (self._call, *starts):
-            cwd = patterns.absolute_path(_at_home(to), start)
-            self.places.setdefault(cwd, self._call.replace(cwd=cwd))
-        if len(self.places) > MAX_PLACES:
-            raise RecursionError("too many directories")
-        return self.places[cwd]
+    def _add_places(self, to: str) -> None:
+        """Add where a step leads from each place before. Any earlier step may not count: it failed, was not run, or was
+        in a subshell that has ended."""
+        path = _as_path(to)
+        ways = {patterns.absolute_path(path, start) for start in self.places.values()} - self.places.keys()
+        if len(self.places) + len(ways) > MAX_PLACES:
+            ways = {_ANYWHERE}
+        elif path in (directory_changes.UNKNOWN, "*"):
+            ways.add(_ANYWHERE)
+        self.places.update({cwd: self._call.replace(cwd=cwd) for cwd in ways})
 
     def _add_names(self, simple: shell.ShellCommand) -> None:
         words = simple.words[1:]
@@ -98,10 +91,15 @@ class NamedFiles:
             self._names.update(dict.fromkeys((word, *plain, *(part[1:] for part in plain if part[0] == "@"))))
 
 
-def _steps(words: Sequence[str]) -> list[str]:
-    """Return the directories to which words change one by one, whatever comes before a ``cd``."""
-    goes = [place for place, word in enumerate(words, 1) if command_forms.program_name(word) in ("cd", "pushd")]
-    return [next((one for one in words[place:] if one[:1] != "-"), "~") for place in goes]
+def _as_path(word: str) -> str:
+    """Return the path without the usual variables, and with ``patterns.ANY`` for what only the running shell knows.
+
+    A word of which nothing is known is one name here: else each ``echo $X`` would name every file.
+    """
+    known = _EXPANSION.sub(patterns.ANY, _at_home(word))
+    if "/" not in known or not known.strip(f"/{patterns.ANY}"):
+        return re.sub(f"{patterns.ANY}(/{patterns.ANY})*/*", "*", known)
+    return f"/{known}" if known[0] == patterns.ANY else known
 
 
 def _at_home(word: str) -> str:

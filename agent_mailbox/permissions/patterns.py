@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 _HOST = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.*")
 """Characters of a host's name, and the star of its patterns."""
-_EXPANDED = frozenset("*?[]{}$`")
+ANY = "\1"
+"""In a name: a part that only the running shell knows, and that may be several segments."""
+_EXPANDED = frozenset(f"*?[]{{}}$`{ANY}")
 """Characters by which a shell makes other words of a word."""
 
 
@@ -125,13 +127,13 @@ def _parse_ipv6(name: str) -> str | None:
 
 
 def absolute_path(path: str, where: Where) -> str:
-    """Return the path without ``.``, ``..`` and ``~``."""
+    """Return the path without ``.``, ``..`` and ``~``; what lies above an unknown part is unknown, too."""
     if path == "~" or path.startswith("~/"):
         path = where.home + path[1:]
     parts: list[str] = []
     for part in (path if path.startswith("/") else f"{where.cwd}/{path}").split("/"):
         if part == "..":
-            del parts[-1:]
+            parts[-1:] = [ANY] if parts and ANY in parts[-1] else []
         elif part not in ("", "."):
             parts.append(part)
     return "/" + "/".join(parts)
@@ -165,7 +167,26 @@ def is_path_like(pattern: str, name: str, where: Where, *, loose: bool, expands:
     if not target.startswith(base):
         return target + "/" == base and not pattern.strip("*/")
     wanted = [part for part in pattern.split("/") if part not in ("", ".")]
-    return _match_segments(wanted, target[len(base) :].split("/"), _may_be if expands else _match_segment)
+    fits = _may_be if expands else _match_segment
+    spellings = _spellings_of(target[len(base) :], len(wanted)) if expands else [target[len(base) :]]
+    return any(_match_segments(wanted, there.split("/"), fits) for there in spellings)
+
+
+def _spellings_of(name: str, most: int) -> Sequence[str]:
+    """Return the forms of a name with none, one, and more unknown segments, for a pattern of so many segments.
+
+    The known end must meet the pattern's end, unless one unknown segment suffices. A rule for a file is most likely no
+    rule for a directory.
+    """
+    begins, unknown, rest = name.partition(ANY)
+    if not unknown:
+        return [name]
+    ends = rest.rpartition(ANY)[2]
+    most -= begins.count("/") + bool(ends)
+    if not ends.strip("*/") and not begins:
+        most = 1
+    spellings = [f"{begins}{'/'.join(['*'] * number)}{ends}" for number in range(1, max(most, 1) + 1)]
+    return [*spellings, begins + ends.removeprefix("/")] if begins[-1:] in ("", "/") else spellings
 
 
 def _match_segments(wanted: Sequence[str], there: Sequence[str], fits: Callable[[str, str], bool]) -> bool:

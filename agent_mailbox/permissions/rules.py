@@ -150,7 +150,7 @@ def _matches_path(spec: str, name: str, place: Where, call: Where | None = None,
     where the ``call`` is."""
     full = patterns.absolute_path(name, place)
     spelled = {full, place.resolve(full)}
-    begins = (place, call or place)
+    begins = (place, call or place) if patterns.ANY not in place.cwd else (call or place,)
     return any(patterns.is_path_like(spec, o, w, loose=True, expands=expands) for o in spelled for w in begins)
 
 
