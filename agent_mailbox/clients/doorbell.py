@@ -30,9 +30,8 @@ from ..mailbox.open_mailbox import OpenMailbox, wall_clock
 from ..mailbox.sending import Sending
 from ..mailbox.session_brake import SessionBrake
 from ..store.files import paths, system
-from ..store.files.board import TASKS, Board
+from ..store.files.board import TASKS, WATCHED, Board
 from ..store.files.watch import Watch
-from ..store.files.watched import Watched
 from ..store.locks.doorbell_lock import NOBODY, OFF
 from ..store.log import events
 from ..store.log.stamps import QUIET, StampFiles
@@ -93,7 +92,7 @@ class Doorbell:
         self._prove = prove
         self._quiet = system.join(directory, paths.CACHE, QUIET)
         self._trail = StampFiles(system.join(directory, paths.CACHE))
-        self._watched = Watched(self._trail)
+        self._watched = Board(self._trail, WATCHED)
         self._lost = self._off = 0.0
         self._known_here = self._was_alive = False
         self._alive_under: tuple[int, int, int] | None = None
@@ -277,13 +276,13 @@ class Doorbell:
     def _next_look(self, now: float) -> float:
         """Return when to look again although no mail comes: soon, if the session watches others or there are tasks."""
         looks = [self._next_beat]
-        looks += [now + WATCHES] if self._watched.by(self._me) else []
+        looks += [now + WATCHES] if self._watched.find_names(self._me) else []
         looks += [self._next_tell] if Board(self._trail, TASKS).is_used() else []
         return min(looks)
 
     def _sees_one_gone(self) -> bool:
         """Record those whom the session watches and whose client is gone; return whether there are any."""
-        agents = self._watched.by(self._me)
+        agents = self._watched.find_names(self._me)
         if not agents:
             return False
         desk = OpenMailbox(self._directory, wait=1.0, prove=self._prove)

@@ -149,7 +149,7 @@ def agent_facts(
 ) -> dict[str, tuple[str, str, str]]:
     """Return the lead of each agent, when it sees mail, and the first task that it holds."""
     roster, held = desk.logs.read_roster(), dict[str, str]()
-    if system.exists(desk.logs.stamp_files.kept_here(TASKS) or ""):
+    if system.exists(desk.logs.stamp_files.kept_here(TASKS)):
         from ..control.task_views import TaskViews  # a mailbox that has tasks
 
         for one in TaskViews(desk).tasks():

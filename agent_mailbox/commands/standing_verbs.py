@@ -58,7 +58,7 @@ def show_status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bo
         **({"never_sent": found.never_sent} if found.never_sent else {}),
         "dir": box,
     }
-    if system.exists(mailbox.logs.stamp_files.kept_here(OFFERED) or ""):
+    if system.exists(mailbox.logs.stamp_files.kept_here(OFFERED)):
         from ..cli import task_output  # a mailbox that has tasks
         from ..control.task_views import TaskViews
 

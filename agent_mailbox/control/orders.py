@@ -15,8 +15,7 @@ from ..core.control.watches import IDLE
 from ..core.records import NOW, TURN, USER
 from ..core.roster import DEAD
 from ..errors import Malformed, Refused
-from ..store.files.board import TASKS, Board
-from ..store.files.watched import Watched
+from ..store.files.board import TASKS, WATCHED, Board
 from .steps import DECIDE, describe_vain, post_message, refuse_other, refuse_unapplied
 
 if TYPE_CHECKING:
@@ -101,9 +100,9 @@ def report_idle(box: OpenMailbox, me: str, reason: str = "available") -> Sent | 
     leads is not told: they have no turns to be woken in, and need no such mail."""
     roster = box.logs.read_roster()
     lead = authority.lead_of(me, roster)
-    notes = Watched(box.logs.stamp_files)
-    is_watched_by_lead = me in notes.by(lead)
-    if notes.is_watched(me):
+    notes = Board(box.logs.stamp_files, WATCHED)
+    is_watched_by_lead = me in notes.find_names(lead)
+    if notes.has(me):
         watch_reports.of_event(box, me, me, IDLE)
     if lead == USER or authority.leads_itself(me, roster):
         return None

@@ -23,8 +23,7 @@ from ..errors import Malformed, NotFound, Refused
 from ..mailbox.delivery import Delivery
 from ..mailbox.open_mailbox import random_id
 from ..store.files import system
-from ..store.files.board import TASKS, Board
-from ..store.files.watched import Watched
+from ..store.files.board import TASKS, WATCHED, Board
 from .steps import post_message, read_own, refuse_other, refuse_unapplied
 from .task_leases import end_lease
 from .task_views import LIST, TaskView, TaskViews
@@ -283,7 +282,7 @@ class Tasking:
         self.say_step(me, payload, to, task, f"have {view.holder} itself report: another's word does not count")
         if phase == "done":
             end_lease(self.box, me, task.id, view.holder)
-            if Watched(self.box.logs.stamp_files).is_watched(me):
+            if Board(self.box.logs.stamp_files, WATCHED).has(me):
                 watch_reports.of_event(self.box, me, me, TASK, task=task.id)
             self._look_on(me)
             self.offer_open(lambda one: task.id in one.task.after)

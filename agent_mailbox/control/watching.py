@@ -18,7 +18,7 @@ from ..core.roster import ALIVE
 from ..core.text import neutral, typed
 from ..errors import Malformed, Refused
 from ..store.files import system
-from ..store.files.watched import Watched
+from ..store.files.board import WATCHED, Board
 from .notice_ends import end_notice
 from .steps import post_message, read_own, refuse_unapplied
 from .task_views import TaskViews
@@ -59,7 +59,7 @@ class Watching:
             request_id=f"watch-{system.urandom(4).hex()}", agent=agent.session_id, name=agent.name or "",
             until=tuple(until), task=task, expires=self.box.now() + round(hours * _HOUR),
         )  # fmt: skip
-        Watched(self.box.logs.stamp_files).note(agent.session_id, me)
+        Board(self.box.logs.stamp_files, WATCHED).add_told(agent.session_id, me)
         earlier = [one for one in self.watches(me) if self._is_same(one, payload)]
         sent = post_message(self.box, me, payload, (me,))
         read_own(self.box, me, sent)

@@ -17,7 +17,7 @@ from ..core.control.watches import DEAD, TASK
 from ..core.proofs import STEWARD
 from ..core.text import clipped, neutral
 from ..store.files import system
-from ..store.files.watched import Watched
+from ..store.files.board import WATCHED, Board
 from . import control_log
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def of_event(desk: OpenMailbox, me: str, agent: str, event: str, *, task: str = 
         if watch.agent == agent and watch.is_for(event, task):
             _tell(desk, me, watch, event, reason)
     settle(desk)
-    if not Watched(desk.logs.stamp_files).is_watched(agent):
+    if not Board(desk.logs.stamp_files, WATCHED).has(agent):
         desk.logs.stamp_files.try_to_disturb(agent)  # its next stamp spares the hook at its turn's end
 
 
@@ -56,7 +56,7 @@ def settle(desk: OpenMailbox) -> None:
         found: dict[str, set[str]] = {}
         for watch in live(desk):
             found.setdefault(watch.agent, set()).add(watch.owner)
-        Watched(desk.logs.stamp_files).settle(found)
+        Board(desk.logs.stamp_files, WATCHED).settle_told(found)
 
 
 def _tell(desk: OpenMailbox, me: str, watch: AgentWatch, event: str, reason: str = "") -> None:

@@ -22,8 +22,8 @@ from ..core.records import IDLE, NOW, TURN, USER, Read, Record
 from ..core.roster import ALIVE, DEAD
 from ..errors import Busy, StorageFailed
 from ..store.files import system
+from ..store.files.board import WATCHED, Board
 from ..store.files.small_files import load_derived, save_derived
-from ..store.files.watched import Watched
 from ..store.locks.lock import SOON, WAIT, Patience
 from ..store.log.stamps import AT_TURN, LED
 from ..store.polling.poll import Poll
@@ -294,7 +294,7 @@ class Delivery:
                     return
                 agent = logs.read_roster().get(poll.session_id)
                 led = agent is not None and agent.lead not in (None, USER)
-                word = LED if led or Watched(logs.stamp_files).is_watched(poll.session_id) else ""
+                word = LED if led or Board(logs.stamp_files, WATCHED).has(poll.session_id) else ""
                 word = AT_TURN if left and inbox.due(left, TURN) else word
                 logs.stamp_files.stamp(poll.session_id, poll.judged, word=word)
         except (Busy, StorageFailed):

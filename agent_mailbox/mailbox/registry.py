@@ -14,8 +14,8 @@ from ..core.roster_changes import Decision, Registration
 from ..core.text import typed
 from ..errors import Busy, MailboxError, NotFound
 from ..store.files import system
+from ..store.files.board import WATCHED, Board
 from ..store.files.lines import line_chunks
-from ..store.files.watched import Watched
 from ..store.log.stamps import EVERYONE
 
 TYPE_CHECKING = False
@@ -62,7 +62,7 @@ class Registry:
                 bindings.bind(self.box.logs.stamp_files, event.session_id)
         self._settle_deaths([event.session_id for event in decision.events if event.event == "retire"], roster, actor)
         for event in decision.events:
-            if event.event in ("freeze", "retire") and Watched(self.box.logs.stamp_files).is_watched(event.session_id):
+            if event.event in ("freeze", "retire") and Board(self.box.logs.stamp_files, WATCHED).has(event.session_id):
                 self._tell_watchers(event, actor or event.session_id)
         return decision
 

@@ -47,8 +47,7 @@ class SessionBrake:
         self._desk = desk
         self._send = send
         self._me = session_id
-        directory = desk.logs.stamp_files.kept_here(WOKEN)
-        self._path = None if directory is None else system.join(directory, session_id)
+        self._path = system.join(desk.logs.stamp_files.kept_here(WOKEN), session_id)
         self._wakes, self._threads, self.held, self.why, self._told, self._most = self._read()
         self._judged: bool | None = None
 
@@ -205,7 +204,7 @@ class SessionBrake:
     # -- the file -----------------------------------------------------------------------------------------------------
 
     def _read(self) -> _State:
-        said = codec.parse(read_if_possible(self._path) or b"", _MOST) if self._path is not None else BadLine("")
+        said = codec.parse(read_if_possible(self._path) or b"", _MOST)
         if isinstance(said, BadLine):
             return NOTHING
         try:
@@ -214,8 +213,6 @@ class SessionBrake:
             return NOTHING
 
     def _write(self) -> None:
-        if self._path is None:
-            return
         wakes = [[wake.at, wake.is_turns_end, [list(cause) for cause in wake.causes]] for wake in self._wakes]
         said = {
             "wakes": wakes, "threads": self._threads, "held": self.held, "why": self.why, "told": self._told,

@@ -40,7 +40,7 @@ HOT_MODULES = {
         "store.log.logs mailbox.open_mailbox start start.plain"
     ),
     "ack check dead-letters hook release reply roster search show start status": (
-        "core.message_reads core.inbox store.files.watched"
+        "core.message_reads core.inbox store.files.board"
     ),
     "ack check dead-letters release reply roster search send show status": (
         "cli.mail_output identity.callers cli.context"
@@ -48,23 +48,23 @@ HOT_MODULES = {
     "ack check dead-letters hook release reply search show start status": (
         "store.polling store.polling.poll mailbox.delivery"
     ),
-    "ack dead-letters release reply roster search send show status": "core.reach mailbox.arrivals",
+    "ack dead-letters release reply roster search send show status": ("core.reach mailbox.arrivals"),
     "ack dead-letters release reply roster search show start status": (
         "core.obligations core.roster_changes mailbox.registry"
     ),
-    "ack dead-letters release reply search show start status": "store.projection store.projection.index_keys",
-    "ack dead-letters release reply search send show status": "core.compose mailbox.sending",
-    "ack dead-letters release reply search show status": "mailbox.mailbox",
-    "ack release reply roster send start": "store.log.keys",
-    "check dead-letters hook roster start status": "commands",
-    "ack dead-letters release reply search show": "store.archive store.archive.archive",
-    "dead-letters roster search show status": "cli.render mailbox.agents",
-    "ack release reply send": "cli.verbs",
+    "ack dead-letters release reply search show start status": ("store.projection store.projection.index_keys"),
+    "ack dead-letters release reply search send show status": ("core.compose mailbox.sending"),
+    "ack dead-letters release reply search show status": ("mailbox.mailbox"),
+    "ack release reply roster send start": ("store.log.keys"),
+    "check dead-letters hook roster start status": ("commands"),
+    "ack dead-letters release reply search show": ("store.archive store.archive.archive"),
+    "dead-letters roster search show status": ("cli.render mailbox.agents"),
+    "ack release reply send": ("cli.verbs"),
     "dead-letters search show status": (
         "core.awaited core.dead_letters core.threads core.words mailbox.selection mailbox.queries"
     ),
-    "check hook show start": "core.showing core.showing.message_frame",
-    "dead-letters start status": "store.projection.open_ends",
+    "check hook show start": ("core.showing core.showing.message_frame"),
+    "dead-letters start status": ("store.projection.open_ends"),
     "search show": (
         "cli.show_verbs store.projection.line_facts store.projection.intake store.projection.sqlite "
         "store.projection.projection_file store.projection.projection store.projection.lookup"
@@ -73,15 +73,15 @@ HOT_MODULES = {
         "clients clients.budget identity.hook_calls store.files.standard_input clients.client_input clients.hooks "
         "clients.hooks.hook_events commands.hook_command"
     ),
-    "roster start": "mailbox.absence store.files.board",
-    "dead-letters status": "commands.standing_verbs store.projection.untaken_mail",
+    "roster start": ("mailbox.absence"),
+    "dead-letters status": ("commands.standing_verbs store.projection.untaken_mail"),
     "start": (
         "clients.transcript mailbox.receipts clients.hooks.receipt_rules clients.hooks.reminder "
         "store.log.custody_setup store.user_state.bindings store.user_state.creation store.user_state.work_trees "
         "mailbox.neighbours mailbox.unused_names clients.hooks.session"
     ),
-    "check": "commands.check_verb",
-    "roster": "commands.roster_verbs",
+    "check": ("commands.check_verb"),
+    "roster": ("commands.roster_verbs"),
 }
 """The modules that hot verbs load, by the verbs, each behind those it imports. A test traces the verbs and compares."""
 

@@ -98,9 +98,8 @@ def _remove_files(logs: Logs, session_id: str) -> None:
         if logs.read_roster().state(session_id) != DEAD:
             return
         logs.stamp_files.disturb([session_id])
-        kept = logs.stamp_files.kept_here(WOKEN)
-        wakes = [] if kept is None else [system.join(kept, session_id)]
-        for path in (*wakes, *(logs.cache(name, session_id) for name in DERIVED), logs.heart(session_id)):
+        wakes = system.join(logs.stamp_files.kept_here(WOKEN), session_id)
+        for path in (wakes, *(logs.cache(name, session_id) for name in DERIVED), logs.heart(session_id)):
             remove_if_possible(path)
 
 

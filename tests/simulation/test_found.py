@@ -10,9 +10,9 @@ import pytest
 from agent_mailbox.core import proofs
 from agent_mailbox.store.attachments import attachment_files
 from agent_mailbox.store.files import paths, system
+from agent_mailbox.store.files.board import WATCHED, Board
 from agent_mailbox.store.files.edits import RECENT, Edit, Edits
 from agent_mailbox.store.files.small_files import read_file, replace_file
-from agent_mailbox.store.files.watched import Watched
 from agent_mailbox.store.log import custody, custody_setup
 from agent_mailbox.store.log.logs import Logs
 from agent_mailbox.store.user_state import creation
@@ -184,13 +184,13 @@ def test_the_note_of_a_watch_outlives_a_power_failure(seed: int) -> None:
     world, stage = machine(seed, ordered=False)
     found: list[bool] = []
 
-    def notes() -> Watched:
-        return Watched(Logs(BOX, state=STATE).stamp_files)
+    def notes() -> Board:
+        return Board(Logs(BOX, state=STATE).stamp_files, WATCHED)
 
     with world:
-        alone(world, partial(found_mailbox, stage), lambda: notes().note("bo", "ann"))
+        alone(world, partial(found_mailbox, stage), lambda: notes().add_told("bo", "ann"))
         world.power_off()
-        alone(world, lambda: found.append(notes().is_watched("bo")))
+        alone(world, lambda: found.append(notes().has("bo")))
     assert found == [True]
 
 

@@ -16,8 +16,8 @@ from ...known_clients.every_client import INSTALLED, USUAL
 from ...known_clients.known_client import AFTER_TOOL, AFTER_TOOLS, BEFORE_TOOL, FILES, PERMISSION, PERMIT, STOP_FAILURE
 from ...mailbox.delivery import Offering, load_offers
 from ...store.files import small_files, system
+from ...store.files.board import WATCHED, Board
 from ...store.files.paths import is_bound
-from ...store.files.watched import Watched
 from .. import budget
 from ..client_input import ClientInput
 
@@ -194,7 +194,7 @@ class Hook(Record):
         """Tell the session's lead, if it has one, and those who watch it, that its turn ends."""
         agent = self.desk.logs.read_roster().get(self.call.session_id)
         is_led = agent is not None and agent.lead not in (None, USER)
-        if agent is not None and (is_led or Watched(self.desk.logs.stamp_files).is_watched(agent.session_id)):
+        if agent is not None and (is_led or Board(self.desk.logs.stamp_files, WATCHED).has(agent.session_id)):
             from ...control import orders  # the turn of one that others wait for
 
             orders.report_idle(self.desk, agent.session_id)
@@ -211,7 +211,7 @@ class Hook(Record):
     def board_lines(self, *, begins: bool = False) -> list[str]:
         """Return what the session is told of tasks and notes. A mailbox without them costs a look for a file."""
         kept_here = self.desk.logs.stamp_files.kept_here
-        if not any(system.exists(kept_here(name) or "") for name in (("tasks", "notes") if begins else ("tasks",))):
+        if not any(system.exists(kept_here(name)) for name in (("tasks", "notes") if begins else ("tasks",))):
             return []
         from . import board_lines  # a mailbox that is a board, too
 
@@ -219,7 +219,7 @@ class Hook(Record):
 
     def settle_board(self) -> None:
         """Note that the session was told of its tasks."""
-        if system.exists(self.desk.logs.stamp_files.kept_here("tasks") or ""):
+        if system.exists(self.desk.logs.stamp_files.kept_here("tasks")):
             from ...control import task_offers  # likewise
 
             task_offers.note_told(self.desk, self.call.session_id)

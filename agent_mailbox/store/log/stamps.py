@@ -52,6 +52,8 @@ milliseconds."""
 UNBOUND = "unbound"
 WOKEN = "wakes"
 """Among the user's own records: what woke each session lately (``mailbox.session_brake``)."""
+NOWHERE = "/dev/null/gone"
+"""A place at which nothing can be: where a mailbox that is not there keeps what is its own."""
 ENDS = "ends"
 _PRIME = 9_999_999_967
 """Largest of ten digits: no change of one digit is a multiple of it."""
@@ -88,34 +90,32 @@ class StampFiles:
             self._state = paths.state_of_process()
         return "/".join((self._state, *names))
 
-    def kept_here(self, name: str) -> str | None:
-        """Return a directory of this mailbox's own among these records; None if the mailbox is not there."""
+    def kept_here(self, name: str) -> str:
+        """Return a directory of this mailbox's own among these records; ``NOWHERE`` if the mailbox is not there."""
         try:
             there = system.stat(self._mailbox)
         except OSError:
-            return None
+            return NOWHERE
         return self.kept(name, f"{there.st_dev:x}-{there.st_ino:x}")
 
     def is_offered(self, session_id: str) -> bool:
         """Return whether a task may be open to the session of which it was not told: no stamp may spare its next
         hook."""
-        offers = self.kept_here(OFFERED)
-        return offers is not None and system.exists(f"{offers}/{session_id}")
+        return system.exists(f"{self.kept_here(OFFERED)}/{session_id}")
 
     def is_board_due(self, session_id: str, clock: Callable[[], int]) -> bool:
         """Return whether a prompt's hook looks at the tasks.
 
         One may be open to the session, or nobody looked at their holders for a while."""
         board = self.kept_here(OFFERED)
-        if board is None or not system.exists(board):
+        if not system.exists(board):
             return False
         looked = (_time(f"{board}/{LOOKED}") or 0) // 1_000_000
         return system.exists(f"{board}/{session_id}") or clock() - looked >= LOOK_REST
 
     def was_woken(self, session_id: str) -> bool:
         """Return whether mail woke the session lately, or would have."""
-        kept = self.kept_here(WOKEN)
-        return kept is not None and system.exists(f"{kept}/{session_id}")
+        return system.exists(f"{self.kept_here(WOKEN)}/{session_id}")
 
     # -- quiet stamps -------------------------------------------------------------------------------------------------
 
