@@ -14,7 +14,7 @@ from ..errors import Refused
 from ..space import space as spaces
 from ..store.files import paths, system
 from ..store.files.small_files import storage_failed
-from ..store.locks.directory_lock import DirectoryLock
+from ..store.locks.existing_lock import DirectoryLock
 from ..store.log import custody_setup, logs
 from ..store.user_state import creation, own_files
 from . import backup

@@ -17,7 +17,7 @@ from ..store.archive.manifest import NAME
 from ..store.files import paths, system
 from ..store.files.lines import boundary, chunks
 from ..store.files.small_files import open_file
-from ..store.locks.read_lock import ReadLock
+from ..store.locks.existing_lock import ReadLock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ from agent_mailbox import Busy, Draft, Mailbox
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import StorageFailed
 from agent_mailbox.store.files import system
-from agent_mailbox.store.locks.directory_lock import DirectoryLock
+from agent_mailbox.store.locks.existing_lock import DirectoryLock
 from agent_mailbox.store.locks.holder import holder_at
 from agent_mailbox.store.locks.lock import FileLock
 from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, Program

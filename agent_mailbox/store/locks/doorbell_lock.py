@@ -7,17 +7,14 @@ process. The file is derived like all of ``.cache``: losing it costs one needles
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from ...errors import Busy
 from ..files import system
 from ..files.paths import DOORBELL
 from ..files.small_files import read_if_possible, storage_failed
-from .directory_lock import DirectoryLock
+from .existing_lock import DirectoryLock
 from .lock import FileLock
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 NOBODY, OFF = "-", "off"
 """In the place of a process: none waits; none is wanted."""
@@ -82,9 +79,7 @@ class DoorbellLock:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._lock.release()
 
     def _lines(self) -> tuple[tuple[str, ...], tuple[str, ...]]:

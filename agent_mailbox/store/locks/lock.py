@@ -17,7 +17,6 @@ from ..files.small_files import open_file, storage_failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Self
 
 WAIT = 10.0
@@ -64,9 +63,7 @@ class Patience:
         self._before, mine = _bound.until, self._until
         _bound.until = mine if self._before is None else self._before if mine is None else min(self._before, mine)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _bound.until = self._before
 
 

@@ -19,9 +19,9 @@ from ...store.files import paths, system
 from ...store.files.edits import EDITS
 from ...store.files.paths import BOUND
 from ...store.files.small_files import list_names
+from ...store.locks.existing_lock import ReadLock
 from ...store.locks.holder import STOPPED, holder_at
 from ...store.locks.lock import Patience, is_held
-from ...store.locks.read_lock import ReadLock
 from ...store.log import keys
 from ...store.log.custody import Kept
 from ...store.projection import index_keys
