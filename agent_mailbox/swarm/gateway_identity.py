@@ -17,7 +17,7 @@ from ..core import instant
 from ..errors import BadData, Malformed, NotFound, Refused
 from ..store.files.small_files import make_whole_file, read_file, storage_failed
 from ..store.files.system import sync_directory
-from ..store.log.log import HeldLog, Log
+from ..store.log.log import Log
 from . import home as names
 from .home import Home, key_in
 from .ledger import Ledger, each_event
@@ -174,7 +174,7 @@ def restore_backup(ledger: Ledger, data: bytes) -> Memberships:
     home.ensure_directory()
     if os.path.lexists(home.path_of(names.KEY)):
         raise Refused(f"gateway key exists: {home.path_of(names.KEY)}", "restore into another `--home DIR`")
-    with HeldLog(home.path_of(names.LEDGER)) as log:
+    with Log(home.path_of(names.LEDGER)).held() as log:
         if not os.fstat(log.fd).st_size:
             log.append(lines)
             log.sync()

@@ -20,7 +20,7 @@ from ..store.files.lines import line_at
 from ..store.files.small_files import replace_file
 from ..store.locks.lock import FileLock
 from ..store.log.growing_log import GrowingLog
-from ..store.log.log import HeldLog, Log
+from ..store.log.log import Log
 from . import home as names
 from . import state_file
 from .home import Home
@@ -137,7 +137,7 @@ class Ledger:
 
     def settle_decision(self, decide: Callable[[Memberships], tuple[Sequence[Event], T]]) -> tuple[Memberships, T]:
         """Do as ``decide`` does; return (the knowledge after, what ``decide`` found beside the events)."""
-        with HeldLog(self._tail.log.path) as log:
+        with self._tail.log.held() as log:
             given, found = decide(self.read_knowledge())
             decided = list(given)
             lines = [event_line(event) for event in decided]

@@ -25,7 +25,7 @@ from ..mailbox.open_mailbox import random_id
 from ..mailbox.sending import Sending
 from ..store.log import replacement
 from ..store.log.growing_log import GrowingLog
-from ..store.log.log import HeldLog, Log
+from ..store.log.log import Log
 from . import home as names
 from .inbound import derived_id, is_storable, key_of
 from .ledger import Ledger, each_event, event_line, events_of
@@ -55,7 +55,7 @@ class Outbox:
     def compact_log(self) -> None:
         """Rewrite a large log without events that are over and forgotten."""
         if os.path.exists(self.path) and os.path.getsize(self.path) > BIG:
-            with HeldLog(self.path) as log:
+            with self._tail.log.held() as log:
                 size = os.fstat(log.fd).st_size
                 kept = compact_events(events_of(log.lines()), self.mailbox.now())
                 replacement.replace(log, [event_line(event)[:-1] for event in kept], size)

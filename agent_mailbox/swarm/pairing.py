@@ -14,7 +14,7 @@ from ..core import codec
 from ..errors import Refused
 from ..mailbox import mailbox_gateway
 from ..store.files import paths
-from ..store.log.log import HeldLog
+from ..store.log.log import Log
 from . import home as names
 from .home import Home
 
@@ -50,7 +50,7 @@ def detach_mailbox(home: Home, mailbox: str) -> None:
         raise Refused(
             f"mailbox is the first of gateway {mine}: {here}", "detach the others; this one has its own swarms"
         )
-    with HeldLog(home.path_of(mailbox_gateway.IN_HOME)) as ours:
+    with Log(home.path_of(mailbox_gateway.IN_HOME)).held() as ours:
         ours.append([codec.dumps({"detached": here}).encode() + b"\n"])
 
 
@@ -70,8 +70,8 @@ def _is_paired(mine: str, here: str) -> bool:
 
 def _write_pairing(home: Home, mine: str, here: str, said: dict[str, Any]) -> None:
     with (
-        HeldLog(home.path_of(mailbox_gateway.IN_HOME)) as ours,
-        HeldLog(os.path.join(here, mailbox_gateway.IN_MAILBOX)) as theirs,
+        Log(home.path_of(mailbox_gateway.IN_HOME)).held() as ours,
+        Log(os.path.join(here, mailbox_gateway.IN_MAILBOX)).held() as theirs,
     ):
         if "attached" not in said:
             _check_unpaired(mine, here)

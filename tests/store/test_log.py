@@ -125,7 +125,7 @@ def test_the_append_goes_to_the_file_that_is_at_the_path(tmp_path: Path) -> None
 
     def write() -> None:
         try:
-            with Watched(str(path)) as log:
+            with Watched(Log(str(path))) as log:
                 log.append([b"late\n"])
         except BaseException as error:
             failed.append(error)

@@ -120,18 +120,18 @@ class Log:
     def held(self, patience: float = 0) -> HeldLog:
         """Return the log under its lock, for a ``with`` block that looks and then appends. ``patience``: the seconds to
         wait for the lock at least."""
-        return HeldLog(self.path, max(self.wait, patience), self.stamp_files, self.kept)
+        return HeldLog(self, patience)
 
     def decide(self, act: Callable[Concatenate[HeldLog, P], T], *given: P.args, **named: P.kwargs) -> T:
         """Return what ``act`` does with the log under its lock, and with what is ``given``: it looks, then appends."""
-        with self.held() as log:
+        with HeldLog(self) as log:
             return act(log, *given, **named)
 
     def decide_or_wait(
         self, _later: object, act: Callable[Concatenate[HeldLog, P], T], *given: P.args, **named: P.kwargs
     ) -> T | None:
         """Return the same: nothing that a log of one machine takes need wait."""
-        with self.held() as log:
+        with HeldLog(self) as log:
             return act(log, *given, **named)
 
     def append(
@@ -145,7 +145,7 @@ class Log:
 
         See ``HeldLog.append``, and ``held`` for the ``patience``.
         """
-        with self.held(patience) as log:
+        with HeldLog(self, patience) as log:
             return log.append(lines, disturbs, proofs)
 
 
@@ -155,12 +155,12 @@ class HeldLog(FileLock):
     A failed sync is a failed command, never retried into an acknowledgement.
     """
 
-    def __init__(
-        self, path: str, wait: float = WAIT, stamp_files: StampFiles | None = None, kept: Kept | None = None
-    ) -> None:
-        super().__init__(path, wait)
-        self.stamp_files = stamp_files
-        self.kept = kept
+    def __init__(self, log: Log, patience: float = 0) -> None:
+        super().__init__(log.path, max(log.wait, patience))
+        self.log = log
+        self.stamp_files = log.stamp_files
+        self.kept = log.kept
+        self.view = log.view
         self._entry: LogEnd | None = None
         self._end = 0
         self._uncounted: int | None = None
@@ -343,10 +343,6 @@ class HeldLog(FileLock):
             now = system.fstat(self.fd)
             if now.st_size == size:  # the note says what it said; the log alone has another time
                 self.stamp_files.date(self.path, now.st_mtime_ns)
-
-    def view(self) -> ProofView | None:
-        """Return the record's view of the lines; None if the mailbox has no record."""
-        return None if self.kept is None else ProofView(self.kept, path=self.path)
 
     def _write(self, data: bytes, size: int) -> None:
         written = 0

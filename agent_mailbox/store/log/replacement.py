@@ -12,8 +12,8 @@ from ...core.records import Record
 from ..files import system
 from ..files.lines import lines_of
 from ..files.paths import ROSTER
-from ..files.small_files import storage_failed, tail_checksum
-from .log import Log
+from ..files.small_files import OpenFile, storage_failed, tail_checksum
+from ..locks.lock import WAIT
 from .proof_view import counted
 from .stamps import EVERYONE, new_epoch
 
@@ -90,9 +90,8 @@ def replace(
             system.sync_directory(system.dirname(log.path))
             if log.kept is not None and entry is not None:
                 log.kept.follow(entry)
-            if (
-                log.stamp_files is not None and not log.is_undated
-            ):  # only now: the note also says that the log's name is durable
+            # Only now: the note also says that the log's name is durable.
+            if log.stamp_files is not None and not log.is_undated:
                 log.stamp_files.leave(log.path, there.st_ino, there.st_size, new_epoch())
                 log.stamp_files.date(log.path, there.st_mtime_ns)
         finally:  # nobody else can: the old file has no name any more
@@ -104,16 +103,12 @@ def replace(
 
 def _announced(kept: Kept, aside: str, inode: int, size: int, base: int, before: int | None) -> LogEnd:
     """Announce the fresh log in the mailbox's record, and return its entry: the new content is ours."""
-    fd = system.open(aside, system.O_RDONLY | system.O_CLOEXEC)
-    try:
+    with OpenFile(system.open(aside, system.O_RDONLY | system.O_CLOEXEC)) as fd:
         entry = counted(kept, lines_of(fd, 0, base), kept.entry().generation + 1, base)
-        # A roster is retold in fewer events, which take the place of the old ones.
-        retold = base if kept.name == ROSTER.removesuffix(".jsonl") else 0
-        retold = retold if before is None else before
+        if before is None:  # a roster is retold in fewer events, which take the place of the old ones
+            before = base if kept.name == ROSTER.removesuffix(".jsonl") else 0
         # The inode of an empty log is noted too: a writer of the old log may still note where that one ended.
-        entry = entry.replace(before=retold, inode=inode, size=size, checksum=tail_checksum(fd, size))
-    finally:
-        system.close(fd)
+        entry = entry.replace(before=before, inode=inode, size=size, checksum=tail_checksum(fd, size))
     kept.announce(entry)
     return entry
 
@@ -122,5 +117,4 @@ def _fetch(log: HeldLog, size: int) -> None:
     """Append what an unlocked writer added to the old log behind its ``size`` to the new one."""
     late = system.pread(log.fd, system.fstat(log.fd).st_size - size, size)
     if late:
-        again = Log(log.path, stamp_files=log.stamp_files, kept=log.kept)
-        again.append([late if late.endswith(b"\n") else late + b"\n"], EVERYONE)
+        log.log.append([late if late.endswith(b"\n") else late + b"\n"], EVERYONE, patience=WAIT)
