@@ -24,6 +24,7 @@ from ..mailbox.registry import Registry
 from ..store.archive import roster_compaction, rotation
 from ..store.attachments import attachment_files
 from ..store.files.paths import CONFIG
+from ..store.files.small_files import note_time
 from ..store.log import events
 from ..store.log.custody import Kept
 from . import doctor, leftovers, notices, notify, shared_steward, waker
@@ -74,7 +75,7 @@ def run_upkeep(mailbox: Mailbox, max_live: int | None = None, *, trust_clock: bo
             events.rotate(mailbox.logs)
             leftovers.sweep_leftovers(mailbox.logs)
             attachment_files.sweep(mailbox.logs, mailbox.archive, mailbox.now())
-        rotation.note_run(mailbox.logs, mailbox.now())
+        note_time(mailbox.logs.cache(rotation.LAST_RUN), mailbox.now())
         clock_signs.forget_doubt(mailbox)
     MailQueries(mailbox).keep_index()
     _tell_person(mailbox)

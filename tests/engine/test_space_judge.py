@@ -24,7 +24,7 @@ from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.space.order.order import CLAIMS, MESSAGES, ROSTER, Ordered, reads_of
 from agent_mailbox.space.trust import machine_keys, machine_trust, space_trust
 from agent_mailbox.space.trust.space_judge import SpaceJudge
-from agent_mailbox.store.archive import resealing
+from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.files import system
 from agent_mailbox.store.user_state import bindings, creation
 from tests.control_desk import ControlDesk
@@ -506,7 +506,7 @@ def test_a_kill_while_lines_are_judged_again(pair: Three, moment: int, monkeypat
     def dying(*given: Any) -> object:
         if next(left, None) is None:
             raise KeyboardInterrupt
-        return resealing.reseal(*given)
+        return rotation.reseal(*given)
 
     monkeypatch.setattr(space_trust, "reseal", dying)
     with pytest.raises(KeyboardInterrupt):

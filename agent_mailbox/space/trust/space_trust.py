@@ -15,7 +15,7 @@ from ...core.proofs import is_machine
 from ...core.records import USER, Proof, Record, RosterEvent
 from ...core.roster import Roster
 from ...errors import Malformed, Refused
-from ...store.archive.resealing import reseal
+from ...store.archive.rotation import reseal
 from ...store.files import paths
 from . import machine_keys, machine_trust
 from .waiting_seals import TrueSeals, lines_that_wait, true_seals, waiting_at
@@ -152,7 +152,7 @@ class _Again:
         self._homes = SessionMachines(roster)
 
     def __call__(self, position: int, line: bytes, view: ProofView) -> tuple[bytes, Proof] | None:
-        """See ``resealing.Judge``."""
+        """See ``rotation.Judge``."""
         found = self._judge_again(position, line, view)
         counted = line if found is None else found[0]
         event = codec.roster_event(counted) if self._log.path.endswith(paths.ROSTER) else None

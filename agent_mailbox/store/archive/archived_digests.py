@@ -6,8 +6,7 @@ what is new.
 
 from __future__ import annotations
 
-from ..files import system
-from ..files.lines import boundary, lines_of
+from ..log.growing_log import GrowingLog
 from ..log.unordered import digest, unsealed
 
 TYPE_CHECKING = False
@@ -21,22 +20,15 @@ class ArchivedDigests:
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
-        self._known: dict[str, tuple[int, set[bytes]]] = {}
+        self._known: dict[str, tuple[GrowingLog, set[bytes]]] = {}
         self._durable: set[str] = set()
         """The files that this process made durable: a killed one may have written to them."""
 
     def of(self, log: Log) -> set[bytes]:
-        """Return the digests of an archived log's lines."""
-        read, found = self._known.get(log.path, (0, set[bytes]()))
-        fd = log.open()
-        if fd is None:
-            return found
-        try:
-            end = boundary(fd, system.fstat(fd).st_size)  # a torn line, which a killed run left, is cut off
-            found.update(digest(unsealed(line)) for _, line in lines_of(fd, read, end))
-        finally:
-            system.close(fd)
-        self._known[log.path] = max(read, end), found
+        """Return the digests of an archived log's lines, without a torn one that a killed run left: it is cut off."""
+        growing, found = self._known.setdefault(log.path, (GrowingLog(log), set[bytes]()))
+        with growing.news() as (_, lines):
+            found.update(digest(unsealed(line)) for _, line in lines)
         return found
 
     def has(self, key: bytes) -> bool:

@@ -20,8 +20,8 @@ from ...core.records import BadLine, Record
 from ..files import system
 from ..files.line_numbers import numbered
 from ..files.lines import boundary, chunks
+from ..files.small_files import OpenFile
 from ..log.custody import LogEnd
-from ..log.log import Log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +70,7 @@ class Manifest:
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
-        self.log = Log(system.join(archive.directory, NAME))
+        self.log = archive.file(NAME)
         self.kept = archive.kept(self.log.path)
         self.files: dict[str, list[SealedStretch]] = {}
         self.strays: list[Stray] = []
@@ -130,10 +130,10 @@ class Manifest:
             self.kept.change(lambda _: LogEnd(size=system.size(self.log.path)))
 
     def _sealing(self, name: str) -> Iterator[SealedStretch]:
-        fd = Log(system.join(self._archive.directory, name)).open()
+        fd = self._archive.file(name).open()
         if fd is None:
             return
-        try:
+        with OpenFile(fd):
             start, end = self.sealed(name), boundary(fd, system.fstat(fd).st_size)
             while start < end:
                 step = STRETCH
@@ -141,26 +141,20 @@ class Manifest:
                     step *= 2  # a line longer than that
                 yield SealedStretch(start, stop - start, _hashed(fd, start, stop)[0], 0)
                 start = stop
-        finally:
-            system.close(fd)
 
     def damage(self) -> Iterator[Damage]:
         """Yield every sealed stretch whose bytes differ or are missing. Reads the whole archive, a chunk at a time."""
         for name, stretches in self.files.items():
-            fd = Log(system.join(self._archive.directory, name)).open()
-            number = 1
-            try:
+            fd, number = self._archive.file(name).open(), 1
+            if fd is None:
+                yield Damage(name, stretches[0], 1, 1, 0)
+                continue
+            with OpenFile(fd):
                 for stretch in stretches:
-                    if fd is None:
-                        yield Damage(name, stretch, 1, 1, 0)
-                        break
                     digest, newlines, there = _hashed(fd, stretch.offset, stretch.end)
                     if digest != stretch.sha256:
                         yield Damage(name, stretch, number, number + max(newlines - 1, 0), there)
                     number += newlines
-            finally:
-                if fd is not None:
-                    system.close(fd)
 
 
 def _drop_torn_end(fd: int) -> None:

@@ -1,6 +1,7 @@
 """Carrying out a retention plan: move finished mail to its month, start fresh logs with the rest.
 
-Belongs here: the order of the steps, which makes a killed run resumable.
+Belongs here: the order of the steps, which makes a killed run resumable. So does sealing lines that waited for the
+person's word: that puts a fresh log in the same place.
 
 - First, under the archive's lock and those of both logs, append the moved lines to their months, except lines already
   there. Sync, and seal them in the manifest.
@@ -24,10 +25,9 @@ from ...core.records import BadLine, Record
 from ...errors import Busy, Refused, StorageFailed
 from ..files import system
 from ..files.lines import boundary, chunks, lines_of
-from ..files.small_files import note_time, open_file, storage_failed
-from ..locks.holder import holder_of
-from ..log.log import Log
-from ..log.logs import Logs, parse_messages, parse_reads
+from ..files.small_files import OpenFile, open_file, storage_failed
+from ..locks.holder import holder_at
+from ..log.logs import parse_messages, parse_reads
 from ..log.replacement import Replaced, clear_leftover, put_back
 from ..log.unordered import digest, unsealed
 from .archive import LOCK, Archive
@@ -39,11 +39,17 @@ if TYPE_CHECKING:
     import portalocker
 
     from ...core.keeping.retention import RetentionPlan
-    from ..log.log import HeldLog
+    from ...core.records import Proof
+    from ..log.log import HeldLog, Log
+    from ..log.logs import Logs
     from ..log.proof_view import Place, ProofView
     from .archived_digests import ArchivedDigests
 
+    Judge = Callable[[int, bytes, ProofView], tuple[bytes, Proof] | None]
+    """Is asked about each line in turn, with its position; returns its content and the proof that it gets, or None."""
+
 LAST_RUN = "steward"
+"""The derived file whose time is that of the steward's last run."""
 
 
 class Rotated(Record):
@@ -84,26 +90,15 @@ def alone(archive: Archive, wait: float) -> Iterator[None]:
     try:
         lock.acquire()
     except LockException:
+        holder = holder_at(system.join(archive.directory, LOCK)).replace(" by ", ": ", 1)
         raise Busy(
-            f"another steward, backup or repair is at work in {archive.directory}{_holder(archive)}",
+            f"another steward, backup or repair is at work in {archive.directory}{holder}",
             "wait for it, then try again",
         ) from None
     try:
         yield
     finally:
         lock.release()
-
-
-def _holder(archive: Archive) -> str:
-    """Return who holds the maintenance lock, as far as the system tells."""
-    try:
-        fd = open_file(system.join(archive.directory, LOCK), system.O_RDONLY)
-    except (FileNotFoundError, StorageFailed):
-        return ""
-    try:
-        return holder_of(fd).replace(" by ", ": ", 1)
-    finally:
-        system.close(fd)
 
 
 def at_work(archive: Archive) -> bool:
@@ -117,19 +112,6 @@ def at_work(archive: Archive) -> bool:
         return True
     except StorageFailed:
         return False  # the path holds no lock file
-
-
-def note_run(logs: Logs, now: int) -> None:
-    """Set the time of a file to this run's (``now`` in ms); if that fails, the doctor just knows less."""
-    note_time(logs.cache(LAST_RUN), now)
-
-
-def last_run(logs: Logs) -> int | None:
-    """Return when (ms) the steward last ran here; None if that is unknown."""
-    try:
-        return system.lstat(logs.cache(LAST_RUN)).st_mtime_ns // 1_000_000
-    except OSError:
-        return None
 
 
 def rotate(
@@ -160,9 +142,7 @@ def rotate(
         moved, kept = _split(message_lines, months, _message_id, logs.messages, order)
         moved_reads, kept_reads = _split(read_lines, months, _read_id, logs.reads, order)
         for name in archive.files():
-            drop_torn_copy(
-                Log(system.join(archive.directory, name)), (line for _, line in (*message_lines, *read_lines))
-            )
+            drop_torn_copy(archive.file(name), (line for _, line in (*message_lines, *read_lines)))
         filed = None if order is None else order.filed
         for month, lines in moved.items():
             add_missing(archive.log(month), lines, filed)
@@ -173,6 +153,29 @@ def rotate(
         replaced += [put_back(reads, kept_reads, reads_size)] if moved_reads else []
     left = len(state.messages) - len(plan.move)
     return Rotated(archived=len(plan.move), kept=left, pending=plan.pending, replaced=tuple(replaced))
+
+
+def reseal(logs: Logs, log: Log, judge: Judge) -> tuple[int, Replaced | None]:
+    """Seal the lines of a log for which ``judge`` returns a proof, each at its place; return how many those are, and
+    the fresh log. As when the steward moves mail, a kill leaves the old log or the new one.
+
+    Raises ``Refused`` for a mailbox that is not as it was left: the person must see it unchanged."""
+    with log.held() as held:
+        refuse_broken(logs)
+        clear_leftover(held)
+        view = held.view()
+        if view is None:
+            return 0, None
+        lines, size = raw_lines(held)
+        fresh, done = [], 0
+        for position, line in lines:
+            found = judge(position, line, view)
+            if found is not None:
+                content, proof = found
+                line = view.kept.sealed([content + b"\n"], [proof], position, view.entry.generation)[0][:-1]
+                done += 1
+            fresh.append((position, line))
+        return done, put_back(held, fresh, size, before=view.entry.before) if done else None
 
 
 def refuse_broken(logs: Logs) -> None:
@@ -269,13 +272,10 @@ def drop_torn_copy(log: Log, live: Iterable[bytes]) -> None:
     fd = log.open()
     if fd is None:
         return
-    size = system.fstat(fd).st_size
-    try:
-        whole = size == 0 or system.pread(fd, 1, size - 1) == b"\n"
-    finally:
-        system.close(fd)
-    if whole:
-        return
+    with OpenFile(fd):
+        size = system.fstat(fd).st_size
+        if size == 0 or system.pread(fd, 1, size - 1) == b"\n":
+            return
     with log.held() as held:
         size = system.fstat(held.fd).st_size
         end = boundary(held.fd, size)

@@ -19,7 +19,7 @@ from ...core.records import BadLine
 from ...errors import BadData, NotFound, Refused
 from ..files import system
 from ..files.lines import CHUNK, lines_of
-from ..files.small_files import note_time, open_file, storage_failed
+from ..files.small_files import OpenFile, note_time, noted_age, open_file, storage_failed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -70,19 +70,18 @@ def put(directory: str, name: str, chunks: Iterable[bytes], left: int | None = N
         system.sync_directory(directory)  # another process may have made it, and died before its sync
         left = MOST_TOTAL - _total(home) if left is None else left
         aside = system.join(home, attachments.aside(system.urandom(8)))
-        fd = system.open(aside, system.O_WRONLY | system.O_CREAT | system.O_EXCL | system.O_CLOEXEC, 0o600)
-        try:
-            digest, size = _copied(fd, name, chunks, left)
-            system.fsync(fd)
-            name = attachments.plain_name(name)
-            kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-            file = AttachmentFile(name, kind, size, digest)
-            system.rename(aside, place(directory, file.stored))  # of the same content: its time is new, too
-        except BaseException:
-            system.unlink(aside)
-            raise
-        finally:
-            system.close(fd)
+        flags = system.O_WRONLY | system.O_CREAT | system.O_EXCL | system.O_CLOEXEC
+        with OpenFile(system.open(aside, flags, 0o600)) as fd:
+            try:
+                digest, size = _copied(fd, name, chunks, left)
+                system.fsync(fd)
+                name = attachments.plain_name(name)
+                kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+                file = AttachmentFile(name, kind, size, digest)
+                system.rename(aside, place(directory, file.stored))  # of the same content: its time is new, too
+            except BaseException:
+                system.unlink(aside)
+                raise
         system.sync_directory(home)
     except OSError as error:
         raise storage_failed("keep an attachment in", home, error) from None
@@ -179,13 +178,10 @@ def read(directory: str, file: AttachmentFile) -> bytes | None:
 def content(directory: str, name: str) -> bytes | None:
     """Return the content of a stored name; None if there is none that has its digest."""
     try:
-        fd = open_file(place(directory, name), system.O_RDONLY)
+        with OpenFile(open_file(place(directory, name), system.O_RDONLY)) as fd:
+            data = b"".join(chunks_of(fd)) if system.fstat(fd).st_size <= MOST_BYTES else b""
     except FileNotFoundError:
         return None
-    try:
-        data = b"".join(chunks_of(fd)) if system.fstat(fd).st_size <= MOST_BYTES else b""
-    finally:
-        system.close(fd)
     return data if digest(data) == name[:64] else None
 
 
@@ -229,11 +225,8 @@ def sweep(logs: Logs, archive: Archive, now: int) -> int:
 
 def _is_due(logs: Logs, now: int) -> bool:
     path = logs.cache(SWEPT)
-    try:
-        last = system.lstat(path).st_mtime_ns // 1_000_000
-    except OSError:
-        last = 0
-    if 0 <= now - last < DAY:
+    age = noted_age(path, now)
+    if age is not None and 0 <= age < DAY:
         return False
     note_time(path, now)
     return True

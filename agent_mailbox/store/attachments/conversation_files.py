@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...core import session_steps
+from ...errors import StorageFailed
 from ..files import lines, system
+from ..files.small_files import OpenFile, open_file
 
 if TYPE_CHECKING:
     from ...core.session_steps import Step
@@ -27,16 +29,15 @@ def latest(path: str, session_id: str, most: int = LATEST) -> list[Step] | None:
     if not place.startswith("/") or not (is_rollout or name == f"{session_id}.jsonl"):
         return None
     try:
-        fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NONBLOCK | system.O_NOFOLLOW)
-    except (OSError, ValueError):
+        fd = open_file(path, system.O_RDONLY)
+    except (OSError, ValueError, StorageFailed):
         return None
     try:
-        there = system.fstat(fd)
-        if there.st_mode & system.S_IFMT != system.S_IFREG or there.st_uid != system.geteuid():
-            return None
-        told = session_steps.of_rollout if is_rollout else session_steps.of_transcript
-        return told(line for _, line in lines.lines_of(fd, max(there.st_size - most, 0), there.st_size))[-MOST:]
+        with OpenFile(fd):
+            there = system.fstat(fd)
+            if there.st_uid != system.geteuid():
+                return None
+            told = session_steps.of_rollout if is_rollout else session_steps.of_transcript
+            return told(line for _, line in lines.lines_of(fd, max(there.st_size - most, 0), there.st_size))[-MOST:]
     except OSError:
         return None
-    finally:
-        system.close(fd)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...core.codec import MAX_LINE
-from . import system
 from .lines import chunks, lines_of
+from .small_files import OpenFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,12 +20,9 @@ if TYPE_CHECKING:
 def numbered(log: Log, end: int | None = None) -> Iterator[tuple[int, bytes]]:
     """Yield (line number, line) of a log that need not exist; empty lines count but are skipped. See ``lines_of``."""
     fd = log.open()
-    if fd is None:
-        return
-    try:
-        yield from numbered_in(fd, end)
-    finally:
-        system.close(fd)
+    if fd is not None:
+        with OpenFile(fd):
+            yield from numbered_in(fd, end)
 
 
 def numbered_in(fd: int, end: int | None = None) -> Iterator[tuple[int, bytes]]:

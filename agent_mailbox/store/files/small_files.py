@@ -61,6 +61,19 @@ def storage_failed(action: str, path: str, error: OSError) -> StorageFailed:
     return StorageFailed(f"cannot {action} {path}: {reason}", hint)
 
 
+class OpenFile:
+    """An open file's descriptor, closed at the end of a ``with`` block."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def __enter__(self) -> int:
+        return self._fd
+
+    def __exit__(self, *_: object) -> None:
+        system.close(self._fd)
+
+
 def open_file(path: str, flags: int, *, through_links: bool = False) -> int:
     """Return a descriptor of a regular file, made 0600 if ``flags`` say so; never a FIFO, and through no link of ours.
 
@@ -181,13 +194,8 @@ def make_whole_file(path: str, data: bytes) -> None:
 def write_if_possible(path: str, data: bytes, how: int = system.O_TRUNC) -> bool:
     """Write a small derived file in its place; return whether that was possible. ``how``: with ``O_EXCL`` only if there
     is none."""
-    flags = system.O_WRONLY | system.O_CREAT | _OURS | how
     try:
-        try:
-            fd = system.open(path, flags, 0o600)
-        except FileNotFoundError:
-            system.make_directory(system.dirname(path))
-            fd = system.open(path, flags, 0o600)
+        fd = _made(path, how)
         try:
             system.write_whole(fd, data)
         finally:
@@ -195,6 +203,16 @@ def write_if_possible(path: str, data: bytes, how: int = system.O_TRUNC) -> bool
     except (OSError, ValueError):
         return False
     return True
+
+
+def _made(path: str, how: int) -> int:
+    """Return a descriptor to write a derived file, in a directory that is made if it is missing."""
+    flags = system.O_WRONLY | system.O_CREAT | _OURS | how
+    try:
+        return system.open(path, flags, 0o600)
+    except FileNotFoundError:
+        system.make_directory(system.dirname(path))
+        return system.open(path, flags, 0o600)
 
 
 def remove_file(path: str) -> None:
@@ -234,7 +252,7 @@ def noted_age(path: str, now: int) -> int | None:
 
 
 def time_of(path: str) -> int | None:
-    """Return the time (ns) that ``set_time`` gave a file; None: no file."""
+    """Return the time (ns) of a file's last change, or the one that ``set_time`` gave it; None: no file."""
     try:
         return system.stat(path).st_mtime_ns
     except OSError:
@@ -309,11 +327,7 @@ def save_derived(path: str, body: bytes) -> None:
     seal = int.from_bytes(system.urandom(4), "big") >> 1
     data = _head(len(body), seal) + b"\n" + body
     try:
-        try:
-            fd = _create(path)
-        except FileNotFoundError:
-            system.make_directory(system.dirname(path))
-            fd = _create(path)
+        fd = _made(path, 0)
         try:
             if system.write(fd, data) == len(data):  # else the disk is nearly full: the file stays unsealed
                 system.utime(fd, ns=(seal * SECOND, seal * SECOND))
@@ -321,11 +335,6 @@ def save_derived(path: str, body: bytes) -> None:
             system.close(fd)
     except OSError:
         pass
-
-
-def _create(path: str) -> int:
-    flags = system.O_WRONLY | system.O_CREAT | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK
-    return system.open(path, flags, 0o600)
 
 
 def _head(size: int, seal: int) -> bytes:

@@ -11,7 +11,6 @@ from . import system
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
 
 LOOKS = 0.25
 """Seconds between two looks without inotify."""
@@ -40,9 +39,7 @@ class Watch:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._fd >= 0:
             system.close(self._fd)
 

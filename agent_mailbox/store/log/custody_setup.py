@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...errors import Refused, StorageFailed
 from ..files import paths, system
-from ..files.small_files import read_file, replace_file, storage_failed
+from ..files.small_files import OpenFile, read_file, replace_file, storage_failed
 from ..locks.lock import is_held
 from . import custody, keys
 from .custody import left
@@ -90,13 +90,10 @@ def _begin(record: str, directory: str, logs: Sequence[str]) -> None:
 def _sync(path: str) -> None:
     """Make what a log holds durable; nothing if there is no log yet."""
     try:
-        fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NOFOLLOW)
+        with OpenFile(system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NOFOLLOW)) as fd:
+            system.fdatasync(fd)
     except FileNotFoundError:
-        return
-    try:
-        system.fdatasync(fd)
-    finally:
-        system.close(fd)
+        pass
 
 
 def refuse_served(directory: str, environ: Mapping[str, str]) -> None:

@@ -12,8 +12,8 @@ from ...core import codec, instant
 from ...core.records import BadLine
 from ...errors import StorageFailed
 from ..files import paths, system
-from ..files.lines import lines_of
 from ..files.small_files import open_file
+from .log import Log
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
@@ -73,13 +73,9 @@ def rotate(logs: Logs) -> None:
 def _read(logs: Logs, name: str) -> Iterator[dict[str, Any]]:
     """Yield the events of a file; skip lines that are no event."""
     try:
-        fd = open_file(logs.path(name), system.O_RDONLY)
-    except (FileNotFoundError, StorageFailed):
-        return
-    try:
-        for _, line in lines_of(fd, 0):
+        for _, line in Log(logs.path(name)).lines():
             obj = codec.parse(line)
             if not isinstance(obj, BadLine):
                 yield obj
-    finally:
-        system.close(fd)
+    except StorageFailed:
+        pass

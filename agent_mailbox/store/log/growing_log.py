@@ -8,8 +8,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..files import system
 from ..files.lines import LinePlace
+from ..files.small_files import OpenFile
 from .logs import end_of
 
 if TYPE_CHECKING:
@@ -41,7 +41,5 @@ class GrowingLog(LinePlace):
             restarted, (self.inode, self.position) = self.inode != 0, (0, 0)
             yield restarted, iter(())
             return
-        try:
+        with OpenFile(fd):
             yield not self.look(fd)[0], self.lines(fd)
-        finally:
-            system.close(fd)

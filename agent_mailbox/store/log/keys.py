@@ -15,9 +15,6 @@ try:  # ``hashlib`` takes it from there, and its import costs three times as muc
 except ImportError:
     from hashlib import blake2b as blake2b
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
 
 FILE = "key"
 _FORM = b"agent-mailbox-key 1"

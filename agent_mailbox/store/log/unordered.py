@@ -15,6 +15,7 @@ from collections import Counter, deque
 from ...core.space_seals import unsealed as unsealed
 from ..files import system
 from ..files.lines import boundary, lines_of
+from ..files.small_files import OpenFile
 from .keys import blake2b
 
 TYPE_CHECKING = False
@@ -61,10 +62,8 @@ class Unordered:
         fd = self.log.open()
         if fd is None:
             return 0
-        try:
+        with OpenFile(fd):
             found = sum(number(digest(unsealed(line))) for _, line in lines_of(fd, 0, self._seen))
-        finally:
-            system.close(fd)
         return found - self.alone - sum(number(key) for _, key in self._waiting.values())
 
     def look(self, written: Sequence[tuple[bytes, bytes]] = ()) -> bool:
@@ -75,11 +74,9 @@ class Unordered:
         fd = self.log.open()
         if fd is None:
             return not self.inode
-        try:
+        with OpenFile(fd):
             there = system.fstat(fd)
-            if there.st_ino != self.inode and self.inode:
-                return False
-            if there.st_size < self._seen:
+            if there.st_size < self._seen or (self.inode and there.st_ino != self.inode):
                 return False
             self.inode = there.st_ino
             end = boundary(fd, there.st_size)
@@ -88,8 +85,6 @@ class Unordered:
             for start, line in lines_of(fd, self._seen, end):
                 self._add(start, line, known.get(line) or digest(unsealed(line)), expected)
             self._seen = max(self._seen, end)
-        finally:
-            system.close(fd)
         return True
 
     def _add(self, start: int, line: bytes, key: bytes, expected: dict[bytes, int]) -> None:
@@ -184,13 +179,11 @@ class Unordered:
         fd = self.log.open() if self._waiting else None
         if fd is None:
             return
-        try:
+        with OpenFile(fd):
             if system.fstat(fd).st_ino == self.inode:
                 for start, line in lines_of(fd, self._first(), self._seen):
                     if start in self._waiting:
                         yield start, line
-        finally:
-            system.close(fd)
 
     def saved(self) -> tuple[int, int, Spans]:
         """Return (inode, mark, spans) for the next process."""

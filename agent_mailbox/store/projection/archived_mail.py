@@ -13,7 +13,6 @@ from . import lookup
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from types import TracebackType
     from typing import Self
 
     from ..archive.archive import Archive
@@ -37,7 +36,7 @@ class ArchivedMail:
         try:
             self._found = find_lines(logs, archive, ids) if ids else []
         except BaseException:
-            self.close()
+            self.__exit__()
             raise
 
     def lines(self) -> list[bytes]:
@@ -46,19 +45,12 @@ class ArchivedMail:
             raise ArchiveGrew
         return self._found
 
-    def close(self) -> None:
-        """Close the log that was looked at."""
-        if self._fd is not None:
-            system.close(self._fd)
-            self._fd = None
-
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def __exit__(self, *_: object) -> None:
+        if self._fd is not None:
+            system.close(self._fd)
 
 
 def find_lines(logs: Logs, archive: Archive, ids: Collection[str]) -> list[bytes]:

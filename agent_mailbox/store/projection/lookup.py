@@ -11,8 +11,8 @@ from itertools import islice, pairwise
 from ...core import address, codec
 from ...core.message_reads import Reads
 from ...core.records import BadLine
-from ..files import system
 from ..files.lines import boundary, line_at
+from ..files.small_files import OpenFile
 from ..log.logs import parse_reads
 from ..log.proof_view import weigh_message
 from .index_keys import (
@@ -184,7 +184,7 @@ class IndexLookup:
     ) -> tuple[list[Message], Reads]:
         """Return the newest ``limit`` (0: all) of the candidates that are wanted, newest last, with their reads."""
         found = self.chosen(candidates, wanted, limit)
-        return found, self._reads_of(found)
+        return found, Reads(self.records(found))
 
     def chosen(self, candidates: Iterable[Row], wanted: Callable[[Message], bool], limit: int) -> list[Message]:
         """Return the same messages without their reads."""
@@ -246,7 +246,7 @@ class IndexLookup:
             met |= fresh
             pending += fresh
         ordered = [message for _, message in sorted(found.values(), key=lambda pair: pair[0])]
-        return {message.id: message for message in ordered}, self._reads_of(ordered)
+        return {message.id: message for message in ordered}, Reads(self.records(ordered))
 
     def place(self, message_id: str) -> int | None:
         """Return the place of the message of an id; None if there is none."""
@@ -294,10 +294,6 @@ class IndexLookup:
         known = ((row, self._message(row)) for row in sorted(rows, key=lambda row: rank(row[1])))
         return next(((row, message) for row, message in known if message.id == message_id), None)
 
-    def _reads_of(self, messages: Iterable[Message]) -> Reads:
-        """Return the reads of the messages, folded in the order of their logs."""
-        return Reads(self.records(messages))
-
     def records(self, messages: Iterable[Message]) -> Iterator[Read]:
         """Yield the read records about the messages, each message's in the order of the logs."""
         for message in messages:
@@ -332,10 +328,8 @@ class IndexLookup:
         fd = (self._archive.reads_log(month) if reads else self._archive.log(month)).open()
         if fd is None:
             raise Doubt(f"the log of {month} is gone")
-        try:
+        with OpenFile(fd):
             return line_at(fd, place & POSITION)
-        finally:
-            system.close(fd)
 
 
 def _runs(numbers: list[int]) -> list[tuple[int, int]]:

@@ -14,6 +14,7 @@ from ...mailbox import agents
 from ...store.archive import rotation
 from ...store.files import paths
 from ...store.files.line_numbers import newlines
+from ...store.files.small_files import noted_age
 from ...store.log.logs import OpenLogs
 from . import clock_signs
 
@@ -47,8 +48,8 @@ def check_agents(mailbox: Mailbox) -> Iterator[Problem]:
             " if that clock was right, `agent-mailbox steward run --trust-clock` confirms it"
         )
         yield Problem(mailbox.logs.cache(clock_signs.DOUBT), None, what, note=True)
-    ran = rotation.last_run(mailbox.logs)
-    if (waiting or live > mailbox.config.max_live) and (ran is None or now - ran > OVERDUE):
-        last_time = "has no recorded run" if ran is None else f"last ran {instant.text(ran)}"
+    age = noted_age(mailbox.logs.cache(rotation.LAST_RUN), now)
+    if (waiting or live > mailbox.config.max_live) and (age is None or age > OVERDUE):
+        last_time = "has no recorded run" if age is None else f"last ran {instant.text(now - age)}"
         what = f"the steward {last_time}; `agent-mailbox steward crontab --install` lets cron run it hourly"
         yield Problem(mailbox.directory, None, what, note=True)
