@@ -16,6 +16,7 @@ from agent_mailbox.core import attachments
 from agent_mailbox.errors import NotFound, StorageFailed
 from agent_mailbox.store.attachments import attachment_files
 from agent_mailbox.store.files import paths, system
+from agent_mailbox.store.files.board import TASKS, Board
 from agent_mailbox.store.files.paths import BOUND
 from agent_mailbox.store.log.stamps import EVERYONE, QUIET, UNBOUND, StampFiles
 from agent_mailbox.store.user_state import bindings
@@ -304,3 +305,15 @@ def test_files_that_cannot_be_looked_at_are_not_missing(post: Post, box: Mailbox
     post.file(attachments.DIRECTORY).rename(aside)
     with pytest.raises(NotFound):
         attachment_files.check(box.directory, message)
+
+
+def test_marks_of_a_mailbox_that_is_gone_are_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing in the working directory is read, kept or removed in the place of them."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ann").write_text("hers")
+    board = Board(StampFiles(str(tmp_path / "gone" / ".cache"), str(tmp_path / "state")), TASKS)
+    board.note_use()
+    board.keep_told("ann", ["told"])
+    assert (board.is_used(), board.has("ann"), board.read_told("ann")) == (False, False, [])
+    board.forget("ann")
+    assert [path.name for path in tmp_path.iterdir()] == ["ann"]
