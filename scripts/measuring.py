@@ -216,7 +216,7 @@ def _with_depth(tree: ast.Module, *, types: bool = True) -> Iterator[tuple[ast.A
         node, is_lazy = todo.pop()
         yield node, is_lazy
         inside = is_lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        is_typing = not types and isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        is_typing = not types and isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
         for block in ("orelse",) if is_typing else _BLOCKS:
             todo += [(child, inside) for child in getattr(node, block, ())]
 

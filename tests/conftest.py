@@ -72,11 +72,14 @@ LONGEST = (
     "test_hostile_mail_does_nothing_wherever_it_is_shown",
 )
 """Each takes a worker more than ten seconds."""
+TOGETHER = ("test_layers.py", "test_measures.py")
+"""The tests of each have the sources parsed once: one worker runs them all."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have the longest tests begin first: the end of a run waits for the one that began last."""
-    items.sort(key=lambda item: not item.name.startswith(LONGEST))
+    """Have the longest tests begin first: the end of a run waits for the one that began last. Behind them come those
+    that no other worker is to take over, which are taken from the end."""
+    items.sort(key=lambda item: 0 if item.name.startswith(LONGEST) else 1 if item.path.name in TOGETHER else 2)
 
 
 def pytest_collectstart() -> None:

@@ -152,6 +152,7 @@ def _become(words: Sequence[str], environ: Mapping[str, str], go: int = -1) -> N
         for number in (signal.SIGPIPE, signal.SIGXFSZ):  # as Python does when it starts
             signal.signal(number, signal.SIG_IGN)
         gc.freeze()  # what this process brought is nobody's garbage, and looking at it would copy it
+        gc.disable()  # as ``launch.start`` does
         time.tzset()
         if go >= 0:
             os.read(3, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from functools import cache
 from typing import Any
 
@@ -14,8 +15,12 @@ from tests.helpers import ROOT
 @cache
 def found() -> dict[str, Any]:
     """Return the figures of the sources, and their sentences that are hard to read. Nobody keeps the sources' trees."""
-    sources = Sources(ROOT)
-    return {**figures(sources), "hard sentences": list(hard_sentences(sources, ""))}
+    gc.disable()  # none of a tree is garbage, and to look at them all again and again takes longer than all else
+    try:
+        sources = Sources(ROOT)
+        return {**figures(sources), "hard sentences": list(hard_sentences(sources, ""))}
+    finally:
+        gc.enable()
 
 
 def test_no_module_imports_itself_by_a_detour() -> None:

@@ -13,9 +13,11 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import cache, partial
 from pathlib import Path
+from types import CodeType
 from typing import Any, Protocol
 
 import jinja2
+from jinja2.bccache import Bucket
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
@@ -84,6 +86,47 @@ class Static(StaticFiles):
         return response
 
 
+class CompiledTemplates(jinja2.BytecodeCache):
+    """The templates as this process compiled them: the console of a further mailbox does not do so again."""
+
+    def __init__(self) -> None:
+        self._codes: dict[tuple[str, str], CodeType | None] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self._codes.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._codes[bucket.key, bucket.checksum] = bucket.code
+
+
+COMPILED = CompiledTemplates()
+
+
+def make_templates(directory: str, hint: Callable[[str], str]) -> jinja2.Environment:
+    """Return the templates for the pages of a mailbox, all of them compiled: an upgrade brings others."""
+    loader = jinja2.FileSystemLoader(HERE / "templates")
+    env = jinja2.Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        auto_reload=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        bytecode_cache=COMPILED,
+    )
+    static = {path.name: f"{_static_address()}/{path.name}" for path in (HERE / "static").iterdir()}
+    env.globals.update(
+        link=presenters.page_link, static=static, offset=presenters.utc_offset, new_id=random_id, written={},
+        mailbox=name_mailbox(directory), icons=("/icon.svg", "/icon.svg?waits=1"), later=None,
+        priorities=PRIORITIES,
+    )  # fmt: skip
+    env.filters.update(visible=visible, hint=hint)
+    env.filters.update(iso=presenters.iso_instant, exactly=presenters.exact_moment)
+    for name in env.list_templates():
+        env.get_template(name)
+    return env
+
+
 class Neighbours(Protocol):
     """The consoles of all mailboxes, as one of them asks: see ``consoles``."""
 
@@ -109,7 +152,7 @@ class ConsoleApp:
         self._owed: list[str] = []
         self.notifier = Notifier(directory, f"{hosts.origin_of('')}/" if hosts.is_secure else "")
         self.watcher = Watcher(Mailbox(directory).logs, self._note_change)
-        self.reader = PageUpdater(directory, self._make_templates())
+        self.reader = PageUpdater(directory, make_templates(self.desk.directory, hint))
         self.entrance = Entrance(self.gate, hosts, self.reader.templates, neighbours.find_way)
         self.app = self._make_application()
 
@@ -146,22 +189,6 @@ class ConsoleApp:
         owed = [message.id for message in self.surveyor.newest.owed]
         self.hub.tell_pages([Event("survey"), *([Event("owed")] if owed != self._owed else [])])
         self._owed = owed
-
-    def _make_templates(self) -> jinja2.Environment:
-        loader = jinja2.FileSystemLoader(HERE / "templates")
-        env = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, auto_reload=False)
-        env.trim_blocks = env.lstrip_blocks = True
-        static = {path.name: f"{_static_address()}/{path.name}" for path in (HERE / "static").iterdir()}
-        env.globals.update(
-            link=presenters.page_link, static=static, offset=presenters.utc_offset, new_id=random_id, written={},
-            mailbox=name_mailbox(self.desk.directory), icons=("/icon.svg", "/icon.svg?waits=1"), later=None,
-            priorities=PRIORITIES,
-        )  # fmt: skip
-        env.filters.update(visible=visible, hint=self.hint)
-        env.filters.update(iso=presenters.iso_instant, exactly=presenters.exact_moment)
-        for name in env.list_templates():  # an upgrade brings others
-            env.get_template(name)
-        return env
 
     def _make_application(self) -> Starlette:
         @asynccontextmanager

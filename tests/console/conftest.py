@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import http.client
 import json
 from typing import TYPE_CHECKING, Any, Self
@@ -32,15 +33,27 @@ class Answer:
         self.text = body.decode("utf-8", "replace")
 
 
+@functools.cache
+def load_console() -> None:
+    """Import what a console needs and compile its templates, once: each console is forked from this process."""
+    import anyio._backends._asyncio  # noqa: F401
+    import uvicorn.lifespan.on
+    import uvicorn.loops.asyncio
+    import uvicorn.protocols.http.h11_impl  # noqa: F401
+
+    from agent_mailbox.cli import loading_ahead
+    from agent_mailbox.commands import console_command  # noqa: F401
+    from agent_mailbox.console import app
+
+    loading_ahead.load_rooms("console", "teams")
+    app.make_templates("", str)
+
+
 class Running:
     """A console that runs, for a ``with`` block."""
 
     def __init__(self, post: Post, *words: object, env: Mapping[str, str | None] | None = None, **how: Any) -> None:
-        import uvicorn.lifespan.on
-        import uvicorn.loops.asyncio  # noqa: F401 - what is forked has it
-
-        from agent_mailbox.commands import console_command  # noqa: F401
-
+        load_console()
         self.post = post
         self._process = post.start("console", "--port", "0", "--json", *words, env=env, forked=bool(PRODUCT), **how)
         assert self._process.stdout is not None

@@ -9,10 +9,11 @@ import re
 import shutil
 from typing import TYPE_CHECKING
 
+import jinja2
 import pytest
 from playwright.sync_api import expect
 
-from agent_mailbox.console import all_mailboxes
+from agent_mailbox.console import all_mailboxes, app
 from agent_mailbox.console.gate import MAX_WAYS, Gate
 from agent_mailbox.store.files.paths import MESSAGES
 from tests.console.conftest import Running, Window
@@ -116,6 +117,15 @@ def test_only_a_signed_in_browser_gets_a_way(two: tuple[Running, Post]) -> None:
     assert console.ask("/mailbox?to=0123456789").status == 404
     assert "//" not in console.ask(to_billing + "&next=//elsewhere.example").headers["location"].partition("://")[2]
     assert console.ask("/", headers={"Host": f"strange-0123456789.localhost:{console.port}"}).status == 421
+
+
+def test_the_console_of_a_further_mailbox_compiles_no_page_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each console has its own pages, with its own names, of what this process compiled."""
+    first = app.make_templates("/one/box", str)
+    monkeypatch.delattr(jinja2.Environment, "compile")
+    further = app.make_templates("/two/box", str)
+    assert further.list_templates() == first.list_templates()
+    assert [env.globals["mailbox"] for env in (first, further)] == ["one", "two"]
 
 
 def test_a_way_voids_no_printed_link() -> None:
