@@ -172,19 +172,20 @@ class Fleet:
             wishes=self._wishes(member),
             log=f"{self._path_of_logs()}/{member.name}.log",
         )
-        denied, served_by = known.denied if known is not None and me else (), self._server_of(member)
-        self._keep_member(member, Started(session_id=me, client=member.client, denied=denied))
+        begins = Started(client=member.client, denied=known.denied if known is not None and me else ())
+        served_by = self._server_of(member)
 
         def register(session_id: str) -> None:
             # first, so that one whose `up` is killed now is found again
-            self._change_member(member, session_id=session_id)
+            self._keep_member(member, begins.replace(session_id=session_id))
             self._register(member, session_id)
             self.give_rules(member, team)
 
         begun = self._begin(start, register)
         server = begun.server or served_by
         place = {"pid": server, "start": _start_of(server), "here": self._hosts.here, "window": begun.window}
-        self._change_member(member, session_id=begun.session_id, **place)
+        # one whose client tells no id is known from here on: by its name, so not before it began
+        self._keep_member(member, (self.record.members[member.name] if begun.session_id else begins).replace(**place))
 
     def _server_of(self, member: PlannedMember) -> int:
         """Return the process that ``up`` started for a member before, and that runs this one, too; 0 if there is
@@ -195,9 +196,6 @@ class Fleet:
 
     def _keep_member(self, member: PlannedMember, known: Started) -> None:
         self.keep(members={**self.record.members, member.name: known})
-
-    def _change_member(self, member: PlannedMember, **changes: Any) -> None:
-        self._keep_member(member, self.record.members[member.name].replace(**changes))
 
     def _begin(self, start: Start, register: Any) -> Begun:
         if self._in_tmux:
@@ -291,7 +289,7 @@ class Fleet:
         new = [rule for rule in rules if rule not in known.denied]
         if new and known.session_id:
             Orders(self._box).set_policy(USER, [known.session_id], deny=new, adds=True)
-            self._change_member(member, denied=(*known.denied, *new))
+            self._keep_member(member, known.replace(denied=(*known.denied, *new)))
 
     # -- the end ------------------------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from agent_mailbox.clients.starting import Begun
 from agent_mailbox.commands import fleet
 from agent_mailbox.core.instant import DAY
 from agent_mailbox.core.team_file import PlannedMember, Team
+from agent_mailbox.errors import Refused
 from agent_mailbox.known_clients.codex import CODEX
 from agent_mailbox.mailbox.delivery import Delivery
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
@@ -326,6 +327,18 @@ def test_a_client_that_fails_is_told_with_the_member_and_who_was_started_stays_k
     assert (again[1]["session_id"], again[0]["state"]) == (ann, "no hook yet")
 
 
+def test_a_name_is_free_for_another_while_its_member_could_not_be_started(team: Post) -> None:
+    """The session that took it is no member: `up` would bring it back, put it under the team's rules, and end it."""
+    (team.scratch / "tools/claude").write_text(
+        CLAUDE.replace('if "--bg"', 'if words[-1] == "Build.": sys.exit("boom")\nif "--bg"', 1)
+    )
+    refused(team.call("up", "--yes", "--wait", "0"), 1, "Bob was not started: ", "boom")
+    team.register("zed", "--name", "Bob")
+    (team.scratch / "tools/claude").write_text(CLAUDE)
+    refused(team.call("up", "--wait", "0"), 1, "'Bob' is taken by zed")
+    assert team.call("down", "--wait", "0").stdout == "Ann: was not running\n"
+
+
 def test_one_that_cannot_be_started_keeps_no_other_from_its_start_and_its_rules(team: Post) -> None:
     """Only those whom it leads wait: the person would lead them. The tasks wait for all."""
     (team.scratch / "tools/claude").write_text(
@@ -436,7 +449,8 @@ def test_a_team_has_the_mailbox_with_which_it_was_started(team: Post) -> None:
 
 
 def test_a_member_that_gets_another_client_begins_anew_under_its_name(team: Post) -> None:
-    """No client can bring back a session of another. While the old one runs, nothing is started."""
+    """No client can bring back a session of another, also at the second try. While the old one runs, nothing is
+    started."""
     told = team.call("up", "--yes", "--wait", "0", "--json").json["members"]
     (team.scratch / "tools/codex").symlink_to("claude")
     (team.cwd / "team.toml").write_text(TEAM.replace('"claude"', '"codex"', 1))
@@ -449,9 +463,17 @@ def test_a_member_that_gets_another_client_begins_anew_under_its_name(team: Post
     app = Context(str(team.box))
     app.environ = environ
     made = fleet.Fleet(app, OpenMailbox(str(team.box)), file, team_records.load_record(file, environ), {"codex": ("",)})
-    made._begin = lambda start, _: begun.append(start) or Begun("")  # type: ignore[assignment, func-returns-value]
-    made.bring_all_up(Team((PlannedMember(name="Bob", client="codex", prompt="Build."),)))
-    assert [(one.session_id, one.prompt) for one in begun] == [("", "Build.")]
+
+    def begin(start: Start, _: object) -> Begun:
+        begun.append(start)
+        if len(begun) == 1:
+            raise Refused("its server did not begin to listen", "see its log")
+        return Begun("")
+
+    made._begin = begin  # type: ignore[assignment]
+    bob = Team((PlannedMember(name="Bob", client="codex", prompt="Build."),))
+    assert [[*made.bring_all_up(bob)] for _ in range(2)] == [["Bob"], []]
+    assert [(one.session_id, one.prompt) for one in begun] == [("", "Build.")] * 2
 
 
 def test_a_cleared_member_is_found_as_the_session_that_it_is_now(team: Post) -> None:
