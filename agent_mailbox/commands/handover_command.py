@@ -9,7 +9,8 @@ import click
 from ..cli import task_output, values, verbs, work_tree
 from ..cli.group import cli
 from ..cli.options import App, CommandWithOptions, complete_address, pass_app, session_option
-from ..control.handing_over import HandingOver
+from ..control import handing_over
+from ..control.task_views import TaskViews
 from ..mailbox import arrivals
 from ..store.files import system
 
@@ -35,13 +36,13 @@ def handover(app: App, /, to: Sequence[str], body: str, session: str | None) -> 
     \b
     Example: agent-mailbox handover --to role:worker --body "The parser is done"
     """
-    desk = HandingOver(app.mailbox)
-    me = app.deciding_session(session, desk.box, "the handover")
+    box = app.mailbox
+    me = app.deciding_session(session, box, "the handover")
     text = values.read_body(app, body) if body else ""
     words = verbs.split_recipients(to)
-    sent, made = desk.hand_over(me, words, text, work_tree.describe_tree(system.getcwd()))
-    arrival = arrivals.find_arrival(desk.box, sent.message, sent.delivery, desk.box.logs.read_roster())
-    value = {**verbs.sent_json(sent, arrival, desk.box.directory), "task": task_output.task_json(made, whole=True)}
-    task_output.warn_of_none(app, desk.tasking.views, made)
-    task_output.warn_of_kept(app, desk.tasking.views, made)
-    app.print_done(task_output.added_text(made, desk.box, app.style_text, app.complete_command), value)
+    sent, made = handing_over.hand_over(box, me, words, text, work_tree.describe_tree(system.getcwd()))
+    arrival = arrivals.find_arrival(box, sent.message, sent.delivery, box.logs.read_roster())
+    value = {**verbs.sent_json(sent, arrival, box.directory), "task": task_output.task_json(made, whole=True)}
+    task_output.warn_of_none(app, TaskViews(box), made)
+    task_output.warn_of_kept(app, TaskViews(box), made)
+    app.print_done(task_output.added_text(made, box, app.style_text, app.complete_command), value)

@@ -13,7 +13,7 @@ from ..clients import team_tasks
 from ..control import task_leases, task_offers
 from ..control.task_views import TaskView
 from ..control.tasking import Tasking
-from ..control_plane import task_reports
+from ..control_plane import control_log, task_reports
 from ..core.control import messages
 from ..core.records import USER
 from ..errors import Malformed
@@ -220,7 +220,7 @@ def show(app: App, /, task_id: str, session: str | None) -> None:
     """Show a task: what it says, its state, and its history."""
     desk, me = Tasking(app.mailbox), app.looking_session(session)
     found = desk.views.task(task_id, me)
-    history = desk.views.task_history(found)
+    history = control_log.history(desk.box, found.task.id)
     text = task_output.whole_text(found, desk.box, app.style_text, app.complete_command, history)
     value = {"task": {**task_output.task_json(found, whole=True), "history": task_output.history_json(history)}}
     app.print_answer(app.fold_framed(text), value)

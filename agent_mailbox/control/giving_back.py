@@ -36,69 +36,65 @@ MAIL = "mail:"
 """Before the id of a message in that note."""
 
 
-class GivingBack:
-    """Gives back what a session holds in an opened mailbox."""
+def give_back(box: OpenMailbox, me: str, why: str, *, tells_nothing: bool = True) -> list[str]:
+    """Give back the tasks and the claimed role mail of ``me``, and tell who leads it, once. Returns the tasks' ids.
 
-    def __init__(self, box: OpenMailbox) -> None:
-        self.box = box
-        self.tasking = Tasking(box)
+    It is woken for none of them before its next turn. ``tells_nothing``: also if there was nothing to give back.
+    A client may end a hook on the way: the next one tells what that one gave back, too.
+    """
+    tasking, board, name = Tasking(box), Board(box.logs.stamp_files, TASKS), BEGUN + me
+    known, now = board.read_told(name), box.now()
+    is_lately = len(known) > 1 and known[1].isdigit() and now - int(known[1]) < HOUR
+    notice, began, *left = known if is_lately else (system.urandom(16).hex(), str(now))
+    views = tasking.views.tasks(me)
+    holds = {*(one.task.id for one in views if one.is_mine), *(MAIL + one for one in _list_held_mail(box, me))}
+    if holds:
+        board.note_use()
+        board.keep_told(name, [notice, began, *sorted(holds.union(left))])
+    given = {*left} - holds
+    given.update(one.task.id for one in views if one.is_mine and _has_dropped(tasking, me, one, why))
+    given.update(MAIL + one for one in _give_mail_back(box, me))
+    dropped = [one.task for one in views if one.task.id in given]
+    mail = sum(one.startswith(MAIL) for one in given)
+    if dropped or mail or tells_nothing:
+        task_reports.tell_given_back(box, me, dropped, mail, why, notice)
+    board.forget(name)
+    if dropped:
+        ids = {task.id for task in dropped}
+        task_reports.offer(box, [one.task for one in tasking.views.tasks() if one.task.id in ids])
+        task_offers.note_told(box, me)
+    return [task.id for task in dropped]
 
-    def give_back(self, me: str, why: str, *, tells_nothing: bool = True) -> list[str]:
-        """Give back the tasks and the claimed role mail of ``me``, and tell who leads it, once. Returns the tasks' ids.
 
-        It is woken for none of them before its next turn. ``tells_nothing``: also if there was nothing to give back.
-        A client may end a hook on the way: the next one tells what that one gave back, too.
-        """
-        board, name = Board(self.box.logs.stamp_files, TASKS), BEGUN + me
-        known, now = board.read_told(name), self.box.now()
-        is_lately = len(known) > 1 and known[1].isdigit() and now - int(known[1]) < HOUR
-        notice, began, *left = known if is_lately else (system.urandom(16).hex(), str(now))
-        views = self.tasking.views.tasks(me)
-        holds = {*(one.task.id for one in views if one.is_mine), *(MAIL + one for one in self._held_mail(me))}
-        if holds:
-            board.note_use()
-            board.keep_told(name, [notice, began, *sorted(holds.union(left))])
-        given = {*left} - holds
-        given.update(one.task.id for one in views if one.is_mine and self._has_dropped(me, one, why))
-        given.update(MAIL + one for one in self._give_mail_back(me))
-        dropped = [one.task for one in views if one.task.id in given]
-        mail = sum(one.startswith(MAIL) for one in given)
-        if dropped or mail or tells_nothing:
-            task_reports.tell_given_back(self.box, me, dropped, mail, why, notice)
-        board.forget(name)
-        if dropped:
-            ids = {task.id for task in dropped}
-            task_reports.offer(self.box, [one.task for one in self.tasking.views.tasks() if one.task.id in ids])
-            task_offers.note_told(self.box, me)
-        return [task.id for task in dropped]
+def _has_dropped(tasking: Tasking, me: str, view: TaskView, why: str) -> bool:
+    try:
+        tasking.say_step(me, messages.TaskDropped(request_id=view.task.id, reason=why), me, view.task, "")
+    except MailboxError:
+        return False  # another step was first
+    end_lease(tasking.box, me, view.task.id, view.holder)
+    return True
 
-    def _has_dropped(self, me: str, view: TaskView, why: str) -> bool:
-        try:
-            self.tasking.say_step(me, messages.TaskDropped(request_id=view.task.id, reason=why), me, view.task, "")
-        except MailboxError:
-            return False  # another step was first
-        end_lease(self.box, me, view.task.id, view.holder)
-        return True
 
-    def _held_mail(self, me: str) -> list[str]:
-        """Return the ids of the role mail that the session holds and did not settle."""
-        state = self.box.state()
-        owed = {message.id for message in obligations.obligations(me, state)}
-        return [one.id for one in state.messages.values() if _is_held(me, one, state, owed)]
+def _list_held_mail(box: OpenMailbox, me: str) -> list[str]:
+    """Return the ids of the role mail that the session holds and did not settle."""
+    state = box.state()
+    owed = {message.id for message in obligations.obligations(me, state)}
+    return [one.id for one in state.messages.values() if _is_held(me, one, state, owed)]
 
-    def _give_mail_back(self, me: str) -> list[str]:
-        """Release that mail; return its ids."""
-        given: list[str] = []
 
-        def act(log: HeldLog | OrderedLog) -> None:
-            given[:] = self._held_mail(me)
-            now = self.box.now()
-            records = [Read(message_id=one, session_id=me, timestamp=now, event="release") for one in given]
-            log.append(map(codec.spell_read, records), EVERYONE, [self.box.prove(me)] * len(records))
-            log.sync()
+def _give_mail_back(box: OpenMailbox, me: str) -> list[str]:
+    """Release that mail; return its ids."""
+    given: list[str] = []
 
-        self.box.giving_back([me]).decide(act)
-        return given
+    def act(log: HeldLog | OrderedLog) -> None:
+        given[:] = _list_held_mail(box, me)
+        now = box.now()
+        records = [Read(message_id=one, session_id=me, timestamp=now, event="release") for one in given]
+        log.append(map(codec.spell_read, records), EVERYONE, [box.prove(me)] * len(records))
+        log.sync()
+
+    box.giving_back([me]).decide(act)
+    return given
 
 
 def _is_held(me: str, message: Message, state: InboxState, owed: set[str]) -> bool:

@@ -21,7 +21,7 @@ from ..store.files import system
 from ..store.files.edits import Edits
 from ..store.user_state import project_paths
 from .notice_ends import end_notice
-from .steps import post_message, read_own, refuse_unapplied
+from .steps import note_read, post_message, refuse_unapplied
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,7 +76,7 @@ class Leasing:
         edits.leased()
         sent = post_message(self.box, me, payload, (me,))
         edits.leased()
-        read_own(self.box, me, sent)
+        note_read(self.box, me, {sent.message.id: me})
         made = control_log.of_leases(self.box).leases.get(payload.request_id)
         if made is None:
             refuse_unapplied(self.box, sent, "release one of yours: `agent-mailbox lease list` has them")

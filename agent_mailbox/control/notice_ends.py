@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import address, frame
 from ..errors import NotFound, Refused
-from .steps import post_message, read_own, refuse_unapplied
+from .steps import note_read, post_message, refuse_unapplied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -52,6 +52,6 @@ def end_notice(
     own = fold.is_owner(me, notice, box.now())
     sent = post_message(box, me, payload(request_id=notice.id), (me if own else notice.owner,))
     if own:
-        read_own(box, me, sent)
+        note_read(box, me, {sent.message.id: me})
     refuse_unapplied(box, sent)
     return notice.replace(over=True), False

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from ..control_plane import control_log
 from ..control_plane.control_log import note_step
-from ..core import codec, frame
+from ..core import frame
 from ..core.control import authority, lasting, message_fields, messages, transitions
 from ..core.control.verdicts import REFUSED, UNPROVEN
-from ..core.records import USER, Read, Record
+from ..core.records import USER, Record
 from ..core.roster import DEAD
 from ..core.text import typed
 from ..errors import Malformed, Refused
 from ..store.files import system, watch
 from ..store.locks.lock import Patience
-from .steps import find_request, post_message, refuse_other, refuse_unapplied
+from .steps import find_request, note_read, post_message, refuse_other, refuse_unapplied
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -159,17 +159,8 @@ class Requests:
         some = dict.fromkeys([*deciders, *([] if request.flow == transitions.SHUTDOWN else [USER])])
         who = " or ".join("the person" if one == USER else one for one in some)
         why = "no agent decides its own requests" if me == request.asker else f"{me} is not its lead"
-        note_step(
-            self.box,
-            me,
-            "answer",
-            REFUSED,
-            request.worker,
-            request_id=request.id,
-            before=request.state,
-            after=request.state,
-            cause=why,
-        )
+        step = {"from": request.state, "to": request.state, "cause": why, "requestId": request.id}
+        note_step(self.box, me, "answer", REFUSED, request.worker, step)
         raise Refused(f"{request.id} is not {me}'s to decide: {why}", f"ask {who} to decide it", code="not_lead")
 
     def _decided_error(self, request: ControlRequest) -> Refused:
@@ -220,8 +211,7 @@ class Requests:
     def consume(self, me: str, request: ControlRequest) -> None:
         """Record the answer as read by ``me``, who acted on it: it is not shown again as mail."""
         if request.answer_id and request.by != me:
-            read = Read(message_id=request.answer_id, session_id=me, timestamp=self.box.now(), via=me)
-            self.box.logs.reads.append([codec.spell_read(read)], (), [self.box.prove(me)])
+            note_read(self.box, me, {request.answer_id: me})
 
 
 def always_updates(request: ControlRequest) -> tuple[Any, ...]:

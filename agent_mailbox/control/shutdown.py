@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 
 from ..core.control.state import SHUT_DOWN
+from ..core.text import filled
 from ..mailbox.open_mailbox import OpenMailbox
 from ..mailbox.registry import Registry
 
@@ -21,21 +22,8 @@ def carry_out(desk: OpenMailbox, session_id: str, actor: str, *, pane: str, vouc
     words = desk.own.cleanup
     if not words or not vouched:
         return
-    values = {"{session}": session_id, "{pane}": pane, "{dir}": desk.directory}
-    filled = [_filled(word, values) for word in words]
+    nothing, values = subprocess.DEVNULL, {"session": session_id, "pane": pane, "dir": desk.directory}
     try:
-        subprocess.Popen(
-            filled,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        subprocess.Popen(filled(words, values), stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)
     except OSError:
         pass  # it is retired all the same; a terminal that stays open is the person's to close
-
-
-def _filled(word: str, values: dict[str, str]) -> str:
-    for name, value in values.items():
-        word = word.replace(name, value)
-    return word

@@ -19,7 +19,7 @@ from ..errors import NotFound, Refused
 from ..mailbox.sending import Sending
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ..core.control.control_requests import ControlRequest
     from ..core.control.messages import Payload
@@ -64,10 +64,10 @@ def post_message(
     return Sending(box).send_all([draft], strict=lasts, answering=answering, by_id=False, check=check)[0]
 
 
-def read_own(box: OpenMailbox, me: str, sent: Sent) -> None:
-    """Record a message of ``me`` to itself as read: it waits for nobody."""
-    read = Read(message_id=sent.message.id, session_id=me, timestamp=box.now(), via=me)
-    box.logs.reads.append([codec.spell_read(read)], (), [box.prove(me)])
+def note_read(box: OpenMailbox, me: str, ways: Mapping[str, str]) -> None:
+    """Record messages as read by ``me``, each with the way by which it came: they wait for nobody."""
+    reads = [Read(message_id, me, box.now(), via=via) for message_id, via in ways.items()]
+    box.logs.reads.append(map(codec.spell_read, reads), (), [box.prove(me)] * len(reads))
 
 
 def find_request(box: OpenMailbox, word: str) -> ControlRequest:
@@ -110,7 +110,7 @@ def refuse_other(box: OpenMailbox, me: str, worker: str, what: str) -> None:
     lead = authority.lead_of(worker, roster)
     who = "the person" if lead == USER else f"{lead} or the person"
     why = "no agent commands itself" if me == worker else f"{me} is not the lead of {worker}"
-    note_step(box, me, what, REFUSED, worker, cause=why)
+    note_step(box, me, what, REFUSED, worker, {"cause": why})
     raise Refused(why, f"ask {who} to do it", code="not_lead")
 
 

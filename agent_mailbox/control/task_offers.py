@@ -9,7 +9,6 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from ..control_plane import task_reports
 from ..core import frame
 from ..core.text import neutral, typed
 from ..store.files.board import TASKS, Board
@@ -69,11 +68,6 @@ def note_next(desk: OpenMailbox, me: str, offered: Sequence[TaskView]) -> None:
     if names:
         _takes_wake(desk, names)
         Board(desk.logs.stamp_files, TASKS).keep_told(_TOLD + me, names)
-
-
-def tell(desk: OpenMailbox, me: str) -> None:
-    """Tell of tasks whose holder ended or is silent, as whoever looks first (``task_reports``)."""
-    task_reports.tell(desk, me)
 
 
 def wakes(desk: OpenMailbox, me: str) -> bool:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ..core.control.state import ControlState
-    from ..core.control.verdicts import Verdict
-    from ..core.records import Message
     from ..core.roster import Roster
     from ..mailbox.open_mailbox import OpenMailbox
 
@@ -124,10 +122,6 @@ class TaskViews:
             f"claim another: {_NEXT}; {show}",
             code="held",
         )
-
-    def task_history(self, view: TaskView) -> list[tuple[Message, Verdict]]:
-        """Return the messages about a task in log order, each with its outcome."""
-        return control_log.history(self.box, view.task.id)
 
     def gone_holders(self, fold: ControlState) -> set[str]:
         """Return the holders of tasks whose client's process is gone."""

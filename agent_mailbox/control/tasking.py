@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..control_plane import control_log, task_reports, watch_reports
-from ..core import codec, compose, frame
+from ..core import compose, frame
 from ..core.address import ALL, route
 from ..core.compose import Draft
 from ..core.control import authority, message_text, messages, transitions
 from ..core.control.task import BLOCKED, Task
 from ..core.control.verdicts import LATE
 from ..core.control.watches import TASK
-from ..core.records import USER, Read
+from ..core.records import USER
 from ..core.roster import DEAD
 from ..core.text import typed
 from ..errors import Malformed, NotFound, Refused
@@ -24,7 +24,7 @@ from ..mailbox.delivery import Delivery
 from ..mailbox.open_mailbox import random_id
 from ..store.files import system
 from ..store.files.board import TASKS, WATCHED, Board
-from .steps import post_message, read_own, refuse_other, refuse_unapplied
+from .steps import note_read, post_message, refuse_other, refuse_unapplied
 from .task_leases import end_lease
 from .task_views import LIST, TaskView, TaskViews
 
@@ -159,10 +159,9 @@ class Tasking:
     def decide_claims(self, act: Callable[[HeldLog | OrderedLog], Sequence[Message]]) -> None:
         """Claim under the lock, and read the claims that go along with another: they are for nobody else."""
         made = self.box.in_order(self.box.logs.messages).decide(act)
-        reads = [Read(one.id, one.sender, self.box.now(), via=one.sender) for one in made]
-        if reads:
-            proof = self.box.prove(reads[0].session_id)
-            self.box.logs.reads.append(map(codec.spell_read, reads), (), [proof] * len(reads))
+        if made:
+            me = made[0].sender
+            note_read(self.box, me, dict.fromkeys((one.id for one in made), me))
 
     def _claim(
         self, log: HeldLog | OrderedLog, me: str, holder: str, task_id: str, seen: str | None = None
@@ -357,7 +356,7 @@ class Tasking:
 
         sent = post_message(self.box, me, payload, (to,), thread=task.message_id, check=check)
         if to == me:
-            read_own(self.box, me, sent)
+            note_read(self.box, me, {sent.message.id: me})
         verdict = refuse_unapplied(self.box, sent, hint)
         if verdict is not None and verdict.outcome == LATE:
             show = f"`agent-mailbox task show {typed(task.id)}` has its history"
@@ -377,6 +376,4 @@ class Tasking:
     def read_assignment(self, me: str, view: TaskView) -> None:
         """Record that the holder was shown what its task says, and read its own claim: nobody else needs them."""
         way = route(view.task.to, self.box.logs.read_roster().reader(me))
-        ways = {view.task.message_id: way.via if way is not None else me, view.task.claim: me}
-        reads = [Read(message_id, me, self.box.now(), via=via) for message_id, via in ways.items()]
-        self.box.logs.reads.append(map(codec.spell_read, reads), (), [self.box.prove(me)] * len(reads))
+        note_read(self.box, me, {view.task.message_id: me if way is None else way.via, view.task.claim: me})

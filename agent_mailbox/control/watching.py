@@ -20,7 +20,7 @@ from ..errors import Malformed, Refused
 from ..store.files import system
 from ..store.files.board import WATCHED, Board
 from .notice_ends import end_notice
-from .steps import post_message, read_own, refuse_unapplied
+from .steps import note_read, post_message, refuse_unapplied
 from .task_views import TaskViews
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Watching:
         Board(self.box.logs.stamp_files, WATCHED).add_told(agent.session_id, me)
         earlier = [one for one in self.watches(me) if self._is_same(one, payload)]
         sent = post_message(self.box, me, payload, (me,))
-        read_own(self.box, me, sent)
+        note_read(self.box, me, {sent.message.id: me})
         refuse_unapplied(self.box, sent, "cancel one of yours: `agent-mailbox watch list` has them")
         watch_reports.settle(self.box)  # whoever settled before this watch was in the log removed its note
         self.box.logs.stamp_files.try_to_disturb(

@@ -8,7 +8,7 @@ shown.
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..core import instant
 from ..core.control import message_text, state
@@ -19,7 +19,7 @@ from ..store.projection import control_table
 from ..store.projection.control_table import messages_on
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from ..core.control.verdicts import Verdict
     from ..core.records import Message
@@ -192,35 +192,9 @@ def told(fold: ControlState, messages: Iterable[Message]) -> list[tuple[Message,
     return [(message, fold.verdicts[message.id]) for message in first.values()]
 
 
-def note_step(
-    desk: OpenMailbox,
-    who: str,
-    what: str,
-    outcome: str,
-    about: str,
-    *,
-    request_id: str = "",
-    before: str | None = None,
-    after: str | None = None,
-    cause: str = "",
-    latency: int | None = None,
-    message_id: str = "",
-    at: str = "",
-) -> None:
-    """Write a step to telemetry: its actor, the act, the request, its states before and after, the reason, the ms it
-    waited. ``at``: ``sending``, or the session that read its message."""
-    step = {
-        "timestamp": instant.text(desk.now()),
-        "who": who,
-        "what": what,
-        "outcome": outcome,
-        "about": about,
-        "from": before,
-        "to": after,
-        "cause": cause,
-        "requestId": request_id,
-        "latency_ms": latency,
-        "message_id": message_id,
-        "at": at,
-    }
-    events.note(desk.logs, step)
+def note_step(desk: OpenMailbox, who: str, what: str, outcome: str, about: str, more: Mapping[str, Any]) -> None:
+    """Write a step to telemetry: its actor, the act, what became of it, whom it is about. ``more``: the ``requestId``,
+    its states ``from`` and ``to``, the ``cause``, the ``latency_ms`` it waited. ``at``: ``sending``, or the session
+    that read its message."""
+    step = {"timestamp": instant.text(desk.now()), "who": who, "what": what, "outcome": outcome, "about": about}
+    events.note(desk.logs, {**step, **more})

@@ -90,20 +90,10 @@ def _tell(desk: OpenMailbox, message: Message, fold: ControlState, at: str, me: 
     verdict = fold.verdicts[message.id]
     request = fold.requests.get(verdict.request_id)
     asked = request.asked if request is not None and request.message_id != message.id else None
-    control_log.note_step(
-        desk,
-        message.sender,
-        verdict.kind or "unknown",
-        verdict.outcome,
-        verdict.about,
-        request_id=verdict.request_id,
-        before=verdict.before,
-        after=verdict.after,
-        cause=verdict.why,
-        latency=None if asked is None else max(message.timestamp - asked, 0),
-        message_id=message.id,
-        at=at,
-    )
+    step = {"from": verdict.before, "to": verdict.after, "cause": verdict.why, "requestId": verdict.request_id}
+    latency = None if asked is None else max(message.timestamp - asked, 0)
+    more = {**step, "latency_ms": latency, "message_id": message.id, "at": at}
+    control_log.note_step(desk, message.sender, verdict.kind or "unknown", verdict.outcome, verdict.about, more)
     if verdict.outcome == verdicts.REFUSED and verdict.forbidden:
         _report(message, verdict, fold, me, send)
 

@@ -111,7 +111,7 @@ def tell_given_back(desk: OpenMailbox, me: str, tasks: Sequence[Task], mail: int
             back = f" It gave back: {', '.join(parts)}." if parts else ""
             content = f"{frame.name_of(me, roster)} cannot go on: {clipped(neutral(why), 200)}.{back}"
             draft = Draft(sender=me, to=(to,), content=content, subject="Its quota ended", type="notification")
-            _append(desk, draft, uuid_of(_digest(notice, to, *parts), "8", variant="8"), {to, *roster.heirs(to)})
+            append_notice(desk, draft, _stable_id(notice, to, *parts))
 
 
 def tell_stuck(desk: OpenMailbox, me: str, cancelled: Task, waiting: Sequence[Task]) -> None:
@@ -124,9 +124,9 @@ def tell_stuck(desk: OpenMailbox, me: str, cancelled: Task, waiting: Sequence[Ta
                 f" waits for {cancelled.id}, which is cancelled: it never opens. "
                 f"`agent-mailbox task cancel {typed(task.id)}` ends it; then add it again without that."
             )
-            stable = uuid_of(_digest("stuck", task.id, cancelled.id), "8", variant="8")
             with suppress(MailboxError):  # it is cancelled all the same, and whoever looks at the task is told
-                _append(desk, _draft_about(task, me, to, said), stable, {to, *roster.heirs(to)})
+                draft = _draft_about(task, me, to, said)
+                append_notice(desk, draft, _stable_id("stuck", task.id, cancelled.id))
 
 
 def _named(task: Task) -> str:
@@ -143,6 +143,11 @@ def _draft_about(task: Task, sender: str, to: str, said: str) -> Draft:
 
 def _digest(*words: str) -> str:
     return sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _stable_id(*words: str) -> str:
+    """Return the id of a message that is one, whoever sends it and however often."""
+    return uuid_of(_digest(*words), "8", variant="8")
 
 
 def _send(desk: OpenMailbox, board: Board, me: str, task: Task, holder: str, said: str, key: str) -> None:
@@ -162,15 +167,15 @@ def _send(desk: OpenMailbox, board: Board, me: str, task: Task, holder: str, sai
         board.keep_told(key, [])
         return board.has(key)  # else each look would write a line
 
-    stable = uuid_of(_digest(key, str((desk.now() - task.moved) // LONG)), "8", variant="8")
-    _append(desk, draft, stable, {to, *roster.heirs(to)}, is_wanted)
+    append_notice(desk, draft, _stable_id(key, str((desk.now() - task.moved) // LONG)), is_wanted)
     board.keep_told(key, ["sent"])
 
 
-def _append(
-    desk: OpenMailbox, draft: Draft, message_id: str, readers: set[str], is_wanted: Callable[[], bool] = lambda: True
+def append_notice(
+    desk: OpenMailbox, draft: Draft, message_id: str, is_wanted: Callable[[], bool] = lambda: True
 ) -> None:
-    """Append a message, if it is still wanted once the lock is held."""
+    """Append a message to one reader, if it is still wanted once the lock is held (sending is a floor above this)."""
     line = compose.stored_line(compose.message(draft, draft.to, message_id, desk.now()))
-    proof = desk.prove(draft.sender)
+    (to,), proof = draft.to, desk.prove(draft.sender)
+    readers = {to, *desk.logs.read_roster().heirs(to)}
     desk.in_order(desk.logs.messages).decide(lambda log: log.append([line], readers, [proof]) if is_wanted() else None)

@@ -1,15 +1,14 @@
 """Telling the watchers of an agent that something happened to it.
 
 Belongs here: finding those watchers, and one message to each. It comes from the process that makes the event known. The
-steward tells of events whose process was killed. It is appended here, for the roster's own module tells of
-ends, and sending is above that one.
+steward tells of events whose process was killed.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core import compose, frame
+from ..core import frame
 from ..core.address import uuid_of
 from ..core.compose import Draft
 from ..core.control import message_text, messages
@@ -19,6 +18,7 @@ from ..core.text import clipped, neutral
 from ..store.files import system
 from ..store.files.board import WATCHED, Board
 from . import control_log
+from .task_reports import append_notice
 
 if TYPE_CHECKING:
     from ..core.control.watches import AgentWatch
@@ -71,6 +71,4 @@ def _tell(desk: OpenMailbox, me: str, watch: AgentWatch, event: str, reason: str
         task=watch.task if event == TASK else "", reason=clipped(neutral(reason), 200),
     )  # fmt: skip
     draft = Draft(sender=sender, to=(watch.owner,), content=message_text.written(payload), type="control")
-    message = compose.message(draft, draft.to, uuid_of(system.urandom(16).hex(), "4"), desk.now())
-    line, readers = compose.stored_line(message), {watch.owner, *roster.heirs(watch.owner)}
-    desk.in_order(desk.logs.messages).decide(lambda log: log.append([line], readers, [desk.prove(sender)]))
+    append_notice(desk, draft, uuid_of(system.urandom(16).hex(), "4"))

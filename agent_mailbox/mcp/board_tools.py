@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..cli import note_output, task_output, team_task_output, work_tree
 from ..clients import team_tasks
-from ..control import task_leases, task_offers
-from ..control.handing_over import HandingOver
+from ..control import handing_over, task_leases, task_offers
 from ..control.tasking import Tasking
+from ..control_plane import control_log
 from ..core import frame
 from ..core.control import messages
 from ..errors import Malformed
@@ -66,14 +66,14 @@ def do_task(app: CallContext, box: Mailbox, given: Given, settle: list[Callable[
         return text, {**_data(view), "leased": leased}
     if deed == "handover":
         tree = work_tree.describe_tree(system.getcwd())
-        made = HandingOver(box).hand_over(me, words_of(given, "to"), text, tree)[1]
+        made = handing_over.hand_over(box, me, words_of(given, "to"), text, tree)[1]
         task_output.warn_of_none(app, desk.views, made)
         task_output.warn_of_kept(app, desk.views, made)
         return task_output.whole_text(made, box, frame.plain, app.complete_command), _data(made)
     (word,) = need(given, "task")
     if deed == "show":
         view = desk.views.task(word, me)
-        history = desk.views.task_history(view)
+        history = control_log.history(box, view.task.id)
         data = _data(view)
         data["task"]["history"] = task_output.history_json(history)
         return task_output.whole_text(view, box, frame.plain, app.complete_command, history), data

@@ -87,13 +87,9 @@ def _start_program(mailbox: Mailbox, agent: Agent, words: tuple[str, ...]) -> st
     values = {"session": agent.session_id, "client": where.client, "cwd": where.directory}
     nothing, error = subprocess.DEVNULL, ""
     try:
+        asked = text.filled(words, values)
         subprocess.Popen(
-            text.filled(words, values),
-            cwd=where.directory,
-            stdin=nothing,
-            stdout=nothing,
-            stderr=nothing,
-            start_new_session=True,
+            asked, cwd=where.directory, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
         )
     except (OSError, ValueError) as why:
         error = f"{type(why).__name__}: {why}"[:200]

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 from ..control.steps import post_message
 from ..control_plane import control_log
 from ..core import compose, frame, proofs
-from ..core.address import ALL, uuid_of
+from ..core.address import ALL
 from ..core.control import message_text
 from ..core.control import messages as m
 from ..core.records import USER, Message, Record
 from ..core.roster import DEAD
 from ..core.text import typed
-from ..mailbox.open_mailbox import OpenMailbox
-from ..store.files import system
+from ..mailbox.open_mailbox import OpenMailbox, random_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,8 +80,7 @@ def withholding_lines(withheld: tuple[Withheld, ...], now: int) -> Iterator[byte
     for one in withheld:
         for order in one.orders:
             content = message_text.written(order.replace(timestamp=now, agent_id=USER))
-            message_id = uuid_of(system.urandom(16).hex(), "4")
-            yield compose.stored_line(Message(message_id, USER, (one.session_id,), now, content, type="control"))
+            yield compose.stored_line(Message(random_id(), USER, (one.session_id,), now, content, type="control"))
 
 
 def send_withholding(withheld: tuple[Withheld, ...], mailbox: Mailbox) -> None:

@@ -13,12 +13,16 @@ import pytest
 
 from agent_mailbox.console.notifier import Notifier
 from agent_mailbox.control import task_offers
-from agent_mailbox.core.proofs import of_session
+from agent_mailbox.control_plane import task_reports
+from agent_mailbox.core.instant import DAY
+from agent_mailbox.core.proofs import STEWARD, of_session
+from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.store.files import system
 from agent_mailbox.store.files.board import LONG
 from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.store.log.log import HeldLog
+from agent_mailbox.upkeep import steward
 from tests.helpers import HEARTBEATS, MESSAGES
 
 if TYPE_CHECKING:
@@ -26,14 +30,14 @@ if TYPE_CHECKING:
 
 DYING = """
 import os, signal, sys
-from agent_mailbox.control import task_offers
+from agent_mailbox.control_plane import task_reports
 from agent_mailbox.core.proofs import of_session
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.store.log.log import HeldLog
 from agent_mailbox.store.log.stamps import StampFiles
 place = HeldLog if sys.argv[2] == "_write" else StampFiles
 setattr(place, sys.argv[2], lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
-task_offers.tell(OpenMailbox(sys.argv[1], prove=of_session), "lee")
+task_reports.tell(OpenMailbox(sys.argv[1], prove=of_session), "lee")
 """
 """Looks for what there is to tell, and is killed at a step of writing it."""
 WORKER = ("--role", "worker", "--lead", "lee", "--tags", "project:app")
@@ -197,6 +201,18 @@ def test_what_is_told_again_a_month_later_is_another_message(team: Post, monkeyp
     assert team.call("doctor").rc == 0
 
 
+def test_the_steward_tells_of_a_holder_whose_end_it_records_itself(team: Post) -> None:
+    """The run that retires a holder tells so: its lead does not wait for the next run."""
+    add(team, "task-a", "First")
+    team.ok("task", "claim", "task-a", "--session", "ann")
+    for days, ended in ((30, 0), (300, 1)):
+        at = time.time_ns() // 1_000_000 + days * DAY
+        os.utime(team.file(HEARTBEATS, "lee"), (at / 1000, at / 1000))
+        steward.run_upkeep(Mailbox(str(team.box), clock=lambda at=at: at, prove=lambda _: STEWARD), trust_clock=True)
+        told = [m for m in team.objects(MESSAGES) if "its holder ended" in m["content"]]
+        assert len(told) == ended
+
+
 def test_whoever_looks_first_tells_that_a_holder_is_silent(team: Post) -> None:
     """The lead's hook, the console's thread, the steward and `task list` are alike. Progress ends a silence; the next
     one is told again."""
@@ -229,7 +245,7 @@ def test_a_turn_and_a_step_are_each_a_sign_of_a_holder(team: Post) -> None:
     def told(minutes: float, turn: float) -> list[str]:
         os.utime(heart, (begun + turn * 60,) * 2)
         desk = OpenMailbox(str(team.box), clock=lambda: round((begun + minutes * 60) * 1000), prove=of_session)
-        task_offers.tell(desk, "lee")
+        task_reports.tell(desk, "lee")
         return [m["content"] for m in team.objects(MESSAGES) if m.get("type") == "notification"]
 
     assert told(14, turn=-60) == told(24, turn=10) == []
@@ -247,7 +263,7 @@ def test_what_could_not_be_told_is_told_by_whoever_looks_next(team: Post, monkey
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def look(wait: float = 1.0) -> int:
-        task_offers.tell(OpenMailbox(str(team.box), wait=wait, prove=of_session), "lee")
+        task_reports.tell(OpenMailbox(str(team.box), wait=wait, prove=of_session), "lee")
         return len({m["id"] for m in team.objects(MESSAGES) if m.get("type") == "notification"})
 
     def look_and_die_at(step: str) -> None:

@@ -681,7 +681,8 @@ def test_hosts_are_granted_once_or_for_the_session(team: Team) -> None:
 
 
 def test_a_shutdown_ends_with_the_agent_retired_and_the_lead_told(team: Team) -> None:
-    """Asked by the lead, agreed to by the worker; the configured command runs; again changes nothing."""
+    """Asked by the lead, agreed to by the worker; the configured command runs; again changes nothing. A word of the
+    worker's in braces fills in nothing."""
     mark = team.scratch / "cleaned"
     script = 'printf "%s %s" "$1" "$2" >"$0"'
     words = ["sh", "-c", script, str(mark), "{session}", "{pane}"]
@@ -691,11 +692,11 @@ def test_a_shutdown_ends_with_the_agent_retired_and_the_lead_told(team: Team) ->
     refused(team.call("control", "answer", request, "approve", "--session", LEAD), 1, "ask worker-1")
     with ExitStack() as stack:
         waiter = team.waits(stack, request, LEAD)
-        how = {"me": WORKER, "env": {"TMUX_PANE": "%7"}}
+        how = {"me": WORKER, "env": {"TMUX_PANE": "%7{dir}"}}
         assert team.control("answer", request, "approve", **how)["request"]["state"] == "approved"
         rc, found = ended(waiter)
-    assert (rc, found["answer"]["type"], found["answer"]["paneId"]) == (0, "shutdown_approved", "%7")
-    until(lambda: mark.exists() and mark.read_text() == f"{WORKER} %7")
+    assert (rc, found["answer"]["type"], found["answer"]["paneId"]) == (0, "shutdown_approved", "%7{dir}")
+    until(lambda: mark.exists() and mark.read_text() == f"{WORKER} %7{{dir}}")
     assert team.ok("roster", "show", WORKER)["agent"]["state"] == "dead"
     assert "shutdown_approved" in team.call("check", "--session", LEAD).stdout
     before = team.lines(MESSAGES)

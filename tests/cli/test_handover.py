@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.control import handing_over, task_offers
-from agent_mailbox.control.giving_back import BEGUN, GivingBack
+from agent_mailbox.control import giving_back, handing_over, task_offers
 from agent_mailbox.core.control.tasks import Tasks
 from agent_mailbox.core.proofs import of_session
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
@@ -311,8 +310,8 @@ def test_role_mail_that_comes_back_is_shown_by_the_other_holders_hooks(post: Pos
 def test_what_a_session_gave_back_is_known_from_a_whole_note_alone(team: Post) -> None:
     """A note that is torn behind its first word is none: the session gives back all the same."""
     box = OpenMailbox(str(team.box), prove=of_session)
-    Board(box.logs.stamp_files, TASKS).keep_told(BEGUN + "ann", ["torn"])
-    assert GivingBack(box).give_back("ann", "why") == ["task-a", "task-b"]
+    Board(box.logs.stamp_files, TASKS).keep_told(giving_back.BEGUN + "ann", ["torn"])
+    assert giving_back.give_back(box, "ann", "why") == ["task-a", "task-b"]
     assert holders(team) == {"task-a": None, "task-b": None}
 
 
@@ -351,23 +350,23 @@ def test_nobody_gives_back_what_another_took_meanwhile(team: Post, monkeypatch: 
         words = ("--title", f"Für f{number}.py", "--task-id", f"task-{number}", "--session", "lee")
         team.ok("task", "add", "--to", "role:worker", *words)
         claims(team, who, f"task-{number}")
-    held_mail = GivingBack._held_mail
+    held_mail = giving_back._list_held_mail
 
     def ended(*_: object) -> None:
         raise Killed
 
-    def meanwhile(self: GivingBack, me: str) -> list[str]:
-        monkeypatch.setattr(GivingBack, "_held_mail", held_mail)
+    def meanwhile(box: OpenMailbox, me: str) -> list[str]:
+        monkeypatch.setattr(giving_back, "_list_held_mail", held_mail)
         assert team.run("task", "claim", "task-1", "--for", "ben", "--session", "lee").rc == 0
         assert team.run("task", "cancel", "task-a", "--session", "lee").rc == 0
-        return held_mail(self, me)
+        return held_mail(box, me)
 
     said = {"error": "rate_limit", "last_assistant_message": "You've hit your session limit"}
     with monkeypatch.context() as patch:
-        patch.setattr(GivingBack, "_has_dropped", ended)
+        patch.setattr(giving_back, "_has_dropped", ended)
         with pytest.raises(Killed):
             fails(team, "ann", **said)
-    monkeypatch.setattr(GivingBack, "_held_mail", meanwhile)
+    monkeypatch.setattr(giving_back, "_list_held_mail", meanwhile)
     fails(team, "ann", **said)
     assert holders(team) == {"task-1": "ben", "task-10": None, "task-100": "cat", "task-11": None, "task-b": None}
     told = [m["content"] for m in team.ok("check", "--session", "lee")["messages"] if "cannot" in m["content"]]

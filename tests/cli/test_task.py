@@ -137,7 +137,7 @@ def test_a_task_is_cancelled_though_nobody_can_be_told_of_those_that_wait(
     def fail(*_: object) -> None:
         raise Busy("the mailbox is locked", "try again")
 
-    monkeypatch.setattr(task_reports, "_append", fail)
+    monkeypatch.setattr(task_reports, "append_notice", fail)
     desk = Tasking(OpenMailbox(str(team.box)))
     view, waiting = desk.cancel_task("lee", "task-a")
     assert (view.state, waiting) == ("cancelled", ["task-b"])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox.clients import client_input
 from agent_mailbox.clients.permission.lease_guard import LeaseGuard
-from agent_mailbox.control.handing_over import HandingOver
+from agent_mailbox.control import handing_over
 from agent_mailbox.control.leasing import Leasing
 from agent_mailbox.control.orders import report_idle
 from agent_mailbox.core import proofs
@@ -185,7 +185,7 @@ def hand_notes_over(stage: Stage, process: Process, me: Session) -> None:
     """Hand over to a role: what the session noted last is in it."""
     who, others = rich.name_of(me), stage.world.calls - process.calls
     try:
-        sent, _ = HandingOver(stage.desk(who)).hand_over(who, [str(pick(process, ("role:op", "project:ab")))])
+        sent, _ = handing_over.hand_over(stage.desk(who), who, [str(pick(process, ("role:op", "project:ab")))])
     except (Refused, NotFound):
         return
     if others != stage.world.calls - process.calls:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from agent_mailbox.control.handing_over import HandingOver
+from agent_mailbox.control import handing_over
 from agent_mailbox.control.tasking import Tasking
 from agent_mailbox.core.address import uuid_of
 from agent_mailbox.core.compose import Draft
@@ -87,7 +87,7 @@ def end_task(stage: Stage, process: Process, me: Session) -> None:
 def hand_over(stage: Stage, process: Process, me: Session) -> None:
     """Hand over all that the session holds."""
     with suppress(Refused, NotFound):
-        HandingOver(desk_of(stage, me)).hand_over(me.id, [_taker(stage, process, me)])
+        handing_over.hand_over(desk_of(stage, me), me.id, [_taker(stage, process, me)])
 
 
 def tag(stage: Stage, process: Process, me: Session) -> None:

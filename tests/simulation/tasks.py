@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_mailbox.control.handing_over import HandingOver
+from agent_mailbox.control import handing_over
 from agent_mailbox.control.tasking import Tasking
 from agent_mailbox.core.control import messages, transitions
 from agent_mailbox.errors import NotFound, Refused
@@ -122,7 +122,7 @@ def hand_over(stage: Stage, process: Process, me: Session) -> None:
     while _held(stage, process, me):
         pass  # another may have them as soon as this is written
     try:
-        sent, view = HandingOver(stage.desk(me.id)).hand_over(me.id, [_address(process, me)])
+        sent, view = handing_over.hand_over(stage.desk(me.id), me.id, [_address(process, me)])
     except (Refused, NotFound):
         return
     stage.judge.acknowledge(("message", sent.message.id))

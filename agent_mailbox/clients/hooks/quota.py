@@ -24,7 +24,7 @@ def give_back_at_end(desk: OpenMailbox, call: ClientInput) -> None:
     error, words = transcript.find_failure(call.transcript, call.session_id) if ends else (call.reason, call.last_words)
     is_quota = error in USUAL.quota_ends and USUAL.passing not in words  # others pass, or are for the person
     if is_quota and desk.logs.read_roster().state(call.session_id) == ALIVE:
-        from ...control.giving_back import GivingBack  # seldom in a session's life
+        from ...control import giving_back  # seldom in a session's life
 
         said = clipped(neutral(words), 150)
-        GivingBack(desk).give_back(call.session_id, f"{error}: {said}" if said else error, tells_nothing=not ends)
+        giving_back.give_back(desk, call.session_id, f"{error}: {said}" if said else error, tells_nothing=not ends)
