@@ -150,10 +150,9 @@ class CheckPage:
     def _thread_texts(self, items: Sequence[Item]) -> list[str]:
         """Return the text of each row: of one message, or of several in a thread that say the same."""
         from ..core.showing import message_frame, thread_blocks  # answers
-        from ..mailbox import parents
 
         texts: list[str] = []
-        blocks = thread_blocks.arrange(items, parents.find_in(self._desk))
+        blocks = thread_blocks.arrange(items, self._desk.look_up)
         for block in blocks:
             lines = block.lines(self._painter)
             for row in block.rows:

@@ -118,7 +118,7 @@ _word = click.argument("word", metavar="[ID]", required=False, shell_complete=co
 @pass_app
 def heartbeat(app: App, /, word: str | None, session_id: str | None) -> None:
     """Record that a session is alive; this thaws a frozen one."""
-    agent, _ = app.queries.agent(roster_verbs.own_agent(app, session_id, word))
+    agent = app.mailbox.logs.read_roster().find(roster_verbs.own_agent(app, session_id, word))
     app.mailbox.check_in(agent.session_id)
     roster_verbs.print_agent(app, agent)
 
@@ -147,7 +147,7 @@ def _mute_or_unmute(app: App, /, session: str | None, word: str, which: str) -> 
         raise Malformed("no hook shows mail to you", "name a session by --session; your console mutes a conversation")
     unknown = False
     try:
-        whom = app.queries.agent(word)[0].session_id
+        whom = app.mailbox.logs.read_roster().find(word).session_id
     except NotFound:
         whom, unknown = check_id(word), True
     request = Registration(session_id=me, event="update").replace(**{which: (whom,)})

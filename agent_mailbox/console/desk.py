@@ -99,7 +99,7 @@ class Looking:
     @_asked_once
     def gone_agents(self) -> set[str]:
         """Return the agents whose client's process is gone."""
-        return self.queries.gone(self.roster.agents.values())
+        return self.mailbox.gone_of(self.roster.agents.values())
 
     @_asked_once
     def unread_letters(self) -> list[Item]:

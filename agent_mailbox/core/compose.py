@@ -286,7 +286,7 @@ def resolve(
             held = roster.roles_ever if word.startswith("role:") else ()
             stored[check_tag(word, namespaces, held)] = None
             if is_remote(word):
-                leaves = True  # to agents elsewhere: ``reachable`` knows them
+                leaves = True  # to agents elsewhere: ``mailbox_gateway`` knows them
             elif word not in roster.roles_ever if word.startswith("role:") else not roster.carriers(word):
                 from . import misspelt  # likewise
 

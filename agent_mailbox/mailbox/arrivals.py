@@ -80,9 +80,9 @@ def find_arrival(
 
 def _with_why_they_wait(box: OpenMailbox, found: Arrival, waiting: Collection[str]) -> Arrival:
     """Return the arrival with a reason for those who wait though they run: here without hooks, or elsewhere."""
-    from . import unhooked_clients  # most mail reaches sessions that are there
+    from ..identity import session_registry  # most mail reaches sessions that are there
 
-    words = unhooked_clients.find_words(waiting)
+    words = session_registry.find_unhooked(waiting)
     why = {who: f"its client runs with {word}, and calls no hook of ours" for who, word in words.items()}
     why |= dict.fromkeys(box.cut_off(waiting), CUT_OFF)
     return found.replace(reasons={**found.reasons, **why}) if why else found

@@ -17,7 +17,7 @@ from ..core.records import USER
 from ..core.text import typed
 from ..errors import Refused
 from ..store.attachments import attachment_files
-from . import reachable
+from . import mailbox_gateway
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +59,8 @@ def check(message: Message, roster: Roster, proof: Proof | None, directory: str)
 
     ``proof``: the proof of its writer; only the person may insist. ``directory``: the mailbox's.
     """
-    reachable.check(filter(is_remote, message.recipients), roster, directory)  # first: nobody joins what is not there
+    # First: nobody joins what is not there.
+    mailbox_gateway.check_reachable(filter(is_remote, message.recipients), roster, directory)
     _check_joined(message, roster)
     attached(message, directory)
     if not is_allowed(message, proof) and (found := secret_in(message, directory)):

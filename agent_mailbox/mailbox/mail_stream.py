@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from contextlib import ExitStack
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 from ..core import codec, proofs
@@ -21,7 +22,7 @@ from ..store.log.logs import OpenLogs, parse_reads
 from ..store.log.proof_view import weigh_message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ..core.records import Read
     from ..store.log.proof_view import ProofView
@@ -29,32 +30,6 @@ if TYPE_CHECKING:
 
     Source = tuple[int, int, ProofView | None, bool]
     """An open log: its descriptor, how far it is read, what is proven of its lines, whether it is live."""
-
-
-class StreamPlaces:
-    """The place of each record of one kind, by a number, in 24 bytes: its log, its position there."""
-
-    def __init__(self) -> None:
-        self._numbers, self._logs, self._positions = array("q"), array("q"), array("q")
-
-    def add(self, number: int, log: int, position: int) -> None:
-        """Note one more record."""
-        for column, value in ((self._numbers, number), (self._logs, log), (self._positions, position)):
-            column.append(value)
-
-    def sort(self) -> None:
-        """Order the records by their numbers, equal ones as they were added: after the last, before any question."""
-        order = sorted(range(len(self._numbers)), key=self._numbers.__getitem__)
-        for name in ("_numbers", "_logs", "_positions"):
-            column = getattr(self, name)
-            setattr(self, name, array("q", map(column.__getitem__, order)))
-
-    def of(self, number: int) -> Iterator[tuple[int, int]]:
-        """Yield the log and the position of each record with that number."""
-        at = bisect_left(self._numbers, number)
-        while at < len(self._numbers) and self._numbers[at] == number:
-            yield self._logs[at], self._positions[at]
-            at += 1
 
 
 def stream(mailbox: Mailbox) -> Iterator[tuple[Message, Reads]]:
@@ -78,13 +53,13 @@ def stream(mailbox: Mailbox) -> Iterator[tuple[Message, Reads]]:
         if live.reads is not None:
             reads.append((live.reads, live.reads_end, views[1], True))
         found = _Found(messages)
-        records = _records(reads, found.numbers)
+        places_of = _find_places(reads, found.numbers)
         for number in found.order():
             (fd, _, view, is_live), position = messages[found.logs[number]], found.positions[number]
             message = codec.message(line := line_at(fd, position))
             if not isinstance(message, BadLine):
                 message = weigh_message(message, view, line, position if is_live else None)
-                yield message, Reads(_read_back(reads, records.of(number), message.id))
+                yield message, Reads(_read_back(reads, places_of(number), message.id))
 
 
 class _Found:
@@ -124,14 +99,21 @@ class _Found:
         return (n for n in sorted(range(len(self.times)), key=self.times.__getitem__) if n not in self._late)
 
 
-def _records(sources: list[Source], numbers: dict[int, int]) -> StreamPlaces:
-    places = StreamPlaces()
+def _find_places(sources: list[Source], numbers: dict[int, int]) -> Callable[[int], Iterator[tuple[int, int]]]:
+    """Return what gives the log and the position of each read of a message, by its number. It keeps 32 bytes a read."""
+    of, logs, positions = array("q"), array("q"), array("q")
     for log, (fd, end, _, _) in enumerate(sources):
         for position, line in lines_of(fd, 0, end):
             record = codec.read(line)
             if not isinstance(record, BadLine) and (number := numbers.get(hash(record.message_id))) is not None:
-                places.add(number, log, position)
-    places.sort()
+                for column, value in ((of, number), (logs, log), (positions, position)):
+                    column.append(value)
+    order = array("q", sorted(range(len(of)), key=of.__getitem__))
+
+    def places(number: int) -> Iterator[tuple[int, int]]:
+        start = bisect_left(order, number, key=of.__getitem__)
+        return ((logs[n], positions[n]) for n in takewhile(lambda n: of[n] == number, islice(order, start, None)))
+
     return places
 
 

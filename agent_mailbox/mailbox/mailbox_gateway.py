@@ -1,22 +1,27 @@
-"""The swarm gateway of a mailbox, as far as both records of their pairing tell: which it is, and whether it serves.
+"""The swarm gateway of a mailbox, by the files that tell of it: which it is, whether it serves, and whom it reaches.
 
-Belongs here: reading the two records, one in each directory. They count only while they agree, so a copy of either
-binds nothing. ``swarm.pairing`` writes them.
+Belongs here: reading the two records of their pairing, one in each directory. They count only while they agree, so a
+copy of either binds nothing. ``swarm.pairing`` writes them. And the refusal of mail that no gateway could carry, by the
+gateway's note. That is derived from its ledger, which decides; mail to a swarm that is left later fails in the outbox.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..core import codec
+from ..core import codec, misspelt
+from ..core.address import swarm_of
 from ..core.records import BadLine
-from ..errors import MailboxError
+from ..errors import MailboxError, NotFound
 from ..store.files import paths, system
+from ..store.files.small_files import read_if_possible
 from ..store.locks.lock import is_held
 from ..store.log.log import Log
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from ..core.roster import Roster
 
 IN_MAILBOX = paths.GATEWAY
 """In the mailbox: ``{"home": PATH}``, its gateway's directory; the last line counts."""
@@ -25,6 +30,9 @@ IN_HOME = "mailbox.jsonl"
 ``"attached": true`` a further one. ``{"detached": PATH}`` takes it back."""
 SERVING = "serving.lock"
 """The file in the gateway's directory that is locked while it serves."""
+PEERS = "peers.json"
+"""In the gateway's directory: ``{ALIAS: {"mailbox": PATH, "agents": [ID]}}`` of the swarms that it is in."""
+_MOST_PEERS = 1 << 22
 
 
 def default_home(environ: Mapping[str, str]) -> str:
@@ -84,3 +92,46 @@ def _said(path: str, *keys: str) -> Iterator[dict[str, Any]]:
                 yield one
     except MailboxError:
         return
+
+
+def check_reachable(words: Iterable[str], roster: Roster, directory: str) -> None:
+    """Raise ``NotFound`` for an address in a swarm that is no swarm of this mailbox, or has no such agent.
+
+    Without a gateway the swarms are those that somebody here joined, and their agents are unknown.
+    """
+    home = named_home(directory)
+    known = None if home is None else _peers(home, directory)
+    if home is None:
+        known = {tag[6:]: None for agent in roster.agents.values() for tag in agent.tags if tag.startswith("swarm:")}
+    if known is None:
+        return  # its gateway is of an earlier version, or away: the outbox tells what becomes of the mail
+    for word in words:
+        alias, agent = swarm_of(word) or ("", "")
+        if alias not in known:
+            what = "this mailbox has no gateway" if home is None else "this mailbox's gateway is not in it"
+            raise _nobody(
+                f"no swarm {alias!r} is known: {what}", f"swarm:{alias}", [f"swarm:{one}" for one in known], home
+            )
+        agents = known[alias]
+        if agent and agents is not None and agent not in agents:
+            there = [f"swarm:{alias}/{one}" for one in agents]
+            raise _nobody(f"swarm:{alias} has no other agent {agent!r}", word, there, home)
+
+
+def _nobody(what: str, word: str, known: list[str], home: str | None) -> NotFound:
+    meant = misspelt.nearly(word, known) or known[:8]
+    hint = f"it reaches {', '.join(meant)}; " if meant else ""
+    more = "`agent-mailbox swarm status` shows all"
+    if home is None:  # without the extra, the command that shows all would be refused
+        more = "`agent-mailbox swarm --help` lists the commands that make a gateway and join a swarm"
+    return NotFound(f"{what}, and the mail was not sent", f"{hint}{more}", code="unknown_recipient")
+
+
+def _peers(home: str, directory: str) -> Mapping[str, list[str] | None] | None:
+    """Return the swarms of this mailbox, each with its agents elsewhere; None if the gateway tells none."""
+    told = codec.parse(read_if_possible(system.join(home, PEERS), _MOST_PEERS) or b"", _MOST_PEERS, ours=False)
+    if isinstance(told, BadLine):
+        return None
+    here = system.real_path(directory)
+    rows = {alias: one for alias, one in told.items() if isinstance(one, dict) and one.get("mailbox") in ("", here)}
+    return {alias: one["agents"] for alias, one in rows.items() if isinstance(one.get("agents"), list)}

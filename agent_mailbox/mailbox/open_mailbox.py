@@ -289,6 +289,13 @@ class OpenMailbox:
         ended = map(roster.get, (self.hosts or ProcessRecords(self.logs.stamp_files.kept())).ended())
         return self.gone_of(a for a in ended if a is not None and a.state == ALIVE and not wanted.isdisjoint(a.tags))
 
+    def look_up(self, message_id: str) -> Message | None:
+        """Return the message of a whole id, by the index if there is one, else among the live ones."""
+        from ..store.projection import lookup  # as a thread is shown, or weighed
+
+        found = lookup.ask_index(self.logs, self.archive, lambda index: (index.message(message_id),))
+        return self.state().messages.get(message_id) if found is None else found[0]
+
     def state(self) -> InboxState:
         """Return the live logs, folded."""
         return self.logs.state(self.config.ttls)

@@ -16,7 +16,6 @@ from ..core.records import Message, Record
 from ..errors import NotFound
 from ..store.files import system
 from ..store.locks.lock import Patience
-from . import agents
 from .delivery import WITHHELD, Delivery
 from .mailbox import MIN_MESSAGE_PREFIX
 from .open_mailbox import NEVER_SENT
@@ -173,17 +172,6 @@ class MailQueries:
 
         return events.wakes(self._mailbox.logs, self._mailbox.logs.read_roster().lineage(session_id))
 
-    def gone(self, agents: Iterable[Agent]) -> set[str]:
-        """Return those agents whose client's process is gone, and which did not end by themselves."""
-        return self._mailbox.gone_of(agents)
-
-    def agent(self, word: str) -> tuple[Agent, int | None]:
-        """Return the agent a word means, and the ms it was last seen (None: the person, who has no heartbeat).
-
-        Raises ``NotFound`` or ``Ambiguous``.
-        """
-        return agents.one(self._mailbox, word)
-
     def dead_letters(
         self, session_id: str | None, since: int | None = None, limit: int | None = None
     ) -> tuple[list[tuple[Message, str]], int]:
@@ -248,7 +236,7 @@ class MailQueries:
         if ":" in word:
             check_namespace(word, self._mailbox.config.namespaces)  # the value may be a stranger's
         elif not word:
-            self.agent(word)
+            self._mailbox.logs.read_roster().find(word)
 
     def search(self, query: str, limit: int) -> tuple[list[Message], message_reads.Reads]:
         """Return the newest ``limit`` messages that have every word of the query, newest last, with their reads.

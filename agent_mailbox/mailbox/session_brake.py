@@ -19,7 +19,6 @@ from ..errors import MailboxError
 from ..store.files import system
 from ..store.files.small_files import read_if_possible, replace_file
 from ..store.log.stamps import WOKEN
-from . import parents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -135,7 +134,7 @@ class SessionBrake:
         is_person = proofs.speaker(_writer(message), USER) == USER == message.sender
         passes = is_person or (is_proven and message.priority == "high")
         kind = brake.PROVEN if is_proven else brake.UNPROVEN
-        above = conversations.upwards(message, parents.find_in(self._desk))
+        above = conversations.upwards(message, self._desk.look_up)
         near = [*islice(above, 3)]
         return Call(
             message.id,
@@ -183,7 +182,7 @@ class SessionBrake:
     def _tell_person(self, call: Call) -> None:
         """Tell the person, once for each thread, that its talk wakes nobody for now. Several sessions may find that:
         the message's id follows from the thread, so the first one tells it."""
-        roster, found = self._desk.logs.read_roster(), parents.find_in(self._desk)(call.id)
+        roster, found = self._desk.logs.read_roster(), self._desk.look_up(call.id)
         if found is None:
             return
         said = (

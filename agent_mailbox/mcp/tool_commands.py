@@ -17,7 +17,7 @@ from ..core.roster import ALIVE, FROZEN
 from ..core.showing import message_frame, thread_blocks
 from ..core.text import clipped, neutral
 from ..errors import MailboxError, Malformed
-from ..mailbox import agents, arrivals, parents
+from ..mailbox import agents, arrivals
 from ..mailbox.delivery import Delivery, Offering, load_offers
 from ..mailbox.mailbox import Mailbox
 from ..mailbox.queries import MailQueries
@@ -148,7 +148,7 @@ def _message_blocks(desk: Mailbox, shown: Sequence[Item], roster: Roster, room: 
     if not thread_blocks.may_share(shown):
         return [*whole.values()]
     found: list[str] = []
-    for block in thread_blocks.arrange(shown, parents.find_in(desk)):
+    for block in thread_blocks.arrange(shown, desk.look_up):
         lines = block.lines()
         for row in block.rows:
             head = message_frame.row_head(row, roster, block.told_thread)

@@ -58,7 +58,7 @@ HOT_MODULES = {
     "ack release reply roster send start": ("store.log.keys"),
     "check dead-letters hook roster start status": ("commands"),
     "ack dead-letters release reply search show": ("store.archive store.archive.archive"),
-    "dead-letters roster search show status": ("cli.render mailbox.agents"),
+    "dead-letters roster search show status": ("cli.render"),
     "ack release reply send": ("cli.verbs"),
     "dead-letters search show status": (
         "core.awaited core.dead_letters core.threads core.words mailbox.selection mailbox.queries"
@@ -78,10 +78,10 @@ HOT_MODULES = {
     "start": (
         "clients.transcript mailbox.receipts clients.hooks.receipt_rules clients.hooks.reminder "
         "store.log.custody_setup store.user_state.bindings store.user_state.creation store.user_state.work_trees "
-        "mailbox.neighbours mailbox.unused_names clients.hooks.session"
+        "mailbox.neighbours clients.hooks.session"
     ),
     "check": ("commands.check_verb"),
-    "roster": ("commands.roster_verbs"),
+    "roster": ("mailbox.agents commands.roster_verbs"),
 }
 """The modules that hot verbs load, by the verbs, each behind those it imports. A test traces the verbs and compares."""
 
@@ -96,7 +96,7 @@ LATER_MODULES = {
     "check show": "cli.client_output",
     "check status": "cli.suggested",
     "hook start": (
-        "core.compose core.brake core.threads core.conversations core.words store.projection.lookup mailbox.parents "
+        "core.compose core.brake core.threads core.conversations core.words store.projection.lookup "
         "mailbox.session_brake"
     ),
     "check hook": "store.projection store.projection.index_keys store.log.keys store.projection.open_ends",

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from ..core import codec, instant
 from ..core.records import BadLine
 from ..errors import BadData, NotFound
-from ..mailbox import reachable
+from ..mailbox import mailbox_gateway
 from ..mailbox.open_mailbox import wall_clock
 from ..store.files.lines import line_at
 from ..store.files.small_files import replace_file
@@ -154,7 +154,9 @@ class Ledger:
         with FileLock(self.home.path_of(names.STATE_LOCK)):
             known = self.read_knowledge()
             replace_file(self.home.path_of(names.STATE), state_file.encode_state(state_file.export_state(known)))
-            replace_file(self.home.path_of(reachable.PEERS), codec.dumps(_reachable_peers(known)).encode() + b"\n")
+            replace_file(
+                self.home.path_of(mailbox_gateway.PEERS), codec.dumps(_reachable_peers(known)).encode() + b"\n"
+            )
 
     def placing_events(self, known: Memberships, swarm_id: str) -> list[dict[str, Any]]:
         """Return the event by which a swarm comes to the mailbox that asks, if it must be said."""

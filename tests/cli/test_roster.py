@@ -12,7 +12,7 @@ from agent_mailbox import Mailbox
 from agent_mailbox.cli.context import Context
 from agent_mailbox.core.records import USER
 from agent_mailbox.core.roster_changes import Registration
-from agent_mailbox.mailbox import unused_names
+from agent_mailbox.mailbox.registry import Registry
 from tests.helpers import ARCHIVE, MESSAGES, ROSTER, hinted_commands, record, refused, refused_both, stamp
 
 if TYPE_CHECKING:
@@ -422,5 +422,5 @@ def test_a_name_that_was_ever_used_is_given_to_nobody(post: Post, place: str) ->
     post.file(ARCHIVE).mkdir(exist_ok=True)
     named = {"event": "register", "session_id": "ann", "name": "Otter", "timestamp": stamp()}
     post.append(place, record("ann", "role:Otter") if place == MESSAGES else named)
-    found = [unused_names.is_unused(Mailbox(str(post.box)), name) for name in ("Otter", "Heron")]
+    found = [Registry(Mailbox(str(post.box))).is_unused(name) for name in ("Otter", "Heron")]
     assert found == [False, True]

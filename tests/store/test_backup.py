@@ -21,6 +21,7 @@ from agent_mailbox import Draft, Mailbox
 from agent_mailbox.core.roster import Agent
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import BadData, Busy, StorageFailed
+from agent_mailbox.mailbox import agents
 from agent_mailbox.mailbox.queries import MailQueries
 from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.files import system
@@ -65,7 +66,7 @@ def views(box: Path) -> dict[str, Any]:
         **{name: [item.message.id for item in mailbox.peek(name)] for name in READERS},
         "owed": [m.id for m in queries.status("bob").obligations],
         "read": {i: [r.session_id for r in everything.reads.of(i)] for i in everything.messages},
-        "seen": {name: unproven(queries.agent(name)) for name in READERS},
+        "seen": {name: unproven(agents.one(mailbox, name)) for name in READERS},
     }
 
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...core.inbox import Item
-    from ...core.records import Message
     from ...mailbox.delivery import Delivery, Offer
     from ...mailbox.open_mailbox import OpenMailbox
 
@@ -230,15 +229,10 @@ class Hook(Record):
             return budget.Told(before, (), {})
         around = budget.client_frame(self.call.event, self.call.tool) if nonce else 0  # other clients' is unknown
         desk, roster = self.desk, self.desk.logs.read_roster()
-        page = budget.Sheet(roster, desk.now(), self.program, nonce or "", around, desk.directory, self._parent)
+        page = budget.Sheet(roster, desk.now(), self.program, nonce or "", around, desk.directory, desk.look_up)
         room = desk.config.hook_tokens * budget.TOKEN - budget.count_units(before)
         told = budget.render_mail(items, page, room, left)
         return told.replace(text=f"{before}\n{told.text}") if before else told
-
-    def _parent(self, message_id: str) -> Message | None:
-        from ...mailbox import parents  # answers in one thread
-
-        return parents.find_in(self.desk)(message_id)
 
 
 def answer_event(hook: Hook) -> None:

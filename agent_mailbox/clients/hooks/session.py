@@ -14,7 +14,7 @@ from ...core.text import neutral
 from ...errors import MailboxError, Malformed, Refused
 from ...identity import client_variables, hook_calls
 from ...known_clients.every_client import USUAL, find_client
-from ...mailbox import absence, neighbours, unused_names
+from ...mailbox import absence, neighbours
 from ...mailbox.registry import Registry
 from ...store.files import paths, system
 from ...store.files.small_files import storage_failed
@@ -190,7 +190,7 @@ def _wishes_of(
     return wished.replace(
         roles=roles or None,
         add_tags=(*wished.add_tags, *tags, *_project_tag(directory)),
-        is_unused=lambda name: unused_names.is_unused(desk, name),
+        is_unused=Registry(desk).is_unused,
     )
 
 
