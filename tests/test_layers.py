@@ -59,12 +59,10 @@ BYPASSES = {
     ("store.projection.sqlite", "_sqlite3"): "SQLite does its own input and output",
     ("upkeep.crontab", "subprocess"): "crontab is a program",
     ("upkeep.replicator_service", "subprocess"): "systemctl and launchctl are programs",
-    ("upkeep.replicator_service", "pathlib"): "the place of the package",
     ("upkeep.notice_ways", "subprocess"): "the person's own program",
     ("upkeep.notice_ways", "threading"): "a time limit for a whole call",
     ("upkeep.waker", "subprocess"): "the person's own program",
     ("upkeep.notify", "time"): "the person's hour of the day",
-    ("upkeep.crontab", "pathlib"): "the place of the package",
     ("upkeep.extras", "pathlib"): "the place of the package",
     ("control.shutdown", "subprocess"): "the person's own program",
 }
@@ -371,7 +369,8 @@ def test_run_time_dependencies_are_three() -> None:
     beyond = {name: where for name, where in low.items() if where and name not in names}
     assert beyond == {"psycopg2": {"space"}, "cryptography": {"identity", "space"}}
     early = {module_of(i.path) for i in imports() if i.at_load and i.target.split(".")[0] in beyond}
-    assert {name for name in early if floor_of(name) < DOORS} == {"space.servers.server_certificates"}  # its users wait
+    waited_for = {"space.servers.server_certificates", "identity.tls_certificates"}  # their users wait
+    assert {name for name in early if floor_of(name) < DOORS} == waited_for
 
 
 @each("path", SOURCES)

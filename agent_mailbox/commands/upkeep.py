@@ -23,6 +23,7 @@ from ..core.attention import Notice
 from ..core.text import neutral, typed
 from ..errors import Malformed, NoMailbox, NotFound, Refused
 from ..known_clients.every_client import USUAL
+from ..mailbox.mailbox import Mailbox
 from ..space import space_words
 from ..store.files import mounts, paths
 from ..store.user_state import creation, own_files
@@ -120,7 +121,6 @@ def _confirm_and_trust(app: App, directory: str, *, adopt: bool, yes: bool, allo
     """Show what would count, and ask; then trust the logs as they are, and print which leads, modes and rules count.
 
     The rules that a log which was brought back would allow take a second word."""
-    from ..mailbox.mailbox import Mailbox
     from ..upkeep import adoption
     from . import confirming
 
@@ -196,15 +196,8 @@ def run(app: App, max_live: int | None, trust_clock: bool) -> None:
         f"froze {report.frozen}, retired {report.retired}",
     ]
     text = "\n".join(lines) + "\n" + "".join(render.problem_text(p, app.complete_hint) for p in report.problems)
-    value = {
-        "archived": report.archived,
-        "kept": report.kept,
-        "pending": report.pending,
-        "frozen": report.frozen,
-        "retired": report.retired,
-        "problems": [render.problem_json(p, app.complete_hint) for p in report.problems],
-    }
-    app.print_answer(text, value)
+    problems = [render.problem_json(p, app.complete_hint) for p in report.problems]
+    app.print_answer(text, {**report.__dict__, "problems": problems})
 
 
 @steward.command(cls=CommandWithOptions)

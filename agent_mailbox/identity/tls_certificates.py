@@ -8,47 +8,40 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey, EllipticCurvePublicKey
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.x509.oid import ExtendedKeyUsageOID as Use
+from cryptography.x509.oid import NameOID
 
-    PublicKey = EllipticCurvePublicKey | Ed25519PublicKey
-    PrivateKey = EllipticCurvePrivateKey | Ed25519PrivateKey
+PublicKey = ec.EllipticCurvePublicKey | Ed25519PublicKey
+PrivateKey = ec.EllipticCurvePrivateKey | Ed25519PrivateKey
 
 BEGIN = datetime(2020, 1, 1, tzinfo=UTC)
 """Long ago: a machine whose clock is slow believes it, too."""
 YEARS = timedelta(days=3650)
 
 
-def new_key() -> EllipticCurvePrivateKey:
+def new_key() -> ec.EllipticCurvePrivateKey:
     """Return a new private key for TLS."""
-    from cryptography.hazmat.primitives.asymmetric import ec
-
     return ec.generate_private_key(ec.SECP256R1())
 
 
 def key_text(key: PrivateKey) -> bytes:
     """Return a private key, in PEM."""
-    from cryptography.hazmat.primitives import serialization
-
     how = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     return key.private_bytes(serialization.Encoding.PEM, *how)
 
 
 def pem_of(certificate: x509.Certificate) -> bytes:
     """Return a certificate, in PEM."""
-    from cryptography.hazmat.primitives import serialization
-
     return certificate.public_bytes(serialization.Encoding.PEM)
 
 
 def name_of_host(host: str) -> x509.GeneralName:
     """Return the name by which a client knows a host: an address, or a name of the DNS."""
-    from cryptography import x509
-
     try:
         return x509.IPAddress(ip_address(host))
     except ValueError:
@@ -57,8 +50,6 @@ def name_of_host(host: str) -> x509.GeneralName:
 
 def make_authority(own: PublicKey, name: str, end: datetime, key: PrivateKey, *, signs_lists: bool) -> x509.Certificate:
     """Return the certificate of an authority with this public key and name, signed by ``key``."""
-    from cryptography import x509
-
     no = ("digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
     usage = dict.fromkeys((*no, "encipher_only", "decipher_only"), False)
     made = (
@@ -82,9 +73,6 @@ def make_for_host(
 ) -> x509.Certificate:
     """Return the certificate of a host (a name or an address) with this public key, signed by ``key``. The
     ``authority`` that is to have signed it is called ``by``. ``is_client``: it is its neighbours' client, too."""
-    from cryptography import x509
-    from cryptography.x509.oid import ExtendedKeyUsageOID as Use
-
     usage = [Use.SERVER_AUTH, *([Use.CLIENT_AUTH] if is_client else [])]
     made = (
         _begin_certificate(own, subject, by, end)
@@ -97,18 +85,11 @@ def make_for_host(
 
 
 def _begin_certificate(own: PublicKey, subject: str, issuer: str, end: datetime) -> x509.CertificateBuilder:
-    from cryptography import x509
-    from cryptography.x509.oid import NameOID
-
     names = [x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]) for name in (issuer, subject)]
     builder = x509.CertificateBuilder().issuer_name(names[0]).subject_name(names[1]).public_key(own)
     return builder.serial_number(x509.random_serial_number()).not_valid_before(BEGIN).not_valid_after(end)
 
 
 def _sign_certificate(made: x509.CertificateBuilder, own: PublicKey, key: PrivateKey) -> x509.Certificate:
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
     made = made.add_extension(x509.SubjectKeyIdentifier.from_public_key(own), critical=False)
     return made.sign(key, None if isinstance(key, Ed25519PrivateKey) else hashes.SHA256())

@@ -11,7 +11,6 @@ import stat
 from typing import TYPE_CHECKING
 
 from ..errors import BadData, NotFound, Refused
-from ..identity import tls_certificates
 from ..store.files.small_files import make_whole_file, read_file, storage_failed
 from ..store.files.system import make_directory
 
@@ -49,6 +48,8 @@ class Home:
         The first of two concurrent callers wins.
         """
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        from ..identity import tls_certificates  # which only the extra can load
 
         self.ensure_directory()
         if not os.path.lexists(self.path_of(KEY)):

@@ -203,15 +203,10 @@ def _is_about(line: bytes, asked: set[str]) -> bool:
     return not isinstance(record, BadLine) and record.message_id in asked
 
 
-def _standing_rules(mailbox: Mailbox) -> Iterator[str]:
-    """Yield one line of rules for each agent that has any, those that are allowed something first. A dead agent is
+def _standing_rules(mailbox: Mailbox) -> list[str]:
+    """Return one line of rules for each agent that has any, those that are allowed something first. A dead agent is
     told only for that: it has it again if it comes back."""
-    found = sorted(_rules_of_agents(mailbox), key=lambda one: not one[0])
-    yield from (said for _, said in found)
-
-
-def _rules_of_agents(mailbox: Mailbox) -> Iterator[tuple[bool, str]]:
-    fold = control_log.of(mailbox)
+    fold, wide, narrow = control_log.of(mailbox), list[str](), list[str]()
     roster = fold.roster
     for agent in roster.agents.values():
         now = standing.of(fold, agent.session_id)
@@ -223,4 +218,5 @@ def _rules_of_agents(mailbox: Mailbox) -> Iterator[tuple[bool, str]]:
         is_dead = agent.state == DEAD
         if widens or (said and not is_dead):
             name = frame.name_of(agent.session_id, roster) + (" (dead, if it comes back)" if is_dead else "")
-            yield bool(widens), f"{name}: {', '.join([*widens, *said])}"
+            (wide if widens else narrow).append(f"{name}: {', '.join([*widens, *said])}")
+    return [*wide, *narrow]

@@ -219,13 +219,7 @@ def _verify_members(file: str, tar: tarfile.TarFile, take: Callable[[str, Iterat
         if entry.name == SUMS:
             told = content.read(MAX_ABOUT)
             continue
-
-        def note_chunk(chunk: bytes, entry: tarfile.TarInfo = entry, digest: Any = digest) -> None:
-            digest.update(chunk)
-            if entry.name == paths.CONFIG and len(config) <= brought_settings.MOST_BYTES:
-                config.extend(chunk)
-
-        chunks = _hash_while_reading(content, note_chunk)
+        chunks = _hash_while_reading(content, digest, config if entry.name == paths.CONFIG else None)
         if entry.name == ABOUT:
             about = b"".join(chunks) if entry.size <= MAX_ABOUT else b""
         else:
@@ -250,9 +244,11 @@ class _Entry(tarfile.TarInfo):
         return entry
 
 
-def _hash_while_reading(content: IO[bytes], note: Callable[[bytes], None]) -> Iterator[bytes]:
+def _hash_while_reading(content: IO[bytes], digest: Any, config: bytearray | None) -> Iterator[bytes]:
     while chunk := content.read(CHUNK):
-        note(chunk)
+        digest.update(chunk)
+        if config is not None and len(config) <= brought_settings.MOST_BYTES:
+            config.extend(chunk)
         yield chunk
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 from ..core.text import shell_quoted
 from ..errors import Refused
+from .extras import ROOT
 
 TAG = " # agent-mailbox steward"
 """The end of our crontab lines. Cron mails or logs the errors that a line writes."""
@@ -22,7 +22,7 @@ def crontab_line(directory: str) -> str:
     Raises ``Refused`` for a path that a crontab cannot hold.
     """
     words = [sys.executable, "-m", "agent_mailbox", "--dir", directory, "steward", "run"]
-    package_root = str(Path(__file__).absolute().parents[2])
+    package_root = str(ROOT)
     if any(not word.isprintable() or "%" in word for word in (*words, package_root)):
         raise Refused(
             f"a crontab cannot hold a path with % or a character that does not print: {directory}",

@@ -45,8 +45,8 @@ def command_to_add(extra: str) -> str:
     parts = Path(sys.prefix).parts
     if "uv" in parts and "tools" in parts:  # it makes the environment again, of what is named alone
         extra = ",".join(sorted({extra, *_list_present()}))
-        return f"uv tool install --force {quoted_requirement(extra, _read_origin(), _installed_version())}"
-    wanted = quoted_requirement(extra, _read_origin(), _installed_version())
+        return f"uv tool install --force {quoted_requirement(extra, _read_origin(), _version_of(DISTRIBUTION))}"
+    wanted = quoted_requirement(extra, _read_origin(), _version_of(DISTRIBUTION))
     if "pipx" in parts:
         return f"pipx install --force {wanted}"
     return f"{shell_quoted(sys.executable)} -m pip install {wanted}"
@@ -92,20 +92,12 @@ def _list_present() -> list[str]:
     for line in found:
         if part := _OF_EXTRA.match(line):
             packages.setdefault(part[2], []).append(part[1])
-    return [extra for extra, names in packages.items() if all(map(_is_installed, names))]
+    return [extra for extra, names in packages.items() if all(map(_version_of, names))]
 
 
-def _is_installed(package: str) -> bool:
+def _version_of(package: str) -> str | None:
+    """Return a package's installed version; None if there is none, as of us in a plain checkout."""
     try:
-        metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
-
-
-def _installed_version() -> str | None:
-    """Return the installed version; None for a plain checkout."""
-    try:
-        return metadata.version(DISTRIBUTION)
+        return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None

@@ -10,13 +10,13 @@ import hashlib
 import plistlib
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.records import Record
 from ..errors import Refused
 from ..store.files import system
 from ..store.files.small_files import replace_file, storage_failed
+from .extras import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,7 +53,7 @@ def service_of(directory: str, environ: Mapping[str, str]) -> Service:
 def service_text(service: Service) -> bytes:
     """Return what is written into its file; raise ``Refused`` for a path that no file of services holds."""
     program = (sys.executable, "-m", "agent_mailbox", "--dir", service.directory, "engine", "serve")
-    root = str(Path(__file__).absolute().parents[2])
+    root = str(ROOT)
     if any(not word.isprintable() for word in (*program, root)):
         raise Refused(f"a service cannot hold a path that does not print: {service.directory!r}", "move the mailbox")
     if sys.platform == "darwin":

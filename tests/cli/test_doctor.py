@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -458,6 +459,12 @@ def test_a_mailbox_that_git_tracks_is_a_problem(post: Post) -> None:
     assert any("git tracks" in p["what"] for p in result["problems"])
     said = next(n["what"] for n in result["notes"] if "your records name no init of it" in n["what"])
     assert said.endswith(f"`agent-mailbox init {repository / 'linked' / 'box'}`")
+    apart = repository / "apart"  # as in a submodule, git keeps its own files elsewhere
+    subprocess.run(["git", "init", "-q", "--separate-git-dir", str(repository / "kept"), str(apart)], check=True)
+    shutil.copytree(post.box, apart / "box")
+    subprocess.run(["git", "-C", str(apart), "add", "--force", "box"], check=True)
+    result = post.call("doctor", "--json", env={"AGENT_MAILBOX_DIR": str(apart / "box")}).json
+    assert any("git tracks" in p["what"] for p in result["problems"])
 
 
 def test_a_network_disk_is_said_by_the_doctor_and_by_init(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:

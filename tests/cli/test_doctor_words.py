@@ -14,7 +14,7 @@ from agent_mailbox.core.clocks import ClockDoubt
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.findings import REMOVE_TORN
 from agent_mailbox.core.instant import DAY, HOUR
-from agent_mailbox.core.records import BadLine, Message
+from agent_mailbox.core.records import BadLine, Message, Read
 from agent_mailbox.errors import StorageFailed
 from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.files import system
@@ -147,12 +147,12 @@ def test_a_torn_line_is_cut_only_behind_what_was_sealed() -> None:
 
 def test_findings_of_a_kind_are_counted() -> None:
     """The first is named, by the beginning of its message's id."""
-    tally = log_checks.CheckTally()
-    assert not tally
-    for number, said in ((3, "1 read (the first is of i"), (9, "2 reads (the first is of i")):
-        tally.count_finding(number, "i" * 99 if number == 3 else "other")
-        assert (bool(tally), tally.line) == (True, 3)
-        assert str(tally) == said + "i" * 59 + ")"
+    reads = [codec.spell_read(Read(message_id, "ann", 1)) for message_id in ("i" * 99, "other")]
+    for count, said in ((0, ""), (1, "1 read (the first is of i"), (2, "2 reads (the first is of i")):
+        log = CheckedLog("reads.jsonl", lambda count=count: iter(enumerate(reads[:count], 3)))
+        found = [*log_checks._check_reads(log, id_index.IdIndex(), None)]
+        assert [one.line for one in found] == [3] * bool(count)
+        assert all(one.what.startswith(said + "i" * 59 + ") of a missing message") for one in found)
 
 
 def test_a_disk_without_room_is_told_by_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,16 +24,19 @@ def top(directory: str) -> str | None:
 
 def branch(tree: str) -> str:
     """Return the branch of a tree by its top, or the commit that it is on; empty if its files do not tell."""
-    place = system.join(tree, ".git")
-    pointer = _line(place) if not system.is_directory(place) else ""
-    if pointer.startswith("gitdir:"):
-        place = system.join(tree, pointer.removeprefix("gitdir:").strip())
-    head = _line(system.join(place, "HEAD"))
+    head = _line(system.join(git_directory(tree), "HEAD"))
     return head.removeprefix(_HEAD) if head.startswith(_HEAD) else head[:_SHORT] if head.isalnum() else ""
 
 
-def _line(path: str) -> str:
-    return (read_if_possible(path) or b"").decode("utf-8", "replace").partition("\n")[0].strip()
+def git_directory(tree: str) -> str:
+    """Return where git keeps what is a tree's own, by its top: ``.git``, or what the file of that name points to."""
+    place = system.join(tree, ".git")
+    pointer = _line(place, "surrogateescape") if not system.is_directory(place) else ""
+    return system.join(tree, pointer.removeprefix("gitdir:").strip()) if pointer.startswith("gitdir:") else place
+
+
+def _line(path: str, errors: str = "replace") -> str:
+    return (read_if_possible(path) or b"").decode("utf-8", errors).partition("\n")[0].strip()
 
 
 def mark_of(session_id: str, state: str) -> str:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ...mailbox.mailbox import Mailbox
-    from ...store.archive.archive import Archive
     from ...store.archive.manifest import Damage
 
 RESTORE = "restore it from a backup, or accept it as it is: remove its lines from MANIFEST.jsonl"
@@ -27,7 +26,7 @@ def check_archive(mailbox: Mailbox, at_work: Callable[[], bool]) -> Iterator[Pro
     """Yield the problems of the archive's files and their manifest."""
     archive = mailbox.archive
     # In this order: bytes seen while no steward works were sealed, unless their steward was interrupted.
-    sizes = {name: _size_of(archive, name) for name in archive.files()}
+    sizes = {name: system.size(system.join(archive.directory, name)) for name in archive.files()}
     moving = at_work()
     manifest = Manifest(archive)
     if not moving and manifest.is_lost():
@@ -55,13 +54,6 @@ def check_archive(mailbox: Mailbox, at_work: Callable[[], bool]) -> Iterator[Pro
             yield Problem(path, None, f"{what}; `agent-mailbox steward run` completes it")
     yield from _reads_alone(mailbox, manifest)
     yield from _find_leftovers(mailbox, at_work)
-
-
-def _size_of(archive: Archive, name: str) -> int:
-    try:
-        return system.stat(system.join(archive.directory, name)).st_size
-    except OSError:
-        return 0
 
 
 def _damaged_line(damage: Damage) -> int | None:

@@ -1,7 +1,7 @@
 """The paths that git tracks, read from the repository's index: git itself may run a stranger's commands.
 
-Belongs here: finding that index, and a path in it (git's ``index-format``, versions 2 and 3). Version 4 compresses
-paths: none is found there.
+Belongs here: finding a path in that index (git's ``index-format``, versions 2 and 3). Version 4 compresses paths: none
+is found there.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...store.files import system
-from ...store.files.paths import main_worktree
+from ...store.user_state import creation, work_trees
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,27 +18,16 @@ if TYPE_CHECKING:
 def tracked_names(directory: str, names: Iterable[str]) -> list[str]:
     """Return the names in the directory that its git repository tracks; none if there is no repository."""
     directory = system.real_path(directory)
-    root = directory
-    while not system.exists(system.join(root, ".git")):
-        if root == system.dirname(root):
-            return []
-        root = system.dirname(root)
+    root = creation.root(directory)
+    if root is None:
+        return []
     try:
-        with system.stream(system.join(_git_directory(root), "index"), "rb") as file:
+        with system.stream(system.join(work_trees.git_directory(root), "index"), "rb") as file:
             index = file.read()
     except OSError:
         return []
     inside = directory[len(root) :].lstrip("/")
     return [name for name in names if _has_entry(index, system.encoded(system.join(inside, name)))]
-
-
-def _git_directory(root: str) -> str:
-    """Return the repository's own directory: ``.git``, or the target of a linked worktree's ``.git`` file."""
-    path = system.join(root, ".git")
-    if main_worktree(root) is None or system.is_directory(path):
-        return path
-    with system.stream(path, "r", encoding="utf-8", errors="surrogateescape") as file:
-        return system.join(root, file.readline().strip().removeprefix("gitdir:").strip())
 
 
 def _has_entry(index: bytes, path: bytes) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import Counter
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 from ...core import codec
@@ -53,16 +54,8 @@ class IdIndex:
 
     def repeated_hashes(self) -> set[int]:
         """Return the hashes that occur more than once."""
-        found: set[int] = set()
-        everything = array("q")
-        for _, ids in self._ids:
-            everything += ids
-        before = None
-        for number in sorted(everything):
-            if number == before:
-                found.add(number)
-            before = number
-        return found
+        everything = sorted(chain.from_iterable(ids for _, ids in self._ids))
+        return {one for one, following in pairwise(everything) if one == following}
 
     @property
     def sources(self) -> list[CheckedLog]:

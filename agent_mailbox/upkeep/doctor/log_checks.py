@@ -1,21 +1,22 @@
-"""Check the logs and the archive line by line: bad records, duplicate ids, orphaned reads.
+"""Check the logs and the archive line by line: bad records, duplicate ids, orphaned reads, false times.
 
-Belongs here: the order of reading, and findings about one record. ``id_index`` and ``clock_checks`` compare many.
+Belongs here: the order of reading, findings about one record, and clocks that jumped. ``id_index`` compares ids.
 """
 
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from ...core import codec, instant, space_seals
 from ...core.findings import Problem
 from ...core.records import BadLine
+from ...core.text import count_noun
 from ...store.archive.manifest import Manifest
 from ...store.files import system
 from ...store.files.line_numbers import newlines, numbered, numbered_in
 from ...store.log.logs import OpenLogs
-from .clock_checks import Clock
 from .id_index import CheckedLog, IdIndex, find_duplicates
 from .torn_lines import bad_line
 
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
 
     from ...mailbox.mailbox import Mailbox
     from ...store.log.log import Log
+
+LOST = "of a missing message: another program wrote this, or the message is lost; look in a backup"
+ASTRAY = "of a message in another month: move the lines into that month's file"
+CLOCK_SLACK = 5 * 60_000
+"""Milliseconds that a timestamp may be before an earlier line's, or in the future, without a note: processes wait for
+locks, machines set their clocks."""
 
 
 def check_logs(mailbox: Mailbox, *, archived: bool, at_work: Callable[[], bool]) -> Iterator[Problem]:
@@ -34,16 +41,9 @@ def check_logs(mailbox: Mailbox, *, archived: bool, at_work: Callable[[], bool])
     # Archived reads, then the live logs, then archived messages: a message is written before its reads, and moves into
     # the archive before them, never back. So each read seen here precedes its message.
     archive = mailbox.archive
-    reads = {month: _size_of(archive.reads_log(month)) for month in archive.months()} if archived else {}
+    reads = {month: system.size(archive.reads_log(month).path) for month in archive.months()} if archived else {}
     with OpenLogs(mailbox.logs) as live:
         yield from _check_all(mailbox, live, reads if archived else None, at_work)
-
-
-def _size_of(log: Log) -> int:
-    try:
-        return system.stat(log.path).st_size
-    except OSError:
-        return 0
 
 
 def _check_all(
@@ -86,7 +86,7 @@ def _checked_archived_log(log: Log, manifest: Manifest, month: str | None = None
 
 
 def _check_messages(source: CheckedLog, ids: array[int], now: int | None) -> Iterator[Problem]:
-    clock = Clock(source.path, now)
+    clock = _Clock(source.path, now)
     for number, line in source.lines():
         message = codec.message(line)
         if isinstance(message, BadLine):
@@ -101,7 +101,8 @@ def _check_messages(source: CheckedLog, ids: array[int], now: int | None) -> Ite
 
 
 def _check_reads(source: CheckedLog, ids: IdIndex | None, now: int | None) -> Iterator[Problem]:
-    clock, lost, astray = Clock(source.path, now), CheckTally(), CheckTally()
+    clock = _Clock(source.path, now)
+    counted, first = Counter[str](), dict[str, tuple[int, str]]()
     for number, line in source.lines():
         record = codec.read(line)
         if space_seals.is_ignored(line):  # `engine doctor` counts these
@@ -113,22 +114,20 @@ def _check_reads(source: CheckedLog, ids: IdIndex | None, now: int | None) -> It
         if ids is None:
             continue
         homes = [home.month for home in ids.logs_with(record.message_id)]
-        if not homes:
-            lost.count_finding(number, record.message_id)
-        elif source.month is not None and source.month not in homes and None not in homes:
-            astray.count_finding(number, record.message_id)
-    if lost:
-        what = f"{lost} of a missing message: another program wrote this, or the message is lost; look in a backup"
-        yield Problem(source.path, lost.line, what)
-    if astray:
-        yield Problem(
-            source.path, astray.line, f"{astray} of a message in another month: move the lines into that month's file"
-        )
+        is_astray = source.month is not None and source.month not in homes and None not in homes
+        if is_astray or not homes:
+            what = ASTRAY if homes else LOST
+            counted[what] += 1
+            first.setdefault(what, (number, record.message_id))
+    for what in sorted(first, key=(LOST, ASTRAY).index):
+        number, message_id = first[what]
+        reads = f"{count_noun(counted[what], 'read')} (the first is of {message_id[:60]})"
+        yield Problem(source.path, number, f"{reads} {what}")
     yield from clock.clock_notes()
 
 
 def _check_roster(source: CheckedLog, now: int | None) -> Iterator[Problem]:
-    clock = Clock(source.path, now)
+    clock = _Clock(source.path, now)
     for number, line in source.lines():
         event = codec.roster_event(line)
         if space_seals.is_ignored(line):
@@ -140,20 +139,36 @@ def _check_roster(source: CheckedLog, now: int | None) -> Iterator[Problem]:
     yield from clock.clock_notes()
 
 
-class CheckTally:
-    """The count of a kind of finding, and the first of them."""
+class _Clock:
+    """Watches a log's timestamps in log order. An archive (``now`` None) is not checked."""
 
-    def __init__(self) -> None:
-        self.count, self.line, self.first = 0, 0, ""
+    def __init__(self, path: str, now: int | None) -> None:
+        self._path = path
+        self._now = now
+        self._latest = 0
+        self._back = [0, 0, 0, 0]  # count, first line, its timestamp, the latest before
+        self._ahead = [0, 0, 0]
 
-    def count_finding(self, line: int, message_id: str) -> None:
-        """Count one."""
-        if not self.count:
-            self.line, self.first = line, message_id
-        self.count += 1
+    def take_timestamp(self, line: int, timestamp: int) -> None:
+        """Take the next record's timestamp (ms)."""
+        if self._now is None:
+            return
+        if timestamp > self._now + CLOCK_SLACK:
+            self._ahead = [self._ahead[0] + 1, *(self._ahead[1:] if self._ahead[0] else (line, timestamp))]
+        elif timestamp < self._latest - CLOCK_SLACK:
+            first = self._back[1:] if self._back[0] else (line, timestamp, self._latest)
+            self._back = [self._back[0] + 1, *first]
+        else:
+            self._latest = max(self._latest, timestamp)
 
-    def __bool__(self) -> bool:
-        return self.count > 0
-
-    def __str__(self) -> str:
-        return f"{self.count} read{'s' if self.count > 1 else ''} (the first is of {self.first[:60]})"
+    def clock_notes(self) -> Iterator[Problem]:
+        """Yield the notes."""
+        if self._back[0]:
+            count, line, said, before = self._back
+            what = f"the clock went back here, from {instant.text(before)} to {instant.text(said)}"
+            what += f" ({count_noun(count, 'line')}); harmless, because log order counts"
+            yield Problem(self._path, line, what, note=True)
+        if self._ahead[0]:
+            count, line, said = self._ahead
+            what = f"dated in the future, {instant.text(said)} ({count_noun(count, 'line')})"
+            yield Problem(self._path, line, f"{what}: it expires late; check the clock", note=True)
