@@ -25,70 +25,142 @@ if TYPE_CHECKING:
 
     from ..errors import MailboxError
 
-_INTEGERS = {
-    ("steward", "max_live"): "max_live",
-    ("limits", "content_bytes"): "max_content",
-    ("limits", "long_words"): "long_words",
-    ("limits", "messages_per_minute"): "max_per_minute",
-    ("hook", "tokens"): "hook_tokens",
-}
-_NUMBERS = {
-    ("steward", "freeze_after_hours"): "freeze_after_hours",
-    ("steward", "retire_after_days"): "retire_after_days",
-    ("tasks", "silent"): "task_silent",
-}
-_SWARM_INTEGERS = (
+    Spot = tuple[str, str]
+    """A key, and its table's name before it."""
+
+CONTROL_WAIT_MAX = 540
+"""Claude Code waits 600 s for a hook and then goes on without it."""
+HOOK_TOKENS_MAX = 2375
+"""Claude Code shows at most 10,000 characters of a hook's text (four to a token); above it the model gets a path and a
+preview."""
+
+
+class Kind(Record):
+    """The values that a key takes: their type for the manual, the need for an error, and the check."""
+
+    type: str
+    need: str
+    is_met: Callable[[Any], bool]
+
+
+def _is_positive(value: object, most: float = 1 << 53) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= most
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _is_url(value: object) -> bool:
+    return isinstance(value, str) and value.startswith(("https://", "http://")) and value.isprintable()
+
+
+def _is_span(value: object) -> bool:
+    try:
+        return bool(quiet_hours(value if isinstance(value, str) else ""))
+    except ValueError:
+        return False
+
+
+def _is_network(text: str) -> bool:
+    try:
+        return bool(ip_network(text))
+    except ValueError:
+        return False
+
+
+_INTEGER = Kind("integer", "a positive integer", lambda value: type(value) is int and _is_positive(value))
+_COUNT = Kind("integer", "a number from 1 to 1000", lambda value: type(value) is int and 0 < value <= 1000)
+_NUMBER = Kind("number", "a positive number", _is_positive)
+_SWITCH = Kind("true or false", "true or false", lambda value: isinstance(value, bool))
+_TEXT = Kind("text", "text", lambda value: isinstance(value, str))
+_SOME_TEXT = _TEXT.replace(is_met=lambda value: isinstance(value, str) and value != "")
+_URL = Kind("text", "a URL that begins with https://", _is_url)
+_TEXTS = Kind("list of texts", "a list of texts", _are_texts)
+_PROGRAM = _TEXTS.replace(
+    need="a list of texts: the program and its arguments", is_met=lambda value: value != [] and _are_texts(value)
+)
+_ADDRESSES = _TEXTS.replace(need="a list of addresses")
+_NETWORKS = _TEXTS.replace(
+    need='a list of networks such as "100.64.0.0/10"',
+    is_met=lambda value: _are_texts(value) and all(map(_is_network, value)),
+)
+_HOURS = Kind(
+    'hours, or "none"',
+    'a positive number of hours (a century at most) or "none"',
+    lambda value: value == "none" or _is_positive(value, MAX_TTL_HOURS),
+)
+_WAIT = Kind(
+    "number",
+    f"a number of seconds, {CONTROL_WAIT_MAX} at most: the client gives up then",
+    lambda value: _is_positive(value, CONTROL_WAIT_MAX),
+)
+_GAP = Kind(
+    "number",
+    "a number of seconds, 3600 at most, 0 for none",
+    lambda value: value is not False and (value == 0 or _is_positive(value, 3600)),
+)
+_AGAIN = Kind("number", "a number of minutes, 0 for never", lambda value: value == 0 or _is_positive(value, 10_000_000))
+_SPAN = Kind("text", 'two times such as "22:00-07:00"', _is_span)
+_DEFAULT = Kind('"deny" or "ask"', '"deny" or "ask"', lambda value: value in ("deny", "ask"))
+_SWARM_LIMITS = (
     *("messages_per_minute", "swarm_messages_per_minute", "joins_per_hour", "requests_per_minute"),
     *("body_bytes", "connections", "connections_per_address", "retry_seconds"),
 )
-_SWARM_TEXTS = ("ca_file", "wake_url", "wake_secret_file")
-_SWARM_SWITCHES = ("private_addresses", "require_join_proof")
-SWARM = (*_SWARM_INTEGERS, *_SWARM_TEXTS, *_SWARM_SWITCHES, "trusted_proxies", "networks")
-_SWITCHES = {("hook", "doorbell"): "doorbell"}
-_OWN_SWITCHES = {("teams", "bridge"): "bridge", ("leases", "enforce"): "lease_enforce"}
-_OWN_FIELDS = {("control", "cleanup"): "cleanup", ("control", "default"): "control_default", **_OWN_SWITCHES}
-_FIELDS = {
-    ("control", "timeout"): "control_timeout",
-    ("session", "role"): "session_role",
-    ("session", "tags"): "session_tags",
-    ("tags", "namespaces"): "namespaces",
-    **_INTEGERS,
-    **_NUMBERS,
-    **_SWITCHES,
+MAILBOX: Mapping[Spot, tuple[str, Kind]] = {
+    **{("ttl", mode): ("ttls", _HOURS) for mode in MODES},
+    ("tags", "namespaces"): ("namespaces", _TEXTS),
+    ("session", "role"): ("session_role", _TEXT),
+    ("session", "tags"): ("session_tags", _TEXTS),
+    ("limits", "content_bytes"): ("max_content", _INTEGER),
+    ("limits", "long_words"): ("long_words", _INTEGER),
+    ("limits", "messages_per_minute"): ("max_per_minute", _INTEGER),
+    ("hook", "tokens"): ("hook_tokens", _INTEGER),
+    ("hook", "doorbell"): ("doorbell", _SWITCH),
+    ("control", "timeout"): ("control_timeout", _WAIT),
+    ("tasks", "silent"): ("task_silent", _NUMBER),
+    ("steward", "max_live"): ("max_live", _INTEGER),
+    ("steward", "freeze_after_hours"): ("freeze_after_hours", _NUMBER),
+    ("steward", "retire_after_days"): ("retire_after_days", _NUMBER),
+    **{("swarm", key): ("swarm", _INTEGER) for key in _SWARM_LIMITS},
 }
-_MAILBOX_KEYS = {
-    *(("ttl", mode) for mode in MODES),
-    *_FIELDS,
-    *(("swarm", key) for key in SWARM),
+"""The keys of a mailbox's file, each with its field of ``config.Config``. Those of ``swarm`` count in the person's own
+as well."""
+PERSONAL: Mapping[Spot, tuple[str, Kind]] = {
+    # a permission
+    ("control", "default"): ("control_default", _DEFAULT),
+    ("leases", "enforce"): ("lease_enforce", _SWITCH),
+    ("swarm", "require_join_proof"): ("swarm", _SWITCH),
+    # a program that starts, and how often
+    ("control", "cleanup"): ("cleanup", _TEXTS),
+    ("teams", "bridge"): ("bridge", _SWITCH),
+    **{("up", word): ("up", _PROGRAM) for word in STARTED},
+    ("wake", "command"): ("wake", _PROGRAM),
+    **{("wake", key): ("wake", _COUNT) for key in ("per_hour", "per_thread", "per_day")},
+    ("wake", "gap_seconds"): ("wake", _GAP),
+    # who reaches the person when and how, and what leaves this machine
+    ("notify", "command"): ("notify", _PROGRAM),
+    ("notify", "desktop"): ("notify", _SWITCH),
+    ("notify", "ntfy"): ("notify", _URL),
+    ("notify", "webhook"): ("notify", _URL),
+    ("notify", "quiet"): ("notify", _SPAN),
+    ("notify", "again_minutes"): ("notify", _AGAIN),
+    ("notify", "content"): ("notify", _SWITCH),
+    # a URL, a file whose content is sent, a network, and whose word is believed
+    ("swarm", "wake_url"): ("swarm", _SOME_TEXT),
+    ("swarm", "wake_secret_file"): ("swarm", _SOME_TEXT),
+    ("swarm", "ca_file"): ("swarm", _SOME_TEXT),
+    ("swarm", "trusted_proxies"): ("swarm", _ADDRESSES),
+    ("swarm", "private_addresses"): ("swarm", _SWITCH),
+    ("swarm", "networks"): ("swarm", _NETWORKS),
 }
-PERSONAL = {
-    ("control", "cleanup"): "a program",
-    ("control", "default"): "a permission",
-    ("leases", "enforce"): "a permission",
-    ("notify", "command"): "a program",
-    ("notify", "ntfy"): "a URL",
-    ("notify", "webhook"): "a URL",
-    ("notify", "desktop"): "a program that starts",
-    ("notify", "quiet"): "who reaches the person when",
-    ("notify", "again_minutes"): "who reaches the person when",
-    ("notify", "content"): "what leaves this machine",
-    ("wake", "command"): "a program",
-    ("wake", "per_hour"): "how often a program starts",
-    ("wake", "gap_seconds"): "how often mail wakes a session",
-    ("wake", "per_thread"): "how often mail wakes a session",
-    ("wake", "per_day"): "how often mail wakes a session",
-    **{("up", word): "a program" for word in STARTED},
-    ("teams", "bridge"): "a program of ours that would start with every session",
-    ("swarm", "wake_url"): "a URL",
-    ("swarm", "wake_secret_file"): "a file whose content is sent",
-    ("swarm", "ca_file"): "whose certificates are believed",
-    ("swarm", "trusted_proxies"): "whose word for an address is believed",
-    ("swarm", "private_addresses"): "a network",
-    ("swarm", "networks"): "a network",
-    ("swarm", "require_join_proof"): "a permission",
-}
-"""The keys that count in the person's own configuration alone, each with its kind of danger."""
-CLOSED: Mapping[tuple[str, str], Any] = {
+"""The keys that count in the person's own configuration alone, by their dangers, each with its field of
+``own_config.OwnConfig``."""
+OWN = {**PERSONAL, **{spot: setting for spot, setting in MAILBOX.items() if spot[0] == "swarm"}}
+"""The keys of the person's own configuration."""
+_TABLES = ("ttls", "swarm", "notify", "wake", "up")
+"""The fields that hold a table's keys."""
+CLOSED: Mapping[Spot, Any] = {
     ("control", "default"): "deny",
     ("leases", "enforce"): True,
     ("swarm", "require_join_proof"): True,
@@ -96,11 +168,6 @@ CLOSED: Mapping[tuple[str, str], Any] = {
 """The values of the person's deciding keys that count while nobody can tell what the file says."""
 _MAILBOX = "mailbox"
 """The person's table of tables for single mailboxes, by their paths."""
-CONTROL_WAIT_MAX = 540
-"""Claude Code waits 600 s for a hook and then goes on without it."""
-HOOK_TOKENS_MAX = 2375
-"""Claude Code shows at most 10,000 characters of a hook's text (four to a token); above it the model gets a path and a
-preview."""
 
 
 class Fault(Record):
@@ -110,10 +177,6 @@ class Fault(Record):
     section: str
     text: str
     note: bool = False
-
-
-class _WrongValueError(ValueError):
-    """A value is not what its key needs; the text says what it must be."""
 
 
 def read_config(fd: int) -> dict[str, Any]:
@@ -148,11 +211,9 @@ def _read_table(fd: int) -> tuple[dict[str, Any], tuple[Fault, ...]]:
         return {}, (Fault("", f"is not valid TOML ({error}), so none of its settings counts; {hint}"),)
 
 
-def _given_values(
-    table: Mapping[str, Any], known: set[tuple[str, str]], faults: list[Fault]
-) -> dict[tuple[str, str], Any]:
+def _given_values(table: Mapping[str, Any], known: Collection[Spot], faults: list[Fault]) -> dict[Spot, Any]:
     """Return the values of a table of tables by section and key, as far as both are known."""
-    given: dict[tuple[str, str], Any] = {}
+    given: dict[Spot, Any] = {}
     sections = {section for section, _ in known}
     for section, content in table.items():
         if not isinstance(content, dict) and section in sections:
@@ -167,11 +228,11 @@ def _given_values(
     return given
 
 
-def _unknown_key(spot: tuple[str, str], known: Collection[tuple[str, str]]) -> Fault:
+def _unknown_key(spot: Spot, known: Collection[Spot]) -> Fault:
     """Return the fault of a key that nobody knows, with the key that may be meant."""
     section, key = spot
     name = f"{section}.{key}" if section else key
-    if section and spot in _MAILBOX_KEYS:
+    if section and spot in MAILBOX:
         return Fault(section, f"{name} has no effect here: set it in the mailbox's own file", note=True)
     names = {f"{place} {word}".lower(): (place, word) for place, word in known}
     here = sorted(word for place, word in known if place == section)
@@ -191,63 +252,17 @@ def _unknown_key(spot: tuple[str, str], known: Collection[tuple[str, str]]) -> F
 def parse_own(table: Mapping[str, Any], mailbox: str, faults: Iterable[Fault] = ()) -> dict[str, Any]:
     """Return the fields of ``own_config.OwnConfig`` that the person's table of tables sets for a mailbox; the mailbox's
     own table goes first. ``faults``: those of the file."""
-    known = {*PERSONAL, *(("swarm", key) for key in SWARM)}
     found = [*faults]
-    values: dict[tuple[str, str], Any] = {}
+    values: dict[Spot, Any] = {}
     unclear = {fault.section for fault in found}
-    for part in (_general_settings(table), _mailbox_settings(table, mailbox, found)):
+    general = {section: content for section, content in table.items() if section != _MAILBOX}
+    for part in (general, _mailbox_settings(table, mailbox, found)):
         unclear |= {section for section, content in part.items() if not isinstance(content, dict)}
-        values |= _check_values(_given_values(part, known, found), _own_value, CLOSED, found)
+        values |= _check_values(_given_values(part, OWN.keys(), found), OWN, found)
     if any(fault.section == _MAILBOX for fault in found):
         unclear.add("")
     values |= {spot: value for spot, value in CLOSED.items() if not unclear.isdisjoint(("", spot[0]))}
-    said: dict[str, Any] = {"swarm": {}, "notify": {}, "wake": {}, "up": {}, "faults": (*found,)}
-    for (section, key), value in values.items():
-        if (section, key) in _OWN_FIELDS:
-            said[_OWN_FIELDS[section, key]] = value
-        else:
-            said[section][key] = value
-    return said
-
-
-def _own_value(spot: tuple[str, str], value: Any) -> Any:
-    """Return a value of the person's own file, checked; raises ``_WrongValueError``."""
-    if spot == ("control", "cleanup"):
-        return _check_texts(value)
-    if spot == ("control", "default"):
-        if value not in ("deny", "ask"):
-            raise _WrongValueError('"deny" or "ask"')
-        return value
-    if spot in _OWN_SWITCHES:
-        return _check_switch(value)
-    if spot[0] == "up":
-        return _check_program(value)
-    return {"notify": _check_notify, "wake": _check_wake, "swarm": _check_swarm}[spot[0]](spot[1], value)
-
-
-def _check_values(
-    given: Mapping[tuple[str, str], Any],
-    check: Callable[[tuple[str, str], Any], Any],
-    closed: Mapping[tuple[str, str], Any],
-    faults: list[Fault],
-) -> dict[tuple[str, str], Any]:
-    """Return the given values as ``check`` takes them. A wrong one is a fault, and its closed value counts, if it has
-    one."""
-    found: dict[tuple[str, str], Any] = {}
-    for spot, value in given.items():
-        try:
-            found[spot] = check(spot, value)
-        except _WrongValueError as need:
-            instead = "the default"
-            if spot in closed:
-                found[spot] = closed[spot]
-                instead = "true" if closed[spot] is True else closed[spot]
-            faults.append(Fault(spot[0], f"{'.'.join(spot)} must be {need}; until then {instead} counts"))
-    return found
-
-
-def _general_settings(table: Mapping[str, Any]) -> dict[str, Any]:
-    return {section: content for section, content in table.items() if section != _MAILBOX}
+    return {**_fields_of(values, OWN), "faults": (*found,)}
 
 
 def _mailbox_settings(table: Mapping[str, Any], mailbox: str, faults: list[Fault]) -> Mapping[str, Any]:
@@ -262,17 +277,12 @@ def _mailbox_settings(table: Mapping[str, Any], mailbox: str, faults: list[Fault
 def parse_config(table: Mapping[str, Any], faults: Iterable[Fault] = ()) -> dict[str, Any]:
     """Return the fields of ``config.Config`` that a table of tables sets. ``faults``: those of the file."""
     found = [*faults]
-    given = _given_values(table, {*_MAILBOX_KEYS, *PERSONAL}, found)
+    given = _given_values(table, {*MAILBOX, *PERSONAL}, found)
     misplaced = tuple(".".join(spot) for spot in given if spot in PERSONAL)
-    values = _check_values({s: v for s, v in given.items() if s not in PERSONAL}, _mailbox_value, {}, found)
-    said: dict[str, Any] = {"misplaced": misplaced, "faults": (*found,)}
-    for (section, key), value in values.items():
-        if section == "ttl":
-            said.setdefault("ttls", dict(DEFAULT_TTL))[key] = None if value == "none" else value
-        elif section == "swarm":
-            said.setdefault("swarm", {})[key] = value
-        else:
-            said[_FIELDS[section, key]] = value
+    values = _check_values({s: v for s, v in given.items() if s not in PERSONAL}, MAILBOX, found)
+    said = {**_fields_of(values, MAILBOX), "misplaced": misplaced, "faults": (*found,)}
+    if "ttls" in said:
+        said["ttls"] = {**DEFAULT_TTL, **{mode: None if h == "none" else h for mode, h in said["ttls"].items()}}
     if "namespaces" in said:
         said["namespaces"] = tuple(dict.fromkeys([*NAMESPACES, *said["namespaces"]]))
     if "hook_tokens" in said:
@@ -280,107 +290,32 @@ def parse_config(table: Mapping[str, Any], faults: Iterable[Fault] = ()) -> dict
     return said
 
 
-def _mailbox_value(spot: tuple[str, str], value: Any) -> Any:
-    """Return a value of a mailbox's file, checked; raises ``_WrongValueError``."""
-    section, key = spot
-    if section == "ttl":
-        if value != "none" and not _positive(value, MAX_TTL_HOURS):
-            raise _WrongValueError('a positive number of hours (a century at most) or "none"')
-    elif spot in _INTEGERS:
-        if not _positive(value) or type(value) is not int:
-            raise _WrongValueError("a positive integer")
-    elif spot in _NUMBERS:
-        if not _positive(value):
-            raise _WrongValueError("a positive number")
-    elif section == "swarm":
-        return _check_swarm(key, value)
-    elif spot in _SWITCHES:
-        return _check_switch(value)
-    elif spot == ("control", "timeout"):
-        if not _positive(value, CONTROL_WAIT_MAX):
-            raise _WrongValueError(f"a number of seconds, {CONTROL_WAIT_MAX} at most: the client gives up then")
-    elif spot == ("session", "role"):
-        if not isinstance(value, str):
-            raise _WrongValueError("text")
-    else:
-        return _check_texts(value)
-    return value
+def _check_values(
+    given: Mapping[Spot, Any], known: Mapping[Spot, tuple[str, Kind]], faults: list[Fault]
+) -> dict[Spot, Any]:
+    """Return the given values that are as their keys need them. A wrong one is a fault, and its closed value counts, if
+    it has one."""
+    found: dict[Spot, Any] = {}
+    for spot, value in given.items():
+        kind = known[spot][1]
+        if kind.is_met(value):
+            found[spot] = tuple(value) if isinstance(value, list) else value
+            continue
+        instead = "the default"
+        if spot in CLOSED:
+            found[spot] = CLOSED[spot]
+            instead = "true" if CLOSED[spot] is True else CLOSED[spot]
+        faults.append(Fault(spot[0], f"{'.'.join(spot)} must be {kind.need}; until then {instead} counts"))
+    return found
 
 
-def _check_swarm(key: str, value: Any) -> Any:
-    """Return a value of ``[swarm]``, checked; raises ``_WrongValueError``."""
-    if key in _SWARM_INTEGERS:
-        if not _positive(value) or type(value) is not int:
-            raise _WrongValueError("a positive integer")
-    elif key in _SWARM_TEXTS:
-        if not isinstance(value, str) or not value:
-            raise _WrongValueError("text")
-    elif key in _SWARM_SWITCHES:
-        return _check_switch(value)
-    elif not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise _WrongValueError("a list of addresses")
-    elif key == "networks" and not all(map(_is_network, value)):
-        raise _WrongValueError('a list of networks such as "100.64.0.0/10"')
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _check_switch(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise _WrongValueError("true or false")
-    return value
-
-
-def _check_texts(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise _WrongValueError("a list of texts")
-    return tuple(value)
-
-
-def _check_program(value: Any) -> tuple[str, ...]:
-    """Return a program and its arguments, checked."""
-    if not isinstance(value, list) or not value or not all(isinstance(item, str) for item in value):
-        raise _WrongValueError("a list of texts: the program and its arguments")
-    return tuple(value)
-
-
-def _check_wake(key: str, value: Any) -> Any:
-    """Return a value of ``[wake]``, checked; raises ``_WrongValueError``."""
-    if key == "command":
-        return _check_program(value)
-    if key == "gap_seconds":
-        if value is False or (value != 0 and not _positive(value, 3600)):
-            raise _WrongValueError("a number of seconds, 3600 at most, 0 for none")
-    elif isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= 1000:
-        raise _WrongValueError("a number from 1 to 1000")
-    return value
-
-
-def _check_notify(key: str, value: Any) -> Any:
-    """Return a value of ``[notify]``, checked; raises ``_WrongValueError``."""
-    if key == "command":
-        return _check_program(value)
-    if key in ("ntfy", "webhook"):
-        if not isinstance(value, str) or not value.startswith(("https://", "http://")) or not value.isprintable():
-            raise _WrongValueError("a URL that begins with https://")
-    elif key == "quiet":
-        try:
-            quiet_hours(value if isinstance(value, str) else "")
-        except ValueError:
-            raise _WrongValueError('two times such as "22:00-07:00"') from None
-    elif key == "again_minutes":
-        if value != 0 and not _positive(value, 10_000_000):
-            raise _WrongValueError("a number of minutes, 0 for never")
-    else:
-        return _check_switch(value)
-    return value
-
-
-def _is_network(text: str) -> bool:
-    try:
-        return bool(ip_network(text))
-    except ValueError:
-        return False
-
-
-def _positive(value: object, most: float = 1 << 53) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= most
+def _fields_of(values: Mapping[Spot, Any], known: Mapping[Spot, tuple[str, Kind]]) -> dict[str, Any]:
+    """Return the values by the fields that hold them."""
+    said: dict[str, Any] = {}
+    for (section, key), value in values.items():
+        field = known[section, key][0]
+        if field in _TABLES:
+            said.setdefault(field, {})[key] = value
+        else:
+            said[field] = value
+    return said

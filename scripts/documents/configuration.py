@@ -106,49 +106,24 @@ def text() -> str:
 def keys() -> dict[tuple[str, str], tuple[str, Any]]:
     """Return each key's type and default, as the program has them."""
     shared, own = Config(), OwnConfig()
-    found: dict[tuple[str, str], tuple[str, Any]] = {}
-    found |= {("ttl", mode): ('hours, or "none"', hours or "none") for mode, hours in DEFAULT_TTL.items()}
-    found |= {spot: ("integer", getattr(shared, field)) for spot, field in config_file._INTEGERS.items()}
-    found |= {spot: ("number", getattr(shared, field)) for spot, field in config_file._NUMBERS.items()}
-    found |= {spot: ("true or false", getattr(shared, field)) for spot, field in config_file._SWITCHES.items()}
-    found |= {
-        ("tags", "namespaces"): ("list of texts", ()),
-        ("session", "role"): ("text", shared.session_role),
-        ("session", "tags"): ("list of texts", shared.session_tags),
-        ("control", "timeout"): ("number", shared.control_timeout),
-        ("tasks", "silent"): ("number", shared.task_silent),
-        ("control", "default"): ('"deny" or "ask"', own.control_default),
-        ("control", "cleanup"): ("list of texts", own.cleanup),
-        ("leases", "enforce"): ("true or false", own.lease_enforce),
-        ("notify", "command"): ("list of texts", ()),
-        ("notify", "ntfy"): ("text", None),
-        ("notify", "webhook"): ("text", None),
-        ("notify", "desktop"): ("true or false", False),
-        ("notify", "quiet"): ("text", None),
-        ("notify", "again_minutes"): ("number", notify.AGAIN),
-        ("notify", "content"): ("true or false", False),
-        ("wake", "command"): ("list of texts", ()),
-        ("up", "claude"): ("list of texts", ()),
-        ("up", "codex"): ("list of texts", ()),
-        ("up", "opencode"): ("list of texts", ()),
-        ("wake", "per_hour"): ("integer", waking.PER_HOUR),
-        ("wake", "gap_seconds"): ("number", brake.Limits().gap // 1000),
-        ("wake", "per_thread"): ("integer", brake.Limits().per_thread),
-        ("wake", "per_day"): ("integer", brake.Limits().per_day),
-        ("teams", "bridge"): ("true or false", own.bridge),
+    gateway, limits = swarm_settings.settings_of(shared, own), brake.Limits()
+    defaults: dict[tuple[str, str], Any] = {
+        **{("ttl", mode): hours or "none" for mode, hours in DEFAULT_TTL.items()},
+        ("tags", "namespaces"): (),
+        ("notify", "again_minutes"): notify.AGAIN,
+        ("wake", "per_hour"): waking.PER_HOUR,
+        ("wake", "gap_seconds"): limits.gap // 1000,
+        ("wake", "per_thread"): limits.per_thread,
+        ("wake", "per_day"): limits.per_day,
     }
-    gateway = swarm_settings.settings_of(shared, own)
-    return found | {("swarm", key): (_kind(key), getattr(gateway, key)) for key in config_file.SWARM}
-
-
-def _kind(key: str) -> str:
-    """Return the type of a gateway's key."""
-    kinds = (
-        (config_file._SWARM_INTEGERS, "integer"),
-        (config_file._SWARM_TEXTS, "text"),
-        (config_file._SWARM_SWITCHES, "true or false"),
-    )
-    return next((kind for names, kind in kinds if key in names), "list of texts")
+    unset = {"list of texts": (), "true or false": False}
+    found = {}
+    for known, values in ((config_file.MAILBOX, shared), (config_file.PERSONAL, own)):
+        for spot, (field, kind) in known.items():
+            default = unset.get(kind.type) if field in ("notify", "wake", "up") else getattr(values, field)
+            default = getattr(gateway, spot[1]) if field == "swarm" else default
+            found[spot] = kind.type, defaults.get(spot, default)
+    return found
 
 
 def _row(spot: tuple[str, str], kind: str, default: Any) -> tuple[str, ...]:

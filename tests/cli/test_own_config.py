@@ -98,7 +98,7 @@ def test_all_that_a_mailbox_may_still_set_is_known() -> None:
         *("swarm.requests_per_minute", "swarm.body_bytes", "swarm.retry_seconds"),
         *("swarm.connections", "swarm.connections_per_address"),
     }
-    assert {".".join(spot) for spot in config_file._MAILBOX_KEYS} - set(PERSONAL) == stays
+    assert {".".join(spot) for spot in config_file.MAILBOX} == stays
     assert {".".join(spot) for spot in config_file.PERSONAL} == set(PERSONAL)
     for key in stays:
         section, _, name = key.partition(".")
