@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..core.records import Record
 from . import runners, shell
 from .denied_words import plain_program
-from .quoting import ENDS, MANY, ONE, form_of, make_word
+from .quoting import MANY, ONE, form_of, make_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ _INTERPRETERS = (*SHELLS, *TAKING_COMMANDS, "eval")
 """Programs that take a command in one word."""
 _READING = (*_INTERPRETERS, *_SOURCING, "sudo", "doas", "at", "batch", "wsl")
 """Programs that may run a here-document."""
-_TEXT = frozenset(f"{ENDS}'\"\\")
+_TEXT = frozenset(f"{shell.ENDS}'\"\\")
 """Characters by which a word may be a text of several words."""
 _FILLING = ("xargs", "parallel", "find", "fd", "fdfind", "sem")
 """Programs that put words into the command that they run."""

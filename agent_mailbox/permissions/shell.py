@@ -7,17 +7,34 @@ Belongs here: the grammar of honest commands. Pure. Nothing is expanded: a word 
 
 from __future__ import annotations
 
-from ..core.records import Record
-from .quoting import BREAKS, JOINED, SPACE, QuotingReader, Unreadable, may_compute
+import re
 
-__all__ = ["ShellCommand", "Unreadable", "is_setting", "simple_commands"]
+from ..core.records import Record
+from .quoting import CLOSE, EXPANDING, MANY, ONE, OPEN, SET, Word, expanded_form, make_word, may_compute
 
 MAX_DEPTH = 20
 """Substitutions within each other: no honest command has more, and Python's stack ends somewhere."""
+SPACE = " \t\r"
+BREAKS = ";&|()\n"
+ENDS = f"{SPACE}{BREAKS}<>"
+JOINED = "\\\n"
+"""A continued line: shells drop these two characters, even within an operator."""
+_PARAMETER = re.compile(r"[@*#?!-]|[0-9]|\w+", re.ASCII)
+_BACKTICKED = re.compile(r"`((?:[^`\\]|\\.)*)`", re.DOTALL)
+_ANSI_QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'", re.DOTALL)
+_ANSI_ESCAPE = re.compile(
+    r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|(.))", re.DOTALL
+)
+_ESCAPES = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _OPERATORS = ("<<<", "<<-", "<<", "<>", "<&", ">>", ">&", ">|", "<", ">")
 _LEADING = ("if", "then", "else", "elif", "while", "until", "do", "{", "!", "time", "coproc")
 """Words behind which a command begins."""
 _COMPOUND = ("for", "select", "case", "function")
+
+
+class Unreadable(ValueError):
+    """The text is not shell, or more than this grammar knows: one that shells read differently, or that only
+    obfuscation writes. The caller fails closed."""
 
 
 class ShellCommand(Record):
@@ -57,16 +74,30 @@ def simple_commands(text: str, depth: int = 0) -> list[ShellCommand]:
     return reader.found
 
 
-class _Reader(QuotingReader):
-    """One pass over a text."""
+def _escaped_character(found: re.Match[str]) -> str:
+    """Return the character for a backslash sequence in ``$'…'``."""
+    octal, *others, plain = found.groups()
+    if plain is not None:
+        return _ESCAPES.get(plain, plain)
+    digits = next(filter(None, others), None)
+    number = int(octal, 8) % 256 if digits is None else int(digits, 16) % 0x110000
+    if not number:
+        raise Unreadable("a character that ends a text")
+    return chr(number)
+
+
+class _Reader:
+    """One pass over a text, and the place reached in it (``at``)."""
 
     def __init__(self, text: str, depth: int) -> None:
         if depth > MAX_DEPTH:
             raise Unreadable("too deep")
-        super().__init__(text)
+        self.text = text
+        self.at = 0
         self.depth = depth
         self.found: list[ShellCommand] = []
         self._cases = 0
+        self._form: list[str] = []
         self._waiting: list[tuple[str, bool, bool, list[str]]] = []
 
     def read_commands(self, end: str) -> None:
@@ -87,7 +118,7 @@ class _Reader(QuotingReader):
                 self.at += 2
             elif char == "#":
                 self._skip_comment()
-            elif char == "(" and one.words in ([], ["for"]) and self.read_arithmetic():
+            elif char == "(" and one.words in ([], ["for"]) and self._read_arithmetic():
                 one.words.append("((")
             elif char in BREAKS:
                 self._finish_command(one)
@@ -100,7 +131,7 @@ class _Reader(QuotingReader):
                 self._read_redirection(one)
             else:
                 start = self.at
-                word = self.read_word()
+                word = self._read_word()
                 numbers = self.text[self.at : self.at + 1] in ("<", ">") and self.text[start : self.at].isdigit()
                 one.words.extend([] if numbers else [word])
         if end:
@@ -121,7 +152,7 @@ class _Reader(QuotingReader):
         end = self.text.find("\n", self.at)
         self.at = len(self.text) if end < 0 else end
 
-    def read_substitution(self) -> None:
+    def _read_substitution(self) -> None:
         """Read a substitution, from behind its parenthesis."""
         inner = _Reader(self.text, self.depth + 1)
         inner.at = self.at
@@ -129,24 +160,20 @@ class _Reader(QuotingReader):
         self.at = inner.at
         self.found += inner.found
 
-    def read_backticks_text(self, text: str) -> None:
-        """Read the text of backticks."""
-        self.found += simple_commands(text, self.depth + 1)
-
     # -- redirections -------------------------------------------------------------------------------------------------
 
     def _read_redirection(self, one: ShellCommand) -> None:
         if self.text.startswith(("<(", ">("), self.at):
             self.at += 2
-            self.read_substitution()
+            self._read_substitution()
             return
         operator = next(o for o in _OPERATORS if self.text.startswith(o, self.at))
         self.at += len(operator)
-        self.refuse_joined()
+        self._refuse_joined()
         while self.text[self.at : self.at + 1] in (" ", "\t"):
             self.at += 1
         start = self.at
-        target = self.read_word()
+        target = self._read_word()
         if operator == "<<<":
             one.inputs.append(target)
         elif operator in ("<<", "<<-"):
@@ -192,9 +219,159 @@ class _Reader(QuotingReader):
             if char == "\\":
                 inner.at += 2
             elif char == "$":
-                inner.read_dollar(quoted=True)
+                inner._read_dollar(quoted=True)
             elif char == "`":
-                inner.read_backticks()
+                inner._read_backticks()
             else:
                 inner.at += 1
         self.found += inner.found
+
+    # -- words --------------------------------------------------------------------------------------------------------
+
+    def _read_word(self) -> Word:
+        """Return the word that begins here, without its quotes and unexpanded."""
+        parts: list[str] = []
+        self._form = []
+        while self.at < len(self.text) and (char := self.text[self.at]) not in ENDS:
+            parts.append(self._read_piece(char))
+        form = "".join(self._form)
+        return make_word("".join(parts), expanded_form(form) if {OPEN, CLOSE, SET} & set(form) else form)
+
+    def _certain_text(self, text: str) -> str:
+        """Return the text, which is so in the word's form as well."""
+        self._form.append(text)
+        return text
+
+    def _read_piece(self, char: str) -> str:
+        """Return the next piece of a word: a character, or all that is quoted or substituted."""
+        if char == "\\":
+            self.at += 2
+            following = self.text[self.at - 1 : self.at]
+            return self._certain_text("" if following == "\n" else following)
+        if char == "'":
+            start, end = self.at + 1, self.text.find("'", self.at + 1)
+            if end < 0:
+                raise Unreadable("no second '")
+            self.at = end + 1
+            return self._certain_text(self.text[start:end])
+        if char == '"':
+            return self._read_double_quoted()
+        if char == "$":
+            return self._read_dollar()
+        if char == "`":
+            return self._read_backticks()
+        self.at += 1
+        self._form.append(EXPANDING.get(char, char))
+        return char
+
+    def _refuse_joined(self) -> None:
+        """Refuse an operator that goes on in the next line: only obfuscation writes that."""
+        if self.text.startswith(JOINED, self.at):
+            raise Unreadable("an operator in two lines")
+
+    def _read_double_quoted(self) -> str:
+        self.at += 1
+        parts: list[str] = []
+        while self.at < len(self.text):
+            char = self.text[self.at]
+            if char == '"':
+                self.at += 1
+                return "".join(parts)
+            if char == "\\":
+                following = self.text[self.at + 1 : self.at + 2]
+                parts.append(
+                    self._certain_text(
+                        {"\n": ""}.get(following, following if following in '"\\$`' else char + following)
+                    )
+                )
+                self.at += 2
+            elif char == "$":
+                parts.append(self._read_dollar(quoted=True))
+            elif char == "`":
+                parts.append(self._read_backticks(quoted=True))
+            else:
+                parts.append(self._certain_text(char))
+                self.at += 1
+        raise Unreadable('no second "')
+
+    def _read_dollar(self, *, quoted: bool = False) -> str:
+        """Pass over a substitution; returns its text."""
+        start, before = self.at, len(self._form)
+        self.at += 1
+        self._refuse_joined()
+        following = self.text[self.at : self.at + 1]
+        if following == "$":
+            self._form.append(MANY)
+            return "$"
+        if following == "(":
+            if not self._read_arithmetic():
+                self.at += 1
+                self._read_substitution()
+        elif following == "{":
+            self._read_braces(quoted=quoted)
+        elif following == "[":
+            raise Unreadable("arithmetic in its old form")
+        elif following == "'" and not quoted:
+            return self._read_ansi_quoted()
+        elif following == '"' and not quoted:
+            return self._read_double_quoted()
+        elif name := _PARAMETER.match(self.text, self.at):
+            self.at = name.end()
+        else:
+            return self._certain_text("$")
+        text = self.text[start : self.at]
+        is_many = not quoted or text[1] == "@" or text.startswith("${@") or "[@]" in text
+        self._form[before:] = [MANY if is_many else ONE]
+        return text
+
+    def _read_arithmetic(self) -> bool:
+        """Pass over ``((…))``, and read the commands within; returns whether it was there."""
+        if not self.text.startswith(("((", f"({JOINED}"), self.at):
+            return False
+        level = 0
+        while self.at < len(self.text):
+            char = self.text[self.at]
+            if char in "'\"$`\\":
+                self._read_piece(char)
+                continue
+            self.at += 1
+            level += (char == "(") - (char == ")")
+            if char == ")" and level == 1:
+                if self.text[self.at : self.at + 1] != ")":
+                    raise Unreadable("parentheses that may be arithmetic, or commands")
+                self.at += 1
+                return True
+        raise Unreadable("no ))")
+
+    def _read_braces(self, *, quoted: bool) -> None:
+        """Pass over ``${…}``, and read the commands within."""
+        self.at += 1
+        while self.at < len(self.text):
+            char = self.text[self.at]
+            if char == "}":
+                self.at += 1
+                return
+            if char == "'" and quoted:
+                raise Unreadable("an apostrophe in quoted ${…}, which shells read differently")
+            if char == "$":
+                self._read_dollar(quoted=quoted)
+            else:
+                self._read_piece(char)
+        raise Unreadable("no }")
+
+    def _read_ansi_quoted(self) -> str:
+        found = _ANSI_QUOTED.match(self.text, self.at)
+        if found is None:
+            raise Unreadable("no second '")
+        self.at = found.end()
+        return self._certain_text(_ANSI_ESCAPE.sub(_escaped_character, found[1]))
+
+    def _read_backticks(self, *, quoted: bool = False) -> str:
+        """Read a substitution in backticks; returns its text."""
+        found = _BACKTICKED.match(self.text, self.at)
+        if found is None:
+            raise Unreadable("no second `")
+        self._form.append(ONE if quoted else MANY)
+        self.at = found.end()
+        self.found += simple_commands(re.sub(r"\\([`\\$])", r"\1", found[1]), self.depth + 1)
+        return found[0]
