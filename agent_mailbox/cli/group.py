@@ -15,19 +15,8 @@ from .options import App
 
 SECTIONS = {
     "Mail": (
-        "send",
-        "check",
-        "reply",
-        "ack",
-        "release",
-        "show",
-        "thread",
-        "history",
-        "search",
-        "status",
-        "dead-letters",
-        "wait",
-        "tail",
+        *("send", "check", "reply", "ack", "release", "show", "thread", "history", "search", "status"),
+        *("dead-letters", "wait", "tail"),
     ),
     "People": ("roster", "top", "mute", "unmute", "console", "statusline", "notify"),
     "Coordination": ("approve", "deny", "pending", "task", "handover", "note", "control", "lease", "watch", "teams"),

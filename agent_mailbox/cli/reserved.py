@@ -46,33 +46,18 @@ def _leaves_the_project(app: Context, params: Params) -> bool:
     return os.path.commonpath([project, os.path.realpath(str(params.get("file")))]) != project
 
 
+_ALWAYS = (
+    *("setup", "up", "down", "install", "uninstall", "restore", "console", "steward crontab"),  # ``up`` starts programs
+    "init",  # hooks believe each mailbox that it recorded
+    *("engine join", "engine leave", "engine forget", "engine purge", "engine config", "engine serve"),
+    *("swarm init", "swarm serve", "swarm attach", "swarm detach", "swarm state", "swarm leave", "swarm kick"),
+)
 RESERVED: dict[tuple[str, ...], Condition] = {
-    ("setup",): _always_reserved,
-    ("up",): _always_reserved,  # it starts programs
-    ("down",): _always_reserved,
-    ("install",): _always_reserved,
-    ("uninstall",): _always_reserved,
-    ("init",): _always_reserved,  # hooks believe each mailbox that it recorded
-    ("restore",): _always_reserved,
+    **{tuple(words.split()): _always_reserved for words in _ALWAYS},
     ("backup",): _leaves_the_project,
     ("doctor",): _given_condition("repair", "trust"),
-    ("steward", "crontab"): _always_reserved,
     ("steward", "run"): _given_condition("trust_clock"),
-    ("console",): _always_reserved,
-    ("engine", "join"): _always_reserved,
-    ("engine", "leave"): _always_reserved,
-    ("engine", "forget"): _always_reserved,
-    ("engine", "purge"): _always_reserved,
-    ("engine", "config"): _always_reserved,
-    ("engine", "serve"): _always_reserved,
     ("notify",): _given_condition("test"),
-    ("swarm", "init"): _always_reserved,
-    ("swarm", "serve"): _always_reserved,
-    ("swarm", "attach"): _always_reserved,
-    ("swarm", "detach"): _always_reserved,
-    ("swarm", "state"): _always_reserved,
-    ("swarm", "leave"): _always_reserved,
-    ("swarm", "kick"): _always_reserved,
 }
 """A command's first words, and the condition under which it is the person's."""
 THEIR_WORD: dict[tuple[str, ...], Condition] = {
