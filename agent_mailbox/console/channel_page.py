@@ -15,7 +15,7 @@ from ..core.address import ALL
 from ..core.records import USER, Message
 from ..core.roster import Agent, Roster
 from ..core.text import visible
-from ..mailbox.channels import LOOK
+from ..mailbox.mail_pages import LOOK
 from . import fleet_page, presenters, rail, task_board, topics
 from .desk import Looking, Params
 

@@ -21,7 +21,7 @@ from ..core.inbox import Item
 from ..core.records import USER, Proof
 from ..core.roster import Roster
 from ..errors import MailboxError
-from ..mailbox.channels import Channels
+from ..mailbox.mail_pages import MailPages
 from ..mailbox.mailbox import Mailbox
 from ..store.files import paths, system
 from ..store.projection.lookup import ask_index
@@ -68,7 +68,7 @@ class Looking:
     def __init__(self, directory: str) -> None:
         self.mailbox = Mailbox(directory, prove=prove_person)
         self.requests = Requests(self.mailbox)
-        self.queries = Channels(self.mailbox)
+        self.queries = MailPages(self.mailbox)
         self.spending = Spending(self.mailbox)
         self.tallies = Tallies(self.queries)
         self.unread = Unread(self.mailbox, self.queries)

@@ -22,7 +22,7 @@ from ..core.records import Message
 from ..core.roster import Roster
 from ..core.text import ascii_json, visible_text
 from ..errors import Malformed
-from ..mailbox.mail_pages import Position
+from ..mailbox.selection import Position
 from . import beside, mail_lists, presenters, topics
 from .desk import Desk, Looking, Params
 

@@ -13,8 +13,8 @@ from ..core import instant, words
 from ..core.records import Message
 from ..core.roster import Roster
 from ..errors import MailboxError, Malformed
-from ..mailbox.mail_pages import Page, Position
-from ..mailbox.selection import Selection, chooses
+from ..mailbox.mail_pages import Page
+from ..mailbox.selection import Position, Selection, chooses
 from . import presenters, topics, unread_mail
 from .desk import Looking, Params
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core.records import USER, Message
-from ..mailbox.channels import Digest
+from ..mailbox.mail_pages import Digest
 from ..mailbox.selection import Selection
 from . import presenters, rail, topics, unread_mail
 from .desk import Looking, Params

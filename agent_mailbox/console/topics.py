@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 
 from ..core import conversations
 from ..core.records import Record
-from ..mailbox.channels import Digest
+from ..mailbox.mail_pages import Digest
 from . import presenters
 
 MOST_TOPICS = 60

@@ -13,7 +13,7 @@ from ..core.instant import HOUR
 from ..core.marks import Marks
 from ..core.records import USER
 from ..errors import MailboxError
-from ..mailbox.channels import Channels, Digest
+from ..mailbox.mail_pages import Digest, MailPages
 from ..mailbox.mailbox import Mailbox
 from ..store.polling import marks_file
 
@@ -28,7 +28,7 @@ LONGEST = HOUR
 class Unread:
     """The person's marks, and the counts by them."""
 
-    def __init__(self, mailbox: Mailbox, queries: Channels) -> None:
+    def __init__(self, mailbox: Mailbox, queries: MailPages) -> None:
         self._mailbox = mailbox
         self._queries = queries
         self._unkept: Marks | None = None

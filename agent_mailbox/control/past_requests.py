@@ -12,15 +12,14 @@ from ..core.control import message_text, state
 from ..core.control.messages import Answer, ShutdownApproved, ShutdownRejected
 from ..core.control.state import ControlState
 from ..core.records import Record
-from ..mailbox.mail_pages import Position
-from ..mailbox.selection import Selection
+from ..mailbox.selection import Position, Selection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..core.control.control_requests import ControlRequest
     from ..core.records import Message
-    from ..mailbox.channels import Channels
+    from ..mailbox.mail_pages import MailPages
     from ..mailbox.open_mailbox import OpenMailbox
 
     Wanted = Callable[[ControlRequest], bool]
@@ -46,7 +45,7 @@ def instant_of(request: ControlRequest) -> int:
     return request.asked if request.decided is None else request.decided
 
 
-def past_page(box: OpenMailbox, queries: Channels, before: int | None, limit: int, wanted: Wanted) -> PastPage:
+def past_page(box: OpenMailbox, queries: MailPages, before: int | None, limit: int, wanted: Wanted) -> PastPage:
     """Return the newest ``limit`` wanted requests that were decided before an instant (ms), and all of the last's."""
     live = control_log.of(box).requests
     done = [r for r in live.values() if not r.is_open and wanted(r) and (before is None or instant_of(r) < before)]
@@ -59,7 +58,7 @@ def past_page(box: OpenMailbox, queries: Channels, before: int | None, limit: in
 
 
 def _look_through_archive(
-    queries: Channels, box: OpenMailbox, before: int | None, limit: int, wanted: Wanted
+    queries: MailPages, box: OpenMailbox, before: int | None, limit: int, wanted: Wanted
 ) -> tuple[list[ControlRequest], int]:
     """Return archived requests, and the instant (ms) down to which they are complete; 0: there are no others."""
     found: dict[str, ControlRequest] = {}
@@ -75,7 +74,7 @@ def _look_through_archive(
     return [], 0
 
 
-def _answers_before(queries: Channels, before: int | None) -> tuple[list[Message], int]:
+def _answers_before(queries: MailPages, before: int | None) -> tuple[list[Message], int]:
     """Return answers, newest first, and the instant (ms) down to which they are complete; 0: there are no others."""
     place = None if before is None else Position(before, "")
     pages = [queries.page(Selection(query=word, kind="control"), place, STEP) for word in _WORDS]
@@ -86,7 +85,7 @@ def _answers_before(queries: Channels, before: int | None) -> tuple[list[Message
     return sorted(answers, key=lambda m: m.timestamp, reverse=True), reached
 
 
-def _decided_by(queries: Channels, box: OpenMailbox, answers: list[Message]) -> Iterator[ControlRequest]:
+def _decided_by(queries: MailPages, box: OpenMailbox, answers: list[Message]) -> Iterator[ControlRequest]:
     """Yield the request that each answer decided."""
     roster = box.logs.read_roster()
     for answer in answers:

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from ..store.log.log import HeldLog
     from .open_mailbox import OpenMailbox
 
-    Judge = Callable[[OpenMailbox, Collection[str]], set[str]]
-    """Returns which of the sessions are absent, under the reads' lock."""
-
 SETTLES = 600_000
 """Milliseconds for which the hook at a session's end may still look at the transcript, for what the session saw."""
 
@@ -41,16 +38,10 @@ def note(desk: OpenMailbox, sessions: Collection[str], actor: str) -> tuple[Rost
         return ()
     hand_back(desk, new, actor)
 
-    def decide(roster: Roster) -> Decision:
-        now, found = desk.now(), sorted(_newly_gone(desk, new, roster))
-        return Decision(
-            tuple(
-                RosterEvent("freeze", who, now, by=actor if actor != who else None, reason=CLIENT_ENDED)
-                for who in found
-            )
-        )
+    def find_still_gone(roster: Roster) -> set[str]:
+        return _newly_gone(desk, new, roster)
 
-    return Registry(desk).change_roster(decide, actor).events
+    return _freeze(desk, actor, find_still_gone)
 
 
 def note_bearer(desk: OpenMailbox, name: str | None, actor: str) -> None:
@@ -65,25 +56,31 @@ def hand_back(desk: OpenMailbox, sessions: Collection[str], actor: str) -> None:
 
     The reads' lock is held while their absence is judged: a session that came back settles its offers itself."""
     for group in desk.by_machine(sessions):
-        _hand_back(desk, group, actor, _absent)
+        _hand_back(desk, group, actor)
 
 
 def give_up(desk: OpenMailbox, sessions: Collection[str], actor: str) -> tuple[RosterEvent, ...]:
     """Freeze sessions that nobody here can judge, since the person gave up their machine; return the new events.
 
     Role mail that they were offered and did not show to have seen goes back. One that returns is alive again."""
-    _hand_back(desk, sessions, actor, lambda _, everyone: set(everyone))
+    _hand_back(desk, sessions, actor, unjudged=True)
+    return _freeze(desk, actor, lambda roster: {who for who in sessions if roster.state(who) == ALIVE})
+
+
+def _freeze(desk: OpenMailbox, actor: str, find: Callable[[Roster], set[str]]) -> tuple[RosterEvent, ...]:
+    """Record that the clients of those have ended whom ``find`` gives under the roster's lock."""
 
     def decide(roster: Roster) -> Decision:
-        alive = sorted(who for who in sessions if roster.state(who) == ALIVE)
-        return Decision(tuple(RosterEvent("freeze", who, desk.now(), by=actor, reason=CLIENT_ENDED) for who in alive))
+        now, found = desk.now(), sorted(find(roster))
+        by = {who: actor if actor != who else None for who in found}
+        return Decision(tuple(RosterEvent("freeze", who, now, by=by[who], reason=CLIENT_ENDED) for who in found))
 
     return Registry(desk).change_roster(decide, actor).events
 
 
-def _hand_back(desk: OpenMailbox, sessions: Collection[str], actor: str, judge: Judge) -> None:
+def _hand_back(desk: OpenMailbox, sessions: Collection[str], actor: str, *, unjudged: bool = False) -> None:
     def give(log: HeldLog | OrderedLog) -> None:
-        absent = judge(desk, sessions)
+        absent = {*sessions} if unjudged else _absent(desk, sessions)
         claims = _unseen_claims(desk, absent) if absent else []
         if claims:
             given = [Read(message_id, who, desk.now(), "release") for message_id, who in claims]

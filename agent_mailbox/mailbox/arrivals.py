@@ -10,6 +10,7 @@ from ..core import proofs, reach
 from ..core.records import USER, Message
 from ..store.files import system
 from ..store.files.paths import DOORBELL
+from ..store.files.small_files import OpenFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,13 +130,11 @@ def find_armed(cache: str, sessions: Collection[str]) -> set[str]:
         )
     except OSError:
         return set()  # nobody ever waited here
-    try:
+    with OpenFile(directory):
         if not sessions or not _is_shared(directory, _TURNS):
             return set()
         names = sessions if len(sessions) <= _FEW else {*system.listdir(f"{cache}/{DOORBELL}")} & {*sessions}
         return {who for who in names if "/" not in who and _is_taken(f"{cache}/{DOORBELL}/{who}")}
-    finally:
-        system.close(directory)
 
 
 def _is_taken(path: str) -> bool:
@@ -144,10 +143,8 @@ def _is_taken(path: str) -> bool:
         fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK)
     except OSError:
         return False
-    try:
+    with OpenFile(fd):
         return not _is_shared(fd, 1)
-    finally:
-        system.close(fd)
 
 
 def _is_shared(fd: int, turns: int) -> bool:

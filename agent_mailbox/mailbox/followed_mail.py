@@ -16,7 +16,6 @@ from ..store.log.proof_view import weigh_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import TracebackType
 
     from ..store.log.logs import Logs
 
@@ -34,9 +33,7 @@ class FollowedMail:
     def __enter__(self) -> FollowedMail:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._fd is not None:
             system.close(self._fd)
 
@@ -45,15 +42,12 @@ class FollowedMail:
         yield from self._read_on()
         if self._logs.messages.is_at_path(self._fd):
             return
-        known = {message.id for message in self._read_all()}
+        self._place = LinePlace()  # all of the old one
+        known = {message.id for message in self._read_on()}
         if self._fd is not None:
             system.close(self._fd)
         self._fd, self._place = self._logs.messages.open(), LinePlace()
         yield from (message for message in self._read_on() if message.id not in known)
-
-    def _read_all(self) -> Iterator[Message]:
-        self._place = LinePlace()
-        return self._read_on()
 
     def _read_on(self) -> Iterator[Message]:
         if self._fd is None:

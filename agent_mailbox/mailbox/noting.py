@@ -20,6 +20,7 @@ from ..store.files import system
 from ..store.files.board import NOTES, Board
 from ..store.files.edits import Edits
 from ..store.files.lines import line_chunks
+from ..store.files.small_files import OpenFile
 from ..store.log.proof_view import add_proof
 from ..store.user_state import creation, project_paths
 from .sending import Sending
@@ -72,10 +73,8 @@ class Noting:
         """Yield the live lines that are ``wanted``; most are passed by in chunks."""
         fd = self.box.logs.messages.open()
         if fd is not None:
-            try:
+            with OpenFile(fd):
                 yield from lines_with(line_chunks(fd, system.fstat(fd).st_size, size=SPAN), wanted)
-            finally:
-                system.close(fd)
 
     def mentions(self, those: Sequence[Note]) -> dict[str, int]:
         """Return how often the live mail names each of the notes."""

@@ -19,20 +19,20 @@ from ..store.locks.lock import Patience
 from .delivery import WITHHELD, Delivery
 from .mailbox import MIN_MESSAGE_PREFIX
 from .open_mailbox import NEVER_SENT
-from .selection import Selection, candidates, chooses
+from .selection import OlderSelection, Selection, candidates, chooses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from typing import TypeVar
 
     from ..core.awaited import Owing
     from ..core.cost import Cost
     from ..core.records import Read
     from ..core.roster import Agent
-    from ..store.projection.index_keys import Row
     from ..store.projection.lookup import IndexLookup
     from .mailbox import FoundMessage, Mailbox
+    from .selection import Position
 
     T = TypeVar("T")
 
@@ -247,27 +247,29 @@ class MailQueries:
         return self._select(Selection(query=query), limit) if words.phrases(query) else ([], message_reads.Reads())
 
     def _select(self, selection: Selection, limit: int) -> tuple[list[Message], message_reads.Reads]:
-        roster = self._mailbox.logs.read_roster()
-        wanted = chooses(selection, roster)
-        messages, reads = self._newest(lambda view: candidates(view, selection, roster), lambda: wanted, limit)
-        if waits := [m for m in self._mailbox.queued() if wanted(m)]:
+        messages, reads = self._newest(selection, limit)
+        if queued := self._mailbox.queued():
+            waits = filter(chooses(selection, self._mailbox.logs.read_roster()), queued)
             messages = [*{m.id: m for m in (*messages, *waits)}.values()][-limit:]
         return messages, reads
 
     def _newest(
-        self,
-        candidates: Callable[[IndexLookup], Iterator[Row]],
-        wanted: Callable[[], Callable[[Message], bool]],
-        limit: int,
+        self, selection: Selection, limit: int, before: Position | None = None
     ) -> tuple[list[Message], message_reads.Reads]:
-        """Return the newest messages for which the predicate of ``wanted`` holds. Each look begins with another one: an
+        """Return the newest messages of a selection before a position. Each look begins with another predicate: an
         index that turns out wrong is built and asked again, or all mail is looked through."""
-        answer = self._ask(lambda index: index.newest(candidates(index), wanted(), limit))
+        roster = self._mailbox.logs.read_roster()
+        chosen, until = chooses(selection, roster), None if before is None else before.timestamp
+
+        def wanted() -> Callable[[Message], bool]:
+            older = OlderSelection(before)
+            return lambda m: older(m) and chosen(m)
+
+        answer = self._ask(lambda index: index.newest(candidates(index, selection, roster, until), wanted(), limit))
         if answer is None:
             everything = self.everything()
             newest_first = list(everything.messages.values())[::-1]  # as the index would offer them
-            found = [*filter(wanted(), newest_first)][: limit or None][::-1]
-            answer = found, everything.reads
+            answer = [*filter(wanted(), newest_first)][: limit or None][::-1], everything.reads
         return answer
 
     def keep_index(self) -> None:

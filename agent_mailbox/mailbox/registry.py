@@ -16,6 +16,7 @@ from ..errors import Busy, MailboxError, NotFound
 from ..store.files import system
 from ..store.files.board import WATCHED, Board
 from ..store.files.lines import line_chunks
+from ..store.files.small_files import OpenFile
 from ..store.log.stamps import EVERYONE
 
 TYPE_CHECKING = False
@@ -178,10 +179,8 @@ def _has_word(log: Log, word: str) -> bool:
     """Return whether a line has the word. A roster of two years has 10 MB: its lines one by one take half a second."""
     if (fd := log.open()) is None:
         return False
-    try:
+    with OpenFile(fd):
         return any(has_word(part, word) for _, part in line_chunks(fd, system.fstat(fd).st_size))
-    finally:
-        system.close(fd)
 
 
 def _left_to_the_person(decision: Decision, roster: Roster) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A selection of mail: which messages belong to it, and which the index offers for it.
+"""A selection of mail: which messages belong to it, which are before a position, and which the index offers for it.
 
 Belongs here: the one predicate that history, search and the console's pages share, and the parties by which the index
 narrows it. The index only offers candidates; ``chooses`` decides.
@@ -41,6 +41,32 @@ class Selection(Record):
     recipient: str = ""
     asks: bool = False
     kind: str = ""
+
+
+class Position(Record):
+    """A position in a selection: just before the message of that instant (ms) and id."""
+
+    timestamp: int
+    id: str
+
+
+class OlderSelection:
+    """A predicate for messages from the newest on: is the message before the position?
+
+    At the position's own instant, the messages that follow the named one are."""
+
+    def __init__(self, before: Position | None) -> None:
+        self._before = before
+        self._passed = False
+
+    def __call__(self, message: Message) -> bool:
+        before = self._before
+        if before is None or message.timestamp < before.timestamp:
+            return True
+        if message.id == before.id:
+            self._passed = True
+            return False
+        return self._passed and message.timestamp == before.timestamp
 
 
 def chooses(selection: Selection, roster: Roster) -> Callable[[Message], bool]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox.core import conversations
 from agent_mailbox.core.compose import Draft
-from agent_mailbox.mailbox import channels
-from agent_mailbox.mailbox.channels import Channels
+from agent_mailbox.mailbox import mail_pages
+from agent_mailbox.mailbox.mail_pages import MailPages
 from agent_mailbox.mailbox.mailbox import Mailbox
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 WHERE = ("project:x", "role:r", "all", "ada", "bo")
 
 
-class Scanning(Channels):
+class Scanning(MailPages):
     """The same queries without an index."""
 
     def _ask(self, question: object) -> None:  # type: ignore[override]
@@ -55,7 +55,7 @@ def test_the_index_and_a_scan_give_the_same_channel(post: Post) -> None:
     for address in WHERE[:3]:
         for topic in (None, "PLAN", ""):
             pages: list[list[list[str]]] = []
-            for queries in (Channels(mailbox), Scanning(mailbox)):
+            for queries in (MailPages(mailbox), Scanning(mailbox)):
                 before, found = None, list[list[str]]()
                 while True:
                     page = queries.channel(address, before, 7, topic)
@@ -66,13 +66,13 @@ def test_the_index_and_a_scan_give_the_same_channel(post: Post) -> None:
                 pages.append(found)
             assert pages[0] == pages[1]
             whole = {m.id for m in sent if conversations.belongs(m, address, roster, by_id.get)}
-            for queries in (Channels(mailbox), Scanning(mailbox)):
+            for queries in (MailPages(mailbox), Scanning(mailbox)):
                 inside = {m.id for m in sent if queries.is_in(m, address, topic)}
                 assert inside == {i for page in pages[0] for i in page}
             if topic is None:
                 assert {i for page in pages[0] for i in page} == whole
                 assert any(address not in by_id[i].recipients for i in whole)
-        digests = [queries.newest(address) for queries in (Channels(mailbox), Scanning(mailbox))]
+        digests = [queries.newest(address) for queries in (MailPages(mailbox), Scanning(mailbox))]
         assert sorted(d.id for d in digests[0]) == sorted(d.id for d in digests[1])
         assert set(digests[0]) == set(digests[1])
 
@@ -80,7 +80,7 @@ def test_the_index_and_a_scan_give_the_same_channel(post: Post) -> None:
 def test_an_answer_that_comes_first_gets_its_topic_once_that_is_known(post: Post) -> None:
     """It may come from elsewhere, ahead of what it answers. Whoever looked meanwhile looks again."""
     mailbox = Mailbox(str(post.box))
-    for queries in (Channels(mailbox), Scanning(mailbox)):
+    for queries in (MailPages(mailbox), Scanning(mailbox)):
         asked = str(uuid.uuid4())
         post.send("ada", "project:x", "yes", "--thread", asked)
         assert queries.newest("project:x")[0].topic == ""
@@ -92,13 +92,13 @@ def test_an_answer_that_comes_first_gets_its_topic_once_that_is_known(post: Post
 
 def test_a_look_is_bounded_and_goes_on_behind_a_link(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
     """A topic whose last word is far back is found page by page; no page reads more than its part."""
-    monkeypatch.setattr(channels, "LOOK", 10)
+    monkeypatch.setattr(mail_pages, "LOOK", 10)
     mailbox, _ = filled(post, 1, 1)
     drafts = [
         Draft(sender="ada", to=("project:x",), content=f"{n}", subject="Old" if n < 2 else "New") for n in range(35)
     ]
     mailbox.send_all(drafts)
-    queries = Channels(mailbox)
+    queries = MailPages(mailbox)
     page, looks = queries.channel("project:x", None, 50, "old"), 1
     while page.before is not None and not page.messages:
         page, looks = queries.channel("project:x", page.before, 50, "old"), looks + 1
@@ -124,7 +124,7 @@ def test_a_circular_or_endless_thread_ends(post: Post) -> None:
             },
         )
     mailbox = Mailbox(str(post.box))
-    for queries in (Channels(mailbox), Scanning(mailbox)):
+    for queries in (MailPages(mailbox), Scanning(mailbox)):
         assert queries.channel("project:x", None, 50).messages == ()
         assert queries.channel("all", None, 50, "t").messages == ()
 
@@ -137,5 +137,5 @@ def test_a_topic_is_a_subject_and_its_answers() -> None:
 def test_a_tag_that_is_no_address_hinders_no_page(post: Post) -> None:
     """Another program may have written it into the roster."""
     mailbox, _ = filled(post, 2, 5)
-    assert set(Channels(mailbox).newer({"team:x/": -1, "all": -1}, mailbox.now(), 9)) == {"all"}
-    assert Channels(mailbox).newest("team:x/") == []
+    assert set(MailPages(mailbox).newer({"team:x/": -1, "all": -1}, mailbox.now(), 9)) == {"all"}
+    assert MailPages(mailbox).newest("team:x/") == []

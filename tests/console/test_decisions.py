@@ -12,7 +12,7 @@ from agent_mailbox.control import past_requests
 from agent_mailbox.control.past_requests import past_page
 from agent_mailbox.core.control.control_requests import ControlRequest
 from agent_mailbox.core.control.messages import PermissionRequest
-from agent_mailbox.mailbox.channels import Channels
+from agent_mailbox.mailbox.mail_pages import MailPages
 from agent_mailbox.mailbox.mailbox import Mailbox
 from tests.helpers import MESSAGES, record, stamp
 
@@ -168,7 +168,7 @@ def test_no_old_answer_is_lost_between_two_looks(post: Post, monkeypatch: pytest
     ]
     post.append(MESSAGES, *lines)
     monkeypatch.setattr(past_requests, "STEP", 2)
-    queries = Channels(Mailbox(str(post.box)))
+    queries = MailPages(Mailbox(str(post.box)))
     seen: list[str] = []
     before = None
     while before != 0:

@@ -11,7 +11,7 @@ from agent_mailbox.console import survey, unread_mail
 from agent_mailbox.console.unread import Unread
 from agent_mailbox.core.instant import HOUR
 from agent_mailbox.core.marks import PINNED
-from agent_mailbox.mailbox.channels import Channels
+from agent_mailbox.mailbox.mail_pages import MailPages
 from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.mailbox.open_mailbox import wall_clock
 from tests.console.conftest import Running, Window
@@ -129,7 +129,7 @@ def test_what_is_put_off_is_back_though_the_clock_went_back(post: Post) -> None:
     """Nothing is out of sight for longer than one said, whatever the clock says by then."""
     at = wall_clock()
     mailbox = Mailbox(str(post.box), clock=lambda: at)
-    unread = Unread(mailbox, Channels(mailbox))
+    unread = Unread(mailbox, MailPages(mailbox))
     unread.put_off("one", at + HOUR)
     assert [*unread.list_put_off()] == ["one"]
     at -= 2 * HOUR
@@ -146,7 +146,7 @@ def test_two_consoles_of_a_mailbox_keep_each_other_s_marks(post: Post) -> None:
             code = 1
             try:
                 mailbox = Mailbox(str(post.box))
-                unread = Unread(mailbox, Channels(mailbox))
+                unread = Unread(mailbox, MailPages(mailbox))
                 os.read(begin, 1)
                 for number in range(60):
                     unread.set_place(PINNED, f"project:{console}-{number}", is_on=True)
@@ -156,6 +156,6 @@ def test_two_consoles_of_a_mailbox_keep_each_other_s_marks(post: Post) -> None:
     os.write(start, b"!!")
     assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in ends] == [0, 0]
     mailbox = Mailbox(str(post.box))
-    assert len(Unread(mailbox, Channels(mailbox)).load_marks().pinned) == 120
+    assert len(Unread(mailbox, MailPages(mailbox)).load_marks().pinned) == 120
     for fd in (begin, start):
         os.close(fd)

@@ -19,9 +19,9 @@ from agent_mailbox.control.orders import report_idle
 from agent_mailbox.core import proofs
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import NotFound, Refused
-from agent_mailbox.mailbox.channels import Channels
-from agent_mailbox.mailbox.mail_pages import Position
+from agent_mailbox.mailbox.mail_pages import MailPages
 from agent_mailbox.mailbox.noting import Noting
+from agent_mailbox.mailbox.selection import Position
 from agent_mailbox.store.files import system
 from tests.simulation import rich
 from tests.simulation.questions import Moment, alone
@@ -134,7 +134,7 @@ def page_through(stage: Stage, process: Process, me: Session) -> None:
     """Go through a channel page by page: all mail to it is there, once, whatever shares an instant."""
     who, tag, limit = rich.name_of(me), str(pick(process, ("project:a", "project:ab"))), int(pick(process, (2, 3, 5)))
     before, told = Moment(stage.world, process), list[str]()
-    channels, at = Channels(stage.desk(who)), None
+    channels, at = MailPages(stage.desk(who)), None
     for _ in range(50):
         page = channels.channel(tag, at, limit)
         told = [*(message.id for message in page.messages), *told]

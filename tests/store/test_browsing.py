@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.errors import NotFound
-from agent_mailbox.mailbox.mail_pages import MailPages, Position
+from agent_mailbox.mailbox.mail_pages import MailPages
 from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.mailbox.open_mailbox import wall_clock
-from agent_mailbox.mailbox.selection import Selection, chooses
+from agent_mailbox.mailbox.selection import Position, Selection, chooses
 from agent_mailbox.store.projection.index_keys import Doubt
 from agent_mailbox.store.projection.lookup import IndexLookup
 from tests.helpers import MESSAGES, record, stamp

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_mailbox import Mailbox
-from agent_mailbox.mailbox.channels import Channels
-from agent_mailbox.mailbox.mail_pages import Position
-from agent_mailbox.mailbox.selection import Selection
+from agent_mailbox.mailbox.mail_pages import MailPages
+from agent_mailbox.mailbox.selection import Position, Selection
 from agent_mailbox.store.projection import lookup
 from tests.helpers import MESSAGES, record
 
@@ -27,7 +26,7 @@ def test_common_words_are_found_by_spans_of_time(post: Post, monkeypatch: pytest
         for n in order
     ]  # fmt: skip
     post.append(MESSAGES, *lines)
-    library = Channels(Mailbox(str(post.box)))
+    library = MailPages(Mailbox(str(post.box)))
     assert library.prepare()
 
     def pages(query: str) -> list[list[str]]:
@@ -55,6 +54,6 @@ def test_common_words_are_found_by_spans_of_time(post: Post, monkeypatch: pytest
 def test_the_newest_mail_of_a_short_log_is_shown_from_its_first_line_on(post: Post) -> None:
     """A page that is shown while the index is made leaves out nothing of a log that it reads whole."""
     sent = [post.send("amy", "all", text) for text in ("first", "second")]
-    library = Channels(Mailbox(str(post.box)))
+    library = MailPages(Mailbox(str(post.box)))
     library.newest_alone = True
     assert sorted(library.everything().messages) == sorted(sent)

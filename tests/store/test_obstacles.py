@@ -11,7 +11,7 @@ import pytest
 
 from agent_mailbox import Draft, Mailbox, Request
 from agent_mailbox.errors import MailboxError, StorageFailed
-from agent_mailbox.mailbox.channels import Channels
+from agent_mailbox.mailbox.mail_pages import MailPages
 from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.attachments import attachment_files
 from agent_mailbox.store.files import mounts, small_files, system
@@ -190,7 +190,7 @@ def test_a_mailbox_that_was_moved_away_is_not_made_again(post: Post, tmp_path: P
         lambda: stamps.vouch([1, 2, 3]),
         lambda: Board(stamps, "tasks").note_use(),
         lambda: Board(stamps, "tasks").keep_told("ann", ["x"]),
-        lambda: mailbox.part(Channels).newest("all"),
+        lambda: mailbox.part(MailPages).newest("all"),
         lambda: attachment_files.put(str(box), "a.txt", [b"x"]),
         lambda: rotation.exclusively(mailbox.archive, 0),
         lambda: small_files.save_derived(mailbox.logs.cache("any", "deep", "file"), b"x"),
