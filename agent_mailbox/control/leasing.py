@@ -20,8 +20,7 @@ from ..mailbox.noting import Noting
 from ..store.files import system
 from ..store.files.edits import Edits
 from ..store.user_state import project_paths
-from .notice_ends import end_notice
-from .steps import note_read, post_message, refuse_unapplied
+from .steps import end_notice, note_read, post_message, refuse_unapplied
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,16 +1,16 @@
 """The steps that all of control shares: finding a request, sending one control message, refusing who has no right.
 
-Belongs here: those steps, for an opened mailbox. ``requests``, ``orders``, ``tasking`` and the notices say when each is
-taken.
+Belongs here: those steps, for an opened mailbox, and the end of a standing notice, as leases and watches are.
+``requests``, ``orders``, ``tasking`` and the notices say when each is taken.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..control_plane import control_log
 from ..control_plane.control_log import note_step
-from ..core import address, codec
+from ..core import address, codec, frame
 from ..core.compose import Draft
 from ..core.control import authority, message_text, transitions
 from ..core.control.verdicts import REFUSED
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ..core.control.control_requests import ControlRequest
     from ..core.control.messages import Payload
+    from ..core.control.standing_notices import N, StandingNotices
     from ..core.control.state import ControlState
     from ..core.control.verdicts import Verdict
     from ..mailbox.open_mailbox import OpenMailbox
@@ -127,3 +128,42 @@ def refuse_unapplied(box: OpenMailbox, sent: Sent, hint: str = DECIDE) -> Verdic
     if verdict is not None and verdict.outcome == REFUSED:
         raise Refused(describe_vain(verdict), hint, code="unverified")
     return verdict
+
+
+def end_notice(
+    box: OpenMailbox,
+    me: str,
+    word: str,
+    fold: StandingNotices[N],
+    older: Callable[[], StandingNotices[N]],
+    live: Sequence[N],
+    payload: Callable[..., Any],
+    hint: Callable[[], str] = str,
+) -> tuple[N, bool]:
+    """End a notice, by its id or a unique beginning; return whether it was over before, too. ``older``: the fold of
+    an archived one. ``hint``: what else may be meant.
+
+    Raises ``NotFound``, and ``Refused`` unless ``me`` owns it or commands its owner."""
+    notice = fold.get(word) or older().get(word)
+    if notice is None:
+        known = {one.id: one for one in live}
+        found = address.only_match(word, address.begun_ids(word, known), fold.plural)
+        if found is None:
+            raise NotFound(
+                address.describe_unknown(fold.KIND, word), hint() or f"`agent-mailbox {fold.KIND} list` lists them"
+            )
+        notice = known[found]
+    if notice.over:
+        return notice, True
+    if notice.proven and not fold.may_end(me, notice, box.now()):
+        raise Refused(
+            f"{notice.id} is {frame.name_of(notice.owner, box.logs.read_roster())}'s {fold.KIND}",
+            f"its {fold.OWNER}, that one's lead or the person ends it; it also ends by itself",
+            code="not_yours",
+        )
+    own = fold.is_owner(me, notice, box.now())
+    sent = post_message(box, me, payload(request_id=notice.id), (me if own else notice.owner,))
+    if own:
+        note_read(box, me, {sent.message.id: me})
+    refuse_unapplied(box, sent)
+    return notice.replace(over=True), False

@@ -19,8 +19,7 @@ from ..core.text import neutral, typed
 from ..errors import Malformed, Refused
 from ..store.files import system
 from ..store.files.board import WATCHED, Board
-from .notice_ends import end_notice
-from .steps import note_read, post_message, refuse_unapplied
+from .steps import end_notice, note_read, post_message, refuse_unapplied
 from .task_views import TaskViews
 
 if TYPE_CHECKING:
@@ -60,14 +59,14 @@ class Watching:
             until=tuple(until), task=task, expires=self.box.now() + round(hours * _HOUR),
         )  # fmt: skip
         Board(self.box.logs.stamp_files, WATCHED).add_told(agent.session_id, me)
-        earlier = [one for one in self.watches(me) if self._is_same(one, payload)]
+        same = payload.agent, {*payload.until}, payload.task
+        earlier = [one for one in self.watches(me) if (one.agent, {*one.until}, one.task) == same]
         sent = post_message(self.box, me, payload, (me,))
         note_read(self.box, me, {sent.message.id: me})
         refuse_unapplied(self.box, sent, "cancel one of yours: `agent-mailbox watch list` has them")
         watch_reports.settle(self.box)  # whoever settled before this watch was in the log removed its note
-        self.box.logs.stamp_files.try_to_disturb(
-            agent.session_id
-        )  # its next stamp lets the hook at its turn's end through
+        # Its next stamp lets the hook at its turn's end through.
+        self.box.logs.stamp_files.try_to_disturb(agent.session_id)
         made = control_log.of_watches(self.box).watches.get(payload.request_id)
         if made is None:
             raise Refused(f"{payload.request_id}: it vanished", "watch the agent again")
@@ -75,9 +74,6 @@ class Watching:
             with suppress(Refused):
                 self.cancel(me, one.id)
         return made
-
-    def _is_same(self, one: AgentWatch, payload: messages.WatchAgent) -> bool:
-        return (one.agent, {*one.until}, one.task) == (payload.agent, {*payload.until}, payload.task)
 
     def _refuse_past(self, me: str, agent: Agent) -> None:
         name = frame.name_of(agent.session_id, self.box.logs.read_roster())

@@ -48,7 +48,11 @@ def prove_call(
         return _of_a_stranger(session_id, line[1:], maker, hosts)
     is_its = maker == process.pid
     if not is_its and host and host.how != PIPE:
-        raise _not_the_clients()
+        raise Refused(
+            "`hook` is the client's to call, and this call comes from a command that runs below it",
+            "run `agent-mailbox check`, which shows your own mail",
+            code=NOT_YOU,
+        )
     if host and session_id in host.sessions and not begins and not host.has_ended:
         return proofs.of_session(session_id)
     above, started = [*processes.line(process.pid)][1:], process
@@ -170,14 +174,6 @@ def _by_environment(session_id: str, environ: Mapping[str, str]) -> Proof | None
         )
     named = next((value for name in client_variables.SESSIONS if (value := environ.get(name))), None)
     return proofs.of_session(session_id) if named in (None, "", session_id) else None
-
-
-def _not_the_clients() -> Refused:
-    return Refused(
-        "`hook` is the client's to call, and this call comes from a command that runs below it",
-        "run `agent-mailbox check`, which shows your own mail",
-        code=NOT_YOU,
-    )
 
 
 def _hosted_error(session_id: str, host: Host, hosts: ProcessRecords) -> Refused:

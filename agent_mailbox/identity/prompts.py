@@ -37,7 +37,8 @@ def is_typed(environ: Mapping[str, str]) -> bool:
         return False
     try:
         leads = shell.pid == os.getsid(0) and os.getpgid(shell.pid) != os.getpgrp()
-        listed = {os.path.realpath(name.strip()) for name in _read_lines(SHELLS) if name.startswith("/")}
+        with open(SHELLS, encoding="utf-8", errors="replace") as file:
+            listed = {os.path.realpath(name.strip()) for name in file.read().splitlines() if name.startswith("/")}
         reads = _device_number(os.stat(f"/proc/{shell.pid}/fd/0").st_rdev) == me.terminal
     except OSError:
         return False
@@ -82,11 +83,6 @@ def _is_interactive(words: Sequence[str]) -> bool:
         if word[1:2] != "-" and "c" in word:
             return False
     return bool(words)
-
-
-def _read_lines(path: str) -> list[str]:
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return file.read().splitlines()
 
 
 def _device_number(number: int) -> int:

@@ -25,7 +25,7 @@ from ..space import space as spaces
 from ..store.attachments import attachment_files
 from ..store.files import paths, system
 from ..store.files.lines import CHUNK
-from ..store.files.small_files import open_file, storage_failed
+from ..store.files.small_files import OpenFile, open_file, storage_failed
 from ..store.locks.lock import FileLock
 from . import brought_settings
 from .snapshot import Snapshot
@@ -128,10 +128,8 @@ def _open_attachments(directory: str) -> Iterator[tuple[str, int, Iterator[bytes
             fd = open_file(attachment_files.place(directory, name), system.O_RDONLY)
         except FileNotFoundError:  # a steward removed it: no message named it
             continue
-        try:
+        with OpenFile(fd):
             yield f"{DIRECTORY}/{name}", system.fstat(fd).st_size, attachment_files.chunks_of(fd)
-        finally:
-            system.close(fd)
 
 
 def _add_file(tar: tarfile.TarFile, name: str, size: int, chunks: Iterable[bytes], now: int, sums: list[str]) -> None:

@@ -57,7 +57,7 @@ def quoted_requirement(extra: str, origin: Mapping[str, Any] | None, version: st
     url = str((origin or {}).get("url", ""))
     if origin and "dir_info" in origin and url.startswith("file://"):
         editable = "--editable " if origin["dir_info"].get("editable") else ""
-        return editable + shell_quoted(f"{_path_of_url(url)}[{extra}]")
+        return editable + shell_quoted(f"{unquote(urlsplit(url).path)}[{extra}]")
     if origin and "vcs_info" in origin:
         vcs = origin["vcs_info"]
         return shell_quoted(f"{DISTRIBUTION}[{extra}] @ {vcs.get('vcs')}+{url}@{vcs.get('commit_id')}")
@@ -66,10 +66,6 @@ def quoted_requirement(extra: str, origin: Mapping[str, Any] | None, version: st
     if version is None:
         return shell_quoted(f"{ROOT}[{extra}]")
     return f"{shell_quoted(f'.[{extra}]')}  # in a clone of its repository"  # no index has it
-
-
-def _path_of_url(url: str) -> str:
-    return unquote(urlsplit(url).path)
 
 
 def _read_origin() -> Mapping[str, Any] | None:

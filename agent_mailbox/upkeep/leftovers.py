@@ -37,7 +37,8 @@ def sweep_leftovers(logs: Logs) -> None:
     roster = logs.read_roster()
     _sweep_marks(logs, roster)
     _sweep_bound(logs, roster)
-    for session_id in sorted(_names_of_files(logs)):
+    directories = (logs.path(paths.HEARTBEATS), *map(logs.cache, DERIVED))
+    for session_id in sorted({name for directory in directories for name in list_names(directory)}):
         if roster.state(session_id) == DEAD:
             try:
                 _remove_files(logs, session_id)
@@ -101,9 +102,3 @@ def _remove_files(logs: Logs, session_id: str) -> None:
         wakes = system.join(logs.stamp_files.kept_here(WOKEN), session_id)
         for path in (wakes, *(logs.cache(name, session_id) for name in DERIVED), logs.heart(session_id)):
             remove_if_possible(path)
-
-
-def _names_of_files(logs: Logs) -> set[str]:
-    """Return the names of all such files."""
-    directories = (logs.path(paths.HEARTBEATS), *map(logs.cache, DERIVED))
-    return {name for directory in directories for name in list_names(directory)}

@@ -59,8 +59,8 @@ def notify_if_due(mailbox: Mailbox, link: str = "") -> Looked:
             told = _parse_state(read_file(path(_STATE)))
             again = round(settings.get("again_minutes", AGAIN) * _MINUTE)
             made = attention.decide(found, told, now, again, _quiet_until(settings, now))
-            if made.told != told:
-                replace_file(path(_STATE), _spell_state(made.told))  # before: whoever dies in between tells too little
+            if made.told != told:  # before: whoever dies in between tells too little
+                replace_file(path(_STATE), codec.dumps(made.told.__dict__).encode("utf-8", "surrogatepass"))
             ways = (
                 tell_notice(
                     mailbox,
@@ -133,7 +133,3 @@ def _parse_state(content: bytes | None) -> LastNotice:
     if not isinstance(at, int) or not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
         return LastNotice()
     return LastNotice(at, tuple(ids))
-
-
-def _spell_state(told: LastNotice) -> bytes:
-    return codec.dumps({"at": told.at, "ids": list(told.ids)}).encode("utf-8", "surrogatepass")

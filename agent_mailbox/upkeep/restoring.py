@@ -13,7 +13,7 @@ from ..core.text import typed
 from ..errors import Refused
 from ..space import space as spaces
 from ..store.files import paths, system
-from ..store.files.small_files import storage_failed
+from ..store.files.small_files import OpenFile, storage_failed
 from ..store.locks.existing_lock import DirectoryLock
 from ..store.log import custody_setup, logs
 from ..store.user_state import creation, own_files
@@ -127,13 +127,10 @@ def _unpack_backup(file: str, aside: str) -> Backup:
         system.mkdir(system.join(aside, name), 0o700)
 
     def write_member(name: str, chunks: Iterator[bytes]) -> None:
-        fd = _create_file(system.join(aside, name))
-        try:
+        with OpenFile(_create_file(system.join(aside, name))) as fd:
             for chunk in chunks:
                 system.write_whole(fd, chunk)
             system.fsync(fd)
-        finally:
-            system.close(fd)
 
     found = backup.verify_backup(file, write_member)
     for session_id, at in found.heartbeats.items():

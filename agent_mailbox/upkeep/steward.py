@@ -26,7 +26,6 @@ from ..store.attachments import attachment_files
 from ..store.files.paths import CONFIG
 from ..store.files.small_files import note_time
 from ..store.log import events
-from ..store.log.custody import Kept
 from . import doctor, leftovers, notices, notify, shared_steward, waker
 from .doctor import clock_signs, obstacles, use_checks
 
@@ -107,11 +106,7 @@ def _find_immovable(mailbox: Mailbox) -> list[Problem]:
     """Return why nothing can be archived: a log that cannot be replaced keeps all its lines, in both places never.
 
     On a full disk archiving itself fails, and so does the run: nobody is told that it did what it could not."""
-    logs = mailbox.logs
-    places = [log.path for log in (logs.messages, logs.reads, logs.roster)]
-    if logs.custody is not None:
-        places += [Kept(logs.custody, path).path for path in tuple(places)]
-    found = dict.fromkeys(filter(None, map(obstacles.to_replace, places)))
+    found = dict.fromkeys(filter(None, map(obstacles.to_replace, use_checks.replaced_files(mailbox))))
     staying = [one for one in found if not one.passes]
     return [Problem(one.path, None, f"{one.why}, so nothing was archived; {one.repair}") for one in staying]
 

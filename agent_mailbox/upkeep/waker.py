@@ -45,8 +45,8 @@ def start_waited_for(mailbox: Mailbox) -> dict[str, str]:
             before, now = _parse_state(read_file(path(_STATE))), mailbox.now()
             per_hour = mailbox.own.wake.get("per_hour", waking.PER_HOUR)
             started, woken = waking.due(_wanted_agents(mailbox), before, now, per_hour)
-            if woken.ids != before.ids:
-                replace_file(path(_STATE), _spell_state(woken))  # before: whoever dies in between starts too few
+            if woken.ids != before.ids:  # before: whoever dies in between starts too few
+                replace_file(path(_STATE), codec.dumps(woken.__dict__).encode("utf-8", "surrogatepass"))
     except Busy as error:
         if error.code != "busy":
             raise
@@ -106,7 +106,3 @@ def _parse_state(content: bytes | None) -> Woken:
     if not isinstance(at, list) or not isinstance(ids, list):
         return Woken()
     return Woken(tuple(i for i in at if isinstance(i, int)), tuple(i for i in ids if isinstance(i, str)))
-
-
-def _spell_state(woken: Woken) -> bytes:
-    return codec.dumps({"at": list(woken.at), "ids": list(woken.ids)}).encode("utf-8", "surrogatepass")

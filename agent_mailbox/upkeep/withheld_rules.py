@@ -23,7 +23,6 @@ from ..mailbox.open_mailbox import OpenMailbox, random_id
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..core.control.standing_orders import StandingOrders
     from ..core.control.state import ControlState
     from ..mailbox.mailbox import Mailbox
 
@@ -60,7 +59,8 @@ def _rules_for(who: str, after: ControlState, before: ControlState, *, everyone:
     wide = mode if mode in _WIDE and mode != before.mode(who) else ""
     orders: list[m.Payload] = []
     if allow or (everyone and not rules.is_empty):
-        orders.append(_without_kept(rules, allow))
+        kept = tuple(rule for rule in rules.allow if rule in known)
+        orders.append(m.PolicyUpdate(allow=kept, deny=rules.deny, hosts=rules.hosts))
     if wide or (everyone and mode != "default"):
         orders.append(m.ModeSet(mode="default" if wide else mode))
     name = ALL if who == ALL else frame.name_of(who, after.roster)
@@ -68,11 +68,6 @@ def _rules_for(who: str, after: ControlState, before: ControlState, *, everyone:
     options = "".join(f" --allow {typed(rule)}" for rule in allow)
     command = f"control policy {typed(who)}{options} --add" if allow else f"control mode {typed(who)} {wide}"
     return Withheld(who, allow, wide, f"{name}: {', '.join(told)}" if told else "", command, tuple(orders))
-
-
-def _without_kept(rules: StandingOrders, allow: tuple[str, ...]) -> m.PolicyUpdate:
-    kept = tuple(rule for rule in rules.allow if rule not in allow)
-    return m.PolicyUpdate(allow=kept, deny=rules.deny, hosts=rules.hosts)
 
 
 def withholding_lines(withheld: tuple[Withheld, ...], now: int) -> Iterator[bytes]:

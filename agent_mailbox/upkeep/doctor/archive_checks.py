@@ -40,7 +40,8 @@ def check_archive(mailbox: Mailbox, at_work: Callable[[], bool]) -> Iterator[Pro
     damaged = set()
     for damage in manifest.damage():
         damaged.add(damage.file)
-        yield Problem(system.join(archive.directory, damage.file), _damaged_line(damage), _describe_damage(damage))
+        line = damage.first_line if damage.there else None
+        yield Problem(system.join(archive.directory, damage.file), line, _describe_damage(damage))
     for name, size in sizes.items():
         path = system.join(archive.directory, name)
         unsealed = size - manifest.sealed(name)
@@ -54,10 +55,6 @@ def check_archive(mailbox: Mailbox, at_work: Callable[[], bool]) -> Iterator[Pro
             yield Problem(path, None, f"{what}; `agent-mailbox steward run` completes it")
     yield from _reads_alone(mailbox, manifest)
     yield from _find_leftovers(mailbox, at_work)
-
-
-def _damaged_line(damage: Damage) -> int | None:
-    return damage.first_line if damage.there else None
 
 
 def _describe_damage(damage: Damage) -> str:

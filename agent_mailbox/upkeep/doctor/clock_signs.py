@@ -78,14 +78,10 @@ def doubt_of(mailbox: Mailbox) -> ClockDoubt | None:
 def signs_of_life(mailbox: Mailbox) -> Iterator[int]:
     """Yield the times (ms) of the mailbox's files."""
     logs = mailbox.logs
-    for path in (*map(logs.path, LOGS), *_heartbeat_files(mailbox), logs.cache(rotation.LAST_RUN)):
+    hearts = (logs.path(paths.HEARTBEATS, name) for name in list_names(logs.path(paths.HEARTBEATS)))
+    for path in (*map(logs.path, LOGS), *hearts, logs.cache(rotation.LAST_RUN)):
         if (changed := _change_time(path)) is not None:
             yield changed
-
-
-def _heartbeat_files(mailbox: Mailbox) -> list[str]:
-    directory = mailbox.logs.path(paths.HEARTBEATS)
-    return [system.join(directory, name) for name in list_names(directory)]
 
 
 def _change_time(path: str) -> int | None:

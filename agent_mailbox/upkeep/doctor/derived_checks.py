@@ -130,10 +130,6 @@ def check_derived(mailbox: Mailbox) -> Iterator[Problem]:
             yield from part(mailbox)
 
 
-def _names_in(mailbox: Mailbox, directory: str) -> list[str]:
-    return list_names(mailbox.logs.cache(directory))
-
-
 def _is_still_wrong(mailbox: Mailbox, wrong: Callable[[], object]) -> bool:
     """Return whether it is wrong under the logs' locks, too; without write access, just check once more."""
     with ExitStack() as stack:
@@ -158,7 +154,7 @@ def _check_stamps(mailbox: Mailbox) -> Iterator[Problem]:
         return mailbox.logs.stamp_files.believed(session_id, mailbox.now()) is not None and count_hidden(truth) > 0
 
     truth = UnreadToCheck(mailbox)
-    for session_id in _names_in(mailbox, stamps.QUIET):
+    for session_id in list_names(mailbox.logs.cache(stamps.QUIET)):
         if is_hiding(truth) and _is_still_wrong(mailbox, lambda: is_hiding(UnreadToCheck(mailbox))):
             count = count_hidden(truth)
             what = f"says that {session_id} has no unread mail, but it has {count} unread, which its hooks hide"
@@ -258,7 +254,7 @@ def _check_cursors(mailbox: Mailbox) -> Iterator[Problem]:
         ]
 
     truth = UnreadToCheck(mailbox)
-    for session_id in _names_in(mailbox, CURSORS):
+    for session_id in list_names(mailbox.logs.cache(CURSORS)):
         path = mailbox.logs.cache(CURSORS, session_id)
         if small_files.load_derived(path) is None:
             yield from _note_unsound(path)

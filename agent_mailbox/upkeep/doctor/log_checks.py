@@ -16,6 +16,7 @@ from ...core.text import count_noun
 from ...store.archive.manifest import Manifest
 from ...store.files import system
 from ...store.files.line_numbers import newlines, numbered, numbered_in
+from ...store.files.small_files import OpenFile
 from ...store.log.logs import OpenLogs
 from .id_index import CheckedLog, IdIndex, find_duplicates
 from .torn_lines import bad_line
@@ -78,10 +79,8 @@ def _checked_archived_log(log: Log, manifest: Manifest, month: str | None = None
     fd = log.open()
     if fd is None:
         return CheckedLog(log.path, lambda: iter(()), month)
-    try:
+    with OpenFile(fd):
         sealed = newlines(fd, 0, manifest.sealed(system.basename(log.path)))
-    finally:
-        system.close(fd)
     return CheckedLog(log.path, lambda: numbered(log, end), month, sealed)
 
 

@@ -11,6 +11,7 @@ import errno
 from ...core.records import Record
 from ...core.text import typed
 from ...store.files import mounts, paths, system
+from ...store.files.small_files import OpenFile
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 _WRITES = system.O_WRONLY | system.O_NOFOLLOW | system.O_NONBLOCK | system.O_CLOEXEC
@@ -96,10 +97,8 @@ def _try_making_file(directory: str) -> None:
         path = system.join(directory, f"{_PROBE}{system.urandom(8).hex()}~")
         fd = system.open(path, _WRITES | system.O_CREAT | system.O_EXCL, 0o600)
         system.unlink(path)
-    try:
+    with OpenFile(fd):
         system.write_whole(fd, bytes(4096))
-    finally:
-        system.close(fd)
 
 
 def _to_open(path: str, flags: int) -> Obstacle | None:

@@ -21,6 +21,7 @@ from ...core.text import clipped, neutral, typed
 from ...store.files import system
 from ...store.files.line_numbers import numbered_in
 from ...store.files.lines import lines_of
+from ...store.files.small_files import OpenFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -103,7 +104,7 @@ def _unproven_lines(log: Log) -> Iterator[UnprovenLine]:
     view, fd = log.view(), log.open()
     if view is None or fd is None:
         return
-    try:
+    with OpenFile(fd):
         for number, position, line in _numbered_lines(fd):
             proof = view.proof(line, position)
             if proves(proof):
@@ -116,8 +117,6 @@ def _unproven_lines(log: Log) -> Iterator[UnprovenLine]:
             elif kind == "before" and proofs.parse_seal(line) is not None:
                 kind = "elsewhere"
             yield UnprovenLine(number, position, line, kind)
-    finally:
-        system.close(fd)
 
 
 HOLDS = "what they forbid holds, and what they allow does not count"

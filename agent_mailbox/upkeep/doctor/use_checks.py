@@ -72,6 +72,13 @@ def own_directories(mailbox: Mailbox) -> list[str]:
     return [*below, *(system.join(cache, name) for name in list_names(cache) if own_files.is_derived(name))]
 
 
+def replaced_files(mailbox: Mailbox) -> list[str]:
+    """Return the logs, and what is kept of each among the user's own records: archiving replaces them."""
+    logs, custody = mailbox.logs, mailbox.logs.custody
+    places = [log.path for log in (logs.messages, logs.reads, logs.roster)]
+    return places if custody is None else [*places, *(Kept(custody, path).path for path in places)]
+
+
 def _written_paths(mailbox: Mailbox) -> Iterator[tuple[str, Try, str]]:
     """Yield each path that commands write, how to try that, and what fails without it."""
     logs, here = mailbox.logs, mailbox.logs.path
@@ -143,10 +150,7 @@ def _written_below(
 def _check_locks(mailbox: Mailbox) -> Iterator[Problem]:
     """Yield the locks that a process keeps. Those that are kept for long by right count only if it is stopped."""
     logs, custody = mailbox.logs, mailbox.logs.custody
-    short = [log.path for log in (logs.messages, logs.reads, logs.roster)]
-    if custody is not None:
-        short += [Kept(custody, path).path for path in tuple(short)]
-    for path in short:
+    for path in replaced_files(mailbox):
         yield from _check_busy(path)
     hearts = [logs.path(paths.HEARTBEATS, name) for name in list_names(logs.path(paths.HEARTBEATS))]
     derived = [logs.cache(index_keys.LOCK)]
