@@ -6,6 +6,7 @@ A name is given by its end: ``HeldLog.append``, ``retention.plan``, ``writing.LE
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PACKAGE = "agent_mailbox"
+_NAME = re.compile(r"^ *(?:async )?(?:def |class )?(\w+)", re.MULTILINE)
+"""What a line may define."""
 
 
 class Scope(NamedTuple):
@@ -28,11 +31,9 @@ class Scope(NamedTuple):
 
 def find(root: Path, name: str) -> Scope:
     """The one scope below ``root`` that a dotted name ends in. Raises ``LookupError`` for none and for several."""
-    found = [
-        (dotted, scope)
-        for dotted, scope in _scopes(root).get(name.rpartition(".")[2], ())
-        if f".{dotted}".endswith(f".{name}")
-    ]
+    paths = _places(root).get(name.rpartition(".")[2], ())
+    scopes = (scope for path in sorted(paths) for scope in _scopes(root, path))
+    found = [(dotted, scope) for dotted, scope in scopes if f".{dotted}".endswith(f".{name}")]
     if len(found) != 1:
         places = ", ".join(f"{scope.path.relative_to(root)} {dotted}" for dotted, scope in found)
         raise LookupError(f"{name!r} names {len(found)} places{': ' if places else ''}{places}")
@@ -45,14 +46,22 @@ def forget() -> None:
 
 
 @cache
-def _scopes(root: Path) -> dict[str, list[tuple[str, Scope]]]:
-    found: dict[str, list[tuple[str, Scope]]] = {}
-    for path in sorted((root / PACKAGE).rglob("*.py")):
-        source = Source(path.read_text(encoding="utf-8"))
-        module = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
-        for dotted, node in (module, source.tree), *_within(module, source.tree.body, is_local=False):
-            found.setdefault(dotted.rpartition(".")[2], []).append((dotted, Scope(path, source, node)))
+def _places(root: Path) -> dict[str, set[Path]]:
+    """Return the modules that may have a name: to parse them all for one name would take seconds."""
+    found: dict[str, set[Path]] = {}
+    for path in (root / PACKAGE).rglob("*.py"):
+        names = _NAME.findall(path.read_text(encoding="utf-8"))
+        for name in (path.parent.name if path.stem == "__init__" else path.stem, *names):
+            found.setdefault(name, set()).add(path)
     return found
+
+
+@cache
+def _scopes(root: Path, path: Path) -> list[tuple[str, Scope]]:
+    source = Source(path.read_text(encoding="utf-8"))
+    module = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+    within = _within(module, source.tree.body, is_local=False)
+    return [(dotted, Scope(path, source, node)) for dotted, node in ((module, source.tree), *within)]
 
 
 def _within(outer: str, body: list[ast.stmt], *, is_local: bool) -> Iterator[tuple[str, ast.stmt]]:
