@@ -1,4 +1,4 @@
-"""Lines of mail that are wider than a terminal, folded behind their bar.
+"""Mail at a terminal: a line that is wider, folded behind its bar, and what is left out of a long thread.
 
 Belongs here: where a line is folded. A terminal breaks a long line by itself, and begins the rest at its left edge.
 There it would read like a line of the frame:
@@ -9,15 +9,25 @@ There it would read like a line of the frame:
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
 from ..core.frame import BAR
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .context import Context
 
 INDENT = "    "
 """The beginning of what continues any other line."""
 ATTACHED = "Attached: "
 LEAST = 20
 """Columns of a terminal that is too narrow to fold for."""
+LONG, KEPT = 16, 10
+"""Lines of a text from which on it is folded, and those that stay."""
+MANY, FIRST, LAST = 12, 2, 8
+"""Messages of a thread from which on some are left out, and those that stay at both ends."""
 
 
 def fold_lines(text: str, columns: int) -> str:
@@ -57,3 +67,23 @@ def _width_of(char: str) -> int:
     if char.isascii():
         return 1
     return 2 if east_asian_width(char) in "WFA" else 1
+
+
+def fold_thread(app: Context, blocks: Sequence[Sequence[str]], words: Sequence[str]) -> str:
+    """Return the messages of a thread as this terminal shows them. ``blocks``: the lines of each, ``words``: its id."""
+    shown = [_fold_block(app, block, word) for block, word in zip(blocks, words, strict=True)]
+    if len(shown) > MANY:
+        command = app.complete_command(f"thread {words[0]} --full")
+        shown[FIRST:-LAST] = [f"({len(shown) - FIRST - LAST} messages left out: `{command}`)"]
+    return "\n\n".join(shown) + "\n"
+
+
+def _fold_block(app: Context, block: Sequence[str], word: str) -> str:
+    lines = app.fold_framed("\n".join(block)).split("\n")
+    text = [at for at, line in enumerate(lines) if line.startswith(BAR)]
+    if len(text) > LONG:
+        command = app.complete_command(f"show {word}")
+        rest = {*text[KEPT:]}
+        lines[text[KEPT]] = f"({len(rest)} more lines: `{command}`)"
+        lines = [line for at, line in enumerate(lines) if at not in rest or at == text[KEPT]]
+    return "\n".join(lines)

@@ -219,3 +219,18 @@ def stalled() -> Busy:
         "use `agent-mailbox check --peek` with a pager; let a plain `check` print to its end",
         code="output_blocked",
     )
+
+
+def list_pipes() -> list[int]:
+    """Return standard output's descriptor if it is a pipe: waiting for it ends when its reader leaves."""
+    return [fd for fd in (sys.stdout.fileno(),) if posix.fstat(fd).st_mode & system.S_IFMT == system.S_IFIFO]
+
+
+def is_left() -> bool:
+    """Return whether the reader of the pipe is gone, for a command that goes on printing."""
+    import select  # as above
+
+    poll = select.poll()
+    for fd in list_pipes():
+        poll.register(fd, 0)
+    return bool(poll.poll(0))

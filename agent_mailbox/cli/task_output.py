@@ -1,6 +1,7 @@
 """Tasks as text and as JSON.
 
-Belongs here: how a task, its history and a list of tasks are shown. A task's text is other people's.
+Belongs here: how a task, its history and a list of tasks are shown, and one of a client's own team. A task's text is
+other people's.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from ..core import frame, instant
 from ..core.control import message_text, messages, summary
 from ..core.control.task import BLOCKED
 from ..core.text import neutral, typed
+from ..known_clients.every_client import USUAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ..clients.team_tasks import TeamTask
     from ..control.task_views import TaskView, TaskViews
     from ..core.control.task import Task
     from ..core.control.verdicts import Verdict
@@ -180,3 +183,19 @@ def _step(message: Message, verdict: Verdict, desk: OpenMailbox) -> str:
     outcome = "" if verdict.outcome in ("applied", "noted") else f" ({verdict.outcome}: {neutral(verdict.why)})"
     told = summary.line(message_text.parse(message.content))
     return f"{frame.when(message.timestamp)}  {who}{outcome} {frame.BAR}{told}"
+
+
+def team_task_json(one: TeamTask) -> dict[str, Any]:
+    """Return a task of a client's own team as programs see it: with the keys of ours, and whose it is."""
+    return {
+        "id": one.id, "title": one.title, "to": one.tag, "state": one.state, "holder": one.owner or None,
+        "phase": None, "after": list(one.waits_for), "waits_for": list(one.waits_for), "hands": [], "added_by": None,
+        "added": None, "ack_by": None, "message_id": None, "proof": None, "client": USUAL.name, "body": one.body,
+    }  # fmt: skip
+
+
+def team_task_line(one: TeamTask, style: Style) -> str:
+    """Return such a task in a line."""
+    by = f" by {neutral(one.owner)}" if one.owner else ""
+    state = f"blocked by {', '.join(map(neutral, one.waits_for))}" if one.waits_for else one.state + by
+    return f'{style(neutral(one.id), "id")}  {state}, {USUAL.title}\'s own: "{frame.quoted(one.title)}"'

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..cli import following_output, mail_output
+from ..cli import mail_output, output
 from ..clients.checks import enforcing
 from ..control.orders import list_led
 from ..control_plane import control_log
@@ -198,11 +198,11 @@ def show_log(app: App, box: OpenMailbox, request_id: str | None, *, follow: bool
         app.print_answer(app.fold_framed(text), value)
         return
     with watch.Watch([box.directory]) as changes:
-        while not following_output.is_left():
+        while not output.is_left():
             for entry in new_messages():
                 text = app.fold_framed(f"{entry_text(*entry)}\n")
                 app.write_answer(mail_output.json_document(_entry_json(*entry)) if app.json else text)
-            changes.wait(None, *following_output.list_pipes())
+            changes.wait(None, *output.list_pipes())
 
 
 def _entry_json(message: Message, verdict: Verdict) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..cli import following_output, mail_output, render
+from ..cli import mail_output, output, render
 from ..cli.group import cli
 from ..cli.options import App, CommandWithOptions, Seconds, everyones_option, pass_app, session_option, with_option
 from ..core.message_reads import Reads
@@ -81,14 +81,14 @@ def tail(app: App, /, session: str | None, everyones: bool, with_address: str | 
         try:
             for message in first:
                 _print_message(app, message, reads)
-            while not following_output.is_left():
+            while not output.is_left():
                 paths.check(box.directory)  # a watch stays with a directory that was moved or removed
                 for message in followed.read_news():
                     if message.id not in shown and chooses(selection, box.logs.read_roster())(message):
                         _print_message(app, message, Reads())
-                changes.wait(None, *following_output.list_pipes())
+                changes.wait(None, *output.list_pipes())
         except MailboxError as error:
-            if not error.code.startswith("output") or not following_output.is_left():
+            if not error.code.startswith("output") or not output.is_left():
                 raise
             sys.stdout = None  # its reader left
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ..cli import mail_output, render, show_verbs, thread_folding, values, verbs
+from ..cli import folding, mail_output, render, show_verbs, values, verbs
 from ..cli.group import cli
 from ..cli.options import App, CommandWithOptions, Seconds, everyones_option, pass_app, session_option, with_option
 from ..core import frame
@@ -93,7 +93,7 @@ def thread(app: App, /, message_id: str, full: bool) -> None:
     value = {"messages": found, "receipts": stages}
     if app.columns is not None and not full:
         words = [frame.short_typed(m.id) for m in messages]
-        app.print_answer(thread_folding.fold_thread(app, blocks, words), value)
+        app.print_answer(folding.fold_thread(app, blocks, words), value)
         return
     show_verbs.print_and_note(app, app.mailbox, "\n\n".join(map("\n".join, blocks)) + "\n", value, messages, reads)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from ..cli import task_output, team_task_output, values, verbs
+from ..cli import task_output, values, verbs
 from ..cli.group import CommandGroup, cli
 from ..cli.options import App, CommandWithOptions, pass_app, session_option
 from ..clients import team_tasks
@@ -113,8 +113,8 @@ def list_tasks(app: App, /, mine: bool, is_open: bool, to: str | None, everythin
         found = [one for one in found if one.is_open_to_me or (me in ("", USER) and one.state == "open")]
     theirs = [] if mine or is_open else team_tasks.served_tasks(desk.box, app.environ)
     theirs = [one for one in theirs if (everything or one.state != "done") and to in (None, one.tag)]
-    value = {"tasks": [*map(task_output.task_json, found), *map(team_task_output.team_task_json, theirs)]}
-    lines = [team_task_output.team_task_line(one, app.style_text) for one in theirs]
+    value = {"tasks": [*map(task_output.task_json, found), *map(task_output.team_task_json, theirs)]}
+    lines = [task_output.team_task_line(one, app.style_text) for one in theirs]
     app.print_answer(app.fold_framed(task_output.list_text(found, desk.box, app.style_text, lines)), value)
 
 

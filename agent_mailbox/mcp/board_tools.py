@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..cli import note_output, task_output, team_task_output, work_tree
+from ..cli import note_output, task_output, work_tree
 from ..clients import team_tasks
 from ..control import handing_over, task_leases, task_offers
 from ..control.tasking import Tasking
@@ -96,9 +96,9 @@ def _list_tasks(app: CallContext, desk: Tasking, me: str, to: str | None) -> Tol
     theirs = [one for one in theirs if one.state != "done" and to in (None, one.tag)]
     more = len(found) + len(theirs) - MOST
     found, theirs = found[:MOST], theirs[: max(MOST - len(found), 0)]
-    lines = [team_task_output.team_task_line(one, frame.plain) for one in theirs]
+    lines = [task_output.team_task_line(one, frame.plain) for one in theirs]
     said = task_output.list_text(found, desk.box, frame.plain, lines) + (f"{more} more\n" if more > 0 else "")
-    tasks = [*map(task_output.task_json, found), *map(team_task_output.team_task_json, theirs)]
+    tasks = [*map(task_output.task_json, found), *map(task_output.team_task_json, theirs)]
     return said, {"tasks": tasks, "more": max(more, 0)}
 
 
