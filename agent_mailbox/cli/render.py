@@ -29,30 +29,32 @@ if TYPE_CHECKING:
 
 
 def table_lines(
-    rows: Iterable[Sequence[str]],
-    head: Sequence[str] = (),
-    styles: Sequence[Sequence[str]] = (),
-    style: Style = frame.plain,
+    rows: Iterable[Sequence[str]], head: Sequence[str] = (), styles: Sequence[str] = (), style: Style = frame.plain
 ) -> list[str]:
-    """Return rows as aligned columns, two spaces apart, the last one ragged. ``styles``: one per cell, row by row."""
+    """Return rows as aligned columns, two spaces apart, the last one ragged. ``styles``: one per column; a column of
+    states (``state``) has each state's own."""
     rows = [tuple(row) for row in rows]
     if not rows:
         return []
     everything = [tuple(head), *rows] if head else rows
     widths = [max(map(len, column)) for column in zip(*everything, strict=True)]
+    widths[-1] = 0
     if style is frame.plain:  # a roster may have ten thousand rows
-        layout = "".join(f"%-{width}s  " for width in widths[:-1]) + "%s"
+        layout = "  ".join(f"%-{width}s" for width in widths)
         return [(layout % row).rstrip() for row in everything]
+    paints = (*styles, *[""] * len(widths))
 
-    def align_cells(cells: Sequence[str], paint: Sequence[str]) -> str:
-        parts = [
-            style(cell.ljust(width) if i < len(widths) - 1 else cell, paint[i] if i < len(paint) else "")
-            for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        ]
-        return "  ".join(parts).rstrip()
+    def align_cells(cells: Sequence[str], paints: Sequence[str]) -> str:
+        cut = zip(cells, widths, paints, strict=False)
+        return "  ".join(style(c.ljust(width), c if paint == "state" else paint) for c, width, paint in cut).rstrip()
 
     lines = [align_cells(head, ["dim"] * len(head))] if head else []
-    return lines + [align_cells(row, styles[i] if i < len(styles) else ()) for i, row in enumerate(rows)]
+    return lines + [align_cells(row, paints) for row in rows]
+
+
+def table_text(rows: Iterable[Sequence[str]], styles: Sequence[str] = (), style: Style = frame.plain) -> str:
+    """Return the same as text."""
+    return "".join(f"{line}\n" for line in table_lines(rows, styles=styles, style=style))
 
 
 # -- mail -------------------------------------------------------------------------------------------------------------
@@ -76,20 +78,17 @@ def messages_text(
     for m in messages:
         stages = dict.fromkeys(m.read_by, READ) | reads.stages(m.id)
         read = _furthest_text(stages, roster) or (unsent or {}).get(m.id, "unread")
-        way = f"{frame.named(m, roster)} → {frame.target_of(m, roster)}"
-        rows.append((frame.short(m.id), frame.when(m.timestamp), clipped(way, 44), _title_of(m), read))
+        rows.append((frame.short(m.id), frame.when(m.timestamp), clipped(_way_of(m, roster), 44), _title_of(m), read))
     room = TITLE
     if columns is not None and rows:
         room = max(columns - sum(max(len(row[i]) + 2 for row in rows) for i in (0, 1, 2, 4)), LEAST_TITLE)
     clipped_rows = [(*row[:3], clipped(row[3], room), row[4]) for row in rows]
-    styles = [("id", "dim", "sender", "", "dim")] * len(rows)
-    return "".join(line + "\n" for line in table_lines(clipped_rows, styles=styles, style=style))
+    return table_text(clipped_rows, ("id", "dim", "sender", "", "dim"), style)
 
 
 def message_line(message: Message, roster: Roster, style: Style, columns: int | None = None) -> str:
     """Return a message that just came as one line; its title takes the rest of ``columns``."""
-    way = clipped(f"{frame.named(message, roster)} → {frame.target_of(message, roster)}", 44)
-    cells = (frame.short(message.id), frame.when(message.timestamp), way)
+    cells = (frame.short(message.id), frame.when(message.timestamp), clipped(_way_of(message, roster), 44))
     title = _title_of(message)
     if columns is not None:
         title = clipped(title, max(columns - sum(len(cell) + 2 for cell in cells), LEAST_TITLE))
@@ -117,26 +116,19 @@ def _words_between(stage: str) -> str:
 def dead_letters_text(letters: Sequence[tuple[Message, str]], roster: Roster, style: Style) -> str:
     """Return dead letters, one line each."""
     rows = [
-        (
-            *(frame.short(m.id), frame.when(m.timestamp), reason),
-            *(f"{frame.named(m, roster)} → {frame.target_of(m, roster)}", clipped(_title_of(m), 50)),
-        )
+        (frame.short(m.id), frame.when(m.timestamp), reason, _way_of(m, roster), clipped(_title_of(m), TITLE))
         for m, reason in letters
     ]
-    return "".join(
-        f"{line}\n" for line in table_lines(rows, styles=[("id", "dim", "warning")] * len(rows), style=style)
-    )
+    return table_text(rows, ("id", "dim", "warning"), style)
 
 
 def waiting_text(messages: Sequence[Message], now: int, roster: Roster, style: Style) -> str:
     """Return the mail that waits for nobody, one line each."""
     rows = [
-        (frame.short(m.id), spell_age(now - m.timestamp), frame.target_of(m, roster), clipped(_title_of(m), 50))
+        (frame.short(m.id), spell_age(now - m.timestamp), frame.target_of(m, roster), clipped(_title_of(m), TITLE))
         for m in messages
     ]
-    return "".join(
-        f"{line}\n" for line in table_lines(rows, styles=[("id", "dim", "warning")] * len(rows), style=style)
-    )
+    return table_text(rows, ("id", "dim", "warning"), style)
 
 
 def leaving_text(kept: Sequence[Message], cut_off: Collection[str], now: int, roster: Roster, style: Style) -> str:
@@ -169,7 +161,7 @@ def missing_text(
         (frame.short(m.id), spell_age(now - m.timestamp), clipped(_title_of(m), 40), owing_text(owed, roster))
         for m, owed in rows[-MOST_MISSING:]
     ]
-    yield from table_lines(cells, styles=[("id", "dim", "", "warning")] * len(cells), style=style)
+    yield from table_lines(cells, styles=("id", "dim", "", "warning"), style=style)
     if len(rows) > MOST_MISSING:
         yield f"and {len(rows) - MOST_MISSING} older ones (--json lists all)"
 
@@ -187,6 +179,10 @@ def owing_json(owed: Sequence[Owing]) -> list[dict[str, Any]]:
     """Return who owes an ack, for JSON: an agent, or the address of mail that nobody took. ``read`` is None if nobody
     here can know."""
     return [{"who": one.who, "read": None if is_remote(one.who) else bool(one.stage)} for one in owed]
+
+
+def _way_of(message: Message, roster: Roster) -> str:
+    return f"{frame.named(message, roster)} → {frame.target_of(message, roster)}"
 
 
 def _title_of(message: Message) -> str:
@@ -306,11 +302,8 @@ def agents_text(
         more = () if facts is None else facts[agent.session_id]
         rows.append((state, frame.bare_name(agent), session, told[seen // 60_000], *more, tags))
     columns = () if facts is None else ("lead", "sees mail", "task")
-    styles = [] if style is frame.plain else [(state, "sender", "id", "dim") for state in states]
-    lines = (
-        table_lines(rows, ("state", "name", "session", "last seen", *columns, "tags"), styles, style) if rows else []
-    )
-    return "\n".join([*lines, ""])
+    head = ("state", "name", "session", "last seen", *columns, "tags")
+    return "\n".join([*table_lines(rows, head, ("state", "sender", "id", "dim"), style), ""])
 
 
 def agent_text(agent: Agent, seen: int | None, gone: Collection[str], style: Style, roster: Roster) -> str:
@@ -328,7 +321,7 @@ def agent_text(agent: Agent, seen: int | None, gone: Collection[str], style: Sty
     ]
     for what, others in (("muted", agent.muted), ("continues", agent.continues)):
         rows += [(what, ", ".join(frame.name_of(one, roster) for one in others))] if others else []
-    return "".join(f"{line}\n" for line in table_lines(rows))
+    return table_text(rows)
 
 
 # -- upkeep -----------------------------------------------------------------------------------------------------------

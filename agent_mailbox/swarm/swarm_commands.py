@@ -307,7 +307,7 @@ def members(door: SwarmContext, which: str) -> None:
         for asked, _ in found.waiting.values()
     ]
     joined = ", ".join(map(word, here)) or "nobody joined, so its mail goes to the person (user)"
-    text = "".join(f"{line}\n" for line in render.table_lines(rows)) + f"here: {joined}\n"
+    text = render.table_text(rows) + f"here: {joined}\n"
     marks = {m.agent_id: key_fingerprint(m.public_key) for m in found.members.values() if m.public_key}
     door.app.print_answer(text, {**swarm_json(found, known.agent_id), "fingerprints": marks, "here": here})
 

@@ -128,9 +128,7 @@ def inbox(door: SwarmContext, ids: Sequence[str], status: str, which: str | None
         {**mail_output.message_json(m, box=app.mailbox.directory), "status": state, "read_at": read_at}
         for m, state, read_at in rows
     ]
-    app.print_answer(
-        "".join(f"{line}\n" for line in render.table_lines(lines)), {"messages": value, "count": len(rows)}
-    )
+    app.print_answer(render.table_text(lines), {"messages": value, "count": len(rows)})
 
 
 @swarm.command(cls=SwarmCommand)
@@ -159,9 +157,7 @@ def outbox(door: SwarmContext, limit: int) -> None:
         for row in found
         for agent, peer in row["peers"].items()
     ]
-    door.app.print_answer(
-        "".join(f"{line}\n" for line in render.table_lines(rows)), {"messages": found, "count": len(found)}
-    )
+    door.app.print_answer(render.table_text(rows), {"messages": found, "count": len(found)})
 
 
 @swarm.command(cls=SwarmCommand)
