@@ -27,10 +27,9 @@ from ..known_clients.every_client import USUAL
 from ..mailbox.open_mailbox import nobody
 from ..teams import bridge, history, team_files
 from ..teams import format as form
-from ..teams.configuration import TeamConfiguration
 from ..teams.format import InboxEntry
-from ..teams.members import retire_members
-from ..teams.mirror import Mirror, MirrorStep
+from ..teams.mirror import Mirror, MirrorStep, retire_members
+from ..teams.team_files import TeamConfiguration
 
 _team = click.argument("team", metavar="[TEAM]", required=False)
 _interval = click.option(

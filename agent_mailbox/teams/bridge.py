@@ -17,9 +17,8 @@ from ..store.files import system, watch
 from ..store.locks import team_lock
 from ..store.locks.lock import FileLock
 from . import team_files
-from .members import members_here, retire_members
-from .mirror import Mirror, MirrorStep
-from .outward import LookResult, Outward
+from .mirror import Mirror, MirrorStep, members_here, retire_members
+from .outward import Outward
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,18 +70,18 @@ def run_bridge(
         came, went, before, over = 0, 0, frozenset[str](), False
 
         for _ in times_to_look(where, name, lambda: interval if outward.waits else interval * QUIET, mailbox.directory):
-            step, sent = MirrorStep(), LookResult()
+            step = MirrorStep()
             try:
                 step = mirror.mirror_once()
-                sent = outward.deliver_once()
+                went += outward.deliver_once()
+                problems = (*step.problems, *outward.problems)
             except Busy as error:
-                step = step.replace(problems=(*step.problems, f"{error.what}; looking again"))
-            problems = (*step.problems, *sent.problems)
+                problems = (*step.problems, f"{error.what}; looking again")
             for problem in problems:
                 if problem not in before:
                     say(problem)
             before = frozenset(problems)
-            came, went = came + step.new, went + sent.delivered
+            came += step.new
             over = team_files.has_ended(where, mirror.team)
             if over or once or not alone.stands():
                 break

@@ -1,7 +1,8 @@
 """A team read into the mailbox: each entry once, members into the roster, consumed entries as read.
 
-Belongs here: an entry's way into the mailbox. Only the mailbox's logs tell which messages are mirrored. So a mirror may
-be killed and started again at any instant, for one look through the logs.
+Belongs here: an entry's way into the mailbox, and the members as agents here, until their end. Only the mailbox's logs
+tell which messages are mirrored. So a mirror may be killed and started again at any instant, for one look through the
+logs.
 """
 
 from __future__ import annotations
@@ -18,13 +19,12 @@ from ..core.records import Read, Record
 from ..core.roster import DEAD
 from ..core.roster_changes import Registration
 from ..core.text import clipped, neutral
-from ..errors import Busy, MailboxError, StorageFailed
+from ..errors import Busy, MailboxError, NotFound, Refused, StorageFailed
 from ..mailbox.mail_stream import stream
 from ..store.log.stamps import EVERYONE
 from . import format as form
 from . import team_files
-from .configuration import LEAD
-from .members import members_here, retire_member
+from .team_files import LEAD
 from .transcripts import Transcript, find_transcripts
 
 if TYPE_CHECKING:
@@ -314,3 +314,24 @@ def team_of(message: Message | Draft) -> dict[str, object] | None:
     metadata = None if is_remote(message.sender) else message.metadata
     about = metadata.get("team") if isinstance(metadata, dict) else None
     return about if isinstance(about, dict) and isinstance(about.get("team"), str) else None
+
+
+def members_here(mailbox: Mailbox, tag: str) -> list[str]:
+    """Return the ids of a team's members (by its tag) that are in the roster and not dead."""
+    ending = f"@{tag.partition(':')[2]}"
+    agents = mailbox.logs.read_roster().carriers(tag)
+    return [a.session_id for a in agents if a.session_id.endswith(ending)]
+
+
+def retire_members(mailbox: Mailbox, tag: str) -> None:
+    """Retire the members of a team (by its tag) that is over; unread mail goes back to its roles."""
+    for session_id in members_here(mailbox, tag):
+        retire_member(mailbox, session_id, f"{tag} is over")
+
+
+def retire_member(mailbox: Mailbox, session_id: str, why: str) -> None:
+    """Retire a member; idempotent."""
+    try:
+        mailbox.end(session_id, "retire", session_id, why)
+    except (NotFound, Refused):
+        pass

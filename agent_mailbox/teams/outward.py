@@ -21,7 +21,7 @@ from ..core import codec, frame, instant, naming
 from ..core.address import route
 from ..core.line_forms import may_be_read_by, may_release
 from ..core.message_reads import DOUBT
-from ..core.records import BadLine, Read, Record
+from ..core.records import BadLine, Read
 from ..core.roster import DEAD
 from ..core.showing import message_frame
 from ..core.text import clipped, neutral, typed
@@ -30,7 +30,7 @@ from ..mailbox.delivery import Delivery, recall_offers
 from ..store.log.stamps import EVERYONE
 from . import format as form
 from . import team_files, transcripts
-from .members import members_here
+from .mirror import members_here
 from .writing import FileBeside, Undeliverable, sweep_remains
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from ..core.inbox import Item
     from ..mailbox.mailbox import Mailbox
-    from .configuration import TeamConfiguration
     from .mirror import Mirror
+    from .team_files import TeamConfiguration
 
 GRACE = 60.0
 """Seconds after which a fetched message that the transcript lacks counts as lost: a client holds mail while its model
@@ -49,13 +49,6 @@ MOST = 50
 AGAIN = 1.0
 """Seconds until a failed delivery is tried again."""
 _SUMMARY = 80
-
-
-class LookResult(Record):
-    """The result of one look: messages put into inboxes, a line for each problem."""
-
-    delivered: int = 0
-    problems: tuple[str, ...] = ()
 
 
 class _Offer:
@@ -117,15 +110,21 @@ class Outward:
             for offer in recall_offers(self._mailbox.logs, session_id):
                 self._offers.append(_Offer(offer.nonce, member, offer.messages, ours=False))
 
-    def deliver_once(self) -> LookResult:
-        """Settle open offers, offer new mail; raise ``StorageFailed`` and ``Busy`` of the mailbox."""
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Return a line for each problem of the last look."""
+        return tuple(self._problems.values())
+
+    def deliver_once(self) -> int:
+        """Settle open offers, offer new mail; return how many messages came into inboxes. Raise ``StorageFailed`` and
+        ``Busy`` of the mailbox."""
         for offer in list(self._offers):
             self._settle_offer(offer)
         if time.monotonic() < self._paused:
-            return LookResult(0, tuple(self._problems.values()))
+            return 0
         ends = self._mailbox.logs.ends(), self._team
         if ends == self._looked and not ((self._problems or self._withheld) and time.monotonic() >= self._again):
-            return LookResult(0, tuple(self._problems.values()))
+            return 0
         self._again = time.monotonic() + AGAIN
         self._looked = None  # until everything was tried: the mailbox may be busy
         self._problems.clear()
@@ -135,7 +134,7 @@ class Outward:
             waiting = [i for i in self._mailbox.peek(stranger) if i.message.id not in self._mirror.known]
             self._count_waiting(stranger, len(waiting), "no member of that name is left")
         self._looked = ends
-        return LookResult(delivered, tuple(self._problems.values()))
+        return delivered
 
     def _former_members(self) -> list[str]:
         """Return the agents here that are the team's but no members (any more)."""
@@ -197,9 +196,8 @@ class Outward:
         nonce = os.urandom(4).hex()
         aside = self._file_beside(member, nonce)
         offer = _Offer(nonce, member, [item.message.id for item in items], ours=True)
-        offer.looked = {
-            path: _size_of(path) for path in self._transcripts_of(member)
-        }  # the offer cannot be in what is there
+        # the offer cannot be in what is there
+        offer.looked = {path: transcripts.size_of(path) for path in self._transcripts_of(member)}
         try:
             aside.make_files()
             doubtful = self._doubtful_messages(me)
@@ -225,7 +223,7 @@ class Outward:
 
     def _take_back(self, offer: _Offer, aside: FileBeside) -> None:
         """Make the messages that never got into the inbox unread again."""
-        self._release_mail(self._session_id_of(offer.member), offer.nonce, offer.messages)
+        self._record_event(self._session_id_of(offer.member), "release", offer.nonce, offer.messages)
         aside.remove_file()
         self._offers.remove(offer)
 
@@ -305,7 +303,7 @@ class Outward:
             offer.gone, offer.grown = time.monotonic(), size
         if offer.messages and time.monotonic() - offer.gone >= GRACE:
             if size > offer.grown or not (offer.ours or paths):
-                self._release_mail(me, offer.nonce + DOUBT, offer.messages)
+                self._record_event(me, "release", offer.nonce + DOUBT, offer.messages)
                 offer.messages = []
             elif not paths:
                 offer.messages = []  # the client fetched it; its transcript is unknown
@@ -317,18 +315,8 @@ class Outward:
         found = team_files.read_inbox(self._where, self._team.name, offer.member)
         return found.whole and not any((e.ours or "").endswith(f"/{offer.nonce}") and not e.read for e in found.entries)
 
-    def _release_mail(self, me: str, nonce: str, messages: Iterable[str]) -> None:
-        self._record_event(me, "release", nonce, messages)
-
     def _record_event(self, me: str, event: str, nonce: str, messages: Iterable[str]) -> None:
         now = self._mailbox.now()
         records = [Read(message_id, me, now, event, None, nonce) for message_id in messages]
         if records:
             self._mailbox.logs.reads.append(map(codec.spell_read, records), EVERYONE if event == "release" else ())
-
-
-def _size_of(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0

@@ -17,8 +17,8 @@ from ..clients.transcript import blocks_of, parts_of
 from ..core.control.messages import ShutdownRequest, Unknown
 from ..store.files.small_files import list_names
 from . import format as form
-from .configuration import TeamConfiguration
 from .format import InboxEntry
+from .team_files import TeamConfiguration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -78,6 +78,25 @@ def marks_passed_on(path: str, marks: Mapping[str, str], start: int) -> tuple[se
     tool's output.
     """
     found: set[str] = set()
+    for line, end in _lines_behind(path, start):
+        start = end
+        if MARK.encode() in line:
+            hits = {key for key, mark in marks.items() if mark.encode() in line} - found
+            if hits and _is_message(line):
+                found |= hits
+    return found, start
+
+
+def size_of(path: str) -> int:
+    """Return a transcript's size; 0 if there is none."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def _lines_behind(path: str, start: int) -> Iterator[tuple[bytes, int]]:
+    """Yield each whole line behind a place in a transcript, and where it ends."""
     try:
         with open(path, "rb") as file:
             file.seek(start)
@@ -85,14 +104,9 @@ def marks_passed_on(path: str, marks: Mapping[str, str], start: int) -> tuple[se
                 if not line.endswith(b"\n"):
                     break  # still being written
                 start += len(line)
-                if MARK.encode() not in line:
-                    continue
-                hits = {key for key, mark in marks.items() if mark.encode() in line} - found
-                if hits and _is_message(line):
-                    found |= hits
+                yield line, start
     except OSError:
         pass
-    return found, start
 
 
 def _is_message(line: bytes) -> bool:
@@ -124,21 +138,14 @@ class Transcript:
     def new_messages(self) -> list[tuple[str, InboxEntry]]:
         """Return (owner of the inbox, entry) of each message since the last time."""
         found: list[tuple[str, InboxEntry]] = []
-        try:
-            if os.stat(self._path).st_size == self._at:
-                return found
-            with open(self._path, "rb") as file:
-                file.seek(self._at)
-                for line in file:
-                    if not line.endswith(b"\n"):
-                        break
-                    self._at += len(line)
-                    if b'"SendMessage"' in line or b"msg_id" in line:
-                        found += self._sent_messages(_parse_object(line) or {})
-                    elif MARK.encode() in line and b"{" in line:
-                        found += ((self._member, entry) for entry in _heard_messages(_parse_object(line) or {}))
-        except OSError:
-            pass
+        if size_of(self._path) == self._at:
+            return found
+        for line, end in _lines_behind(self._path, self._at):
+            self._at = end
+            if b'"SendMessage"' in line or b"msg_id" in line:
+                found += self._sent_messages(_parse_object(line) or {})
+            elif MARK.encode() in line and b"{" in line:
+                found += ((self._member, entry) for entry in _heard_messages(_parse_object(line) or {}))
         return found
 
     def _sent_messages(self, event: dict[str, Any]) -> Iterator[tuple[str, InboxEntry]]:

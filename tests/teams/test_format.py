@@ -13,8 +13,8 @@ from agent_mailbox.core import naming
 from agent_mailbox.core.address import NAMESPACES, check_id, check_tag
 from agent_mailbox.core.compose import check_id_form
 from agent_mailbox.core.control import messages
-from agent_mailbox.teams import configuration
 from agent_mailbox.teams import format as teams
+from agent_mailbox.teams import team_files
 from tests.helpers import each
 from tests.teams import samples
 from tests.teams.samples import entry, native
@@ -141,7 +141,7 @@ def test_any_bytes_are_taken(data: bytes) -> None:
     """A file may hold anything."""
     teams.parse_inbox(data)
     teams.parse_inbox(b"[" + data)
-    configuration.parse_team(data, "t")
+    team_files.parse_team(data, "t")
 
 
 @given(
@@ -162,7 +162,7 @@ def test_an_inbox_and_a_configuration_may_hold_any_json(value: Any) -> None:
     for found in teams.parse_inbox(data).entries:
         (found.sender + found.text + found.timestamp + (found.summary or "")).encode()
         json.dumps(teams.catalog_form(found.protocol) if found.protocol else None).encode()
-    configuration.parse_team(json.dumps(value).encode(), "t")
+    team_files.parse_team(json.dumps(value).encode(), "t")
 
 
 def test_five_thousand_entries_are_five_thousand() -> None:
@@ -209,17 +209,17 @@ def test_text_no_mail_can_hold_is_mended() -> None:
 def test_the_configuration_tells_members_and_lead() -> None:
     """A team's configuration gives its members and lead as the client writes them. Missing and wrong values are left
     out."""
-    found = configuration.parse_team(json.dumps(samples.config("t", "ann", leadProcess={"pid": 7})).encode(), "t")
+    found = team_files.parse_team(json.dumps(samples.config("t", "ann", leadProcess={"pid": 7})).encode(), "t")
     assert (found.lead_name, found.lead_session, found.lead_pid) == ("team-lead", "lead-session", 7)
     assert found.names == ("team-lead", "ann")
     config = samples.config("t", "ann", leadAgentId="boss@t", leadSessionId=7, leadProcess=[])
     config["members"] += [None, {}, {"name": 3}, {"name": "../x"}, {"name": "bo", "cwd": 3}]
-    odd = configuration.parse_team(json.dumps(config).encode(), "t")
+    odd = team_files.parse_team(json.dumps(config).encode(), "t")
     assert (odd.lead_name, odd.lead_session, odd.lead_pid) == ("boss", None, None)
     assert odd.names == ("team-lead", "ann", "bo")
     assert [u.place for u in odd.unfit] == [2, 3, 4, 5]
-    assert configuration.parse_team(b"{", "t").members == ()
-    assert configuration.parse_team(b'{"members":{}}', "t").unfit
+    assert team_files.parse_team(b"{", "t").members == ()
+    assert team_files.parse_team(b'{"members":{}}', "t").unfit
 
 
 @given(st.text(min_size=1), st.text(min_size=1))
