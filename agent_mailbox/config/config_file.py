@@ -182,14 +182,8 @@ class Fault(Record):
 def read_config(fd: int) -> dict[str, Any]:
     """Return the fields of ``config.Config`` that an open file sets, and close it."""
     there = system.fstat(fd)
-    table, faults = _read_table(fd)
+    table, faults = read_table(fd)
     return {**parse_config(table, faults), "stamp": (there.st_ino, there.st_size, there.st_mtime_ns)}
-
-
-def read_own(fd: int, mailbox: str) -> dict[str, Any]:
-    """Return the fields of ``own_config.OwnConfig`` that the person's open file sets for a mailbox, and close it."""
-    table, faults = _read_table(fd)
-    return parse_own(table, mailbox, faults)
 
 
 def fault_of_opening(error: MailboxError) -> tuple[Fault, ...]:
@@ -197,7 +191,7 @@ def fault_of_opening(error: MailboxError) -> tuple[Fault, ...]:
     return (Fault("", f"{error.what}, so none of its settings counts; {error.hint}"),)
 
 
-def _read_table(fd: int) -> tuple[dict[str, Any], tuple[Fault, ...]]:
+def read_table(fd: int) -> tuple[dict[str, Any], tuple[Fault, ...]]:
     """Return an open file's table of tables, and close it; an empty one with the fault if it cannot be read."""
     try:
         with system.stream(fd, "rb") as file:

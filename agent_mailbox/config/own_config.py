@@ -47,14 +47,13 @@ def own_config_path() -> str:
 def load_own_config(mailbox: str) -> OwnConfig:
     """Return the person's settings for this mailbox. Whatever is wrong does not count, and is among the faults; what
     decides is closed then."""
-    path = own_config_path()
     try:
-        fd = open_file(path, system.O_RDONLY)
+        table, faults = config_file.read_table(open_file(own_config_path(), system.O_RDONLY))
     except FileNotFoundError:
         return OwnConfig()
     except StorageFailed as error:
-        return OwnConfig(**config_file.parse_own({}, mailbox, config_file.fault_of_opening(error)))
-    return OwnConfig(**config_file.read_own(fd, mailbox))
+        table, faults = {}, config_file.fault_of_opening(error)
+    return OwnConfig(**config_file.parse_own(table, mailbox, faults))
 
 
 def misplaced_warning(key: str) -> str:

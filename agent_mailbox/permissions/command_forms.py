@@ -17,10 +17,8 @@ from .quoting import MANY, ONE, form_of, make_word
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_STRIPPED = ("timeout", "time", "nice", "nohup", "stdbuf", "command", "builtin", "noglob")
-"""Programs that run their arguments: the client looks behind these in every rule."""
 WRAPPERS = (
-    *_STRIPPED,
+    *("timeout", "time", "nice", "nohup", "stdbuf", "command", "builtin", "noglob"),  # so does the client in each rule
     *("env", "sudo", "doas", "exec", "xargs", "setsid", "ionice", "chrt", "flock", "watch", "unshare", "chroot"),
     *("busybox", "strace", "unbuffer", "eval", "find", "parallel", "taskset", "script", "nsenter", "setarch"),
     *("pkexec", "gosu", "su-exec", "runuser", "setpriv", "prlimit", "numactl", "ltrace", "valgrind", "perf"),

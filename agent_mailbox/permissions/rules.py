@@ -76,7 +76,7 @@ def may_catch(rule: Rule, tool: str, given: Mapping[str, Any], where: Where) -> 
     if _matches_input(rule.spec, given):
         return True
     if tool in SHELLS:
-        return _matches_command(rule.spec, given)
+        return doubt_about(rule.spec, given) is not None
     if tool == "WebFetch" and rule.spec.startswith("domain:"):
         name = _host_of(given)
         return name is None or patterns.is_host_like(rule.spec[len("domain:") :].strip(), name)
@@ -103,10 +103,6 @@ def _matches_input(spec: str, given: Mapping[str, Any]) -> bool:
     return patterns.is_like(value, {True: "true", False: "false"}.get(there, str(there)))
 
 
-def _matches_command(spec: str, given: Mapping[str, Any]) -> bool:
-    return doubt_about(spec, given) is not None
-
-
 def doubt_about(spec: str, given: Mapping[str, Any]) -> str | None:
     """Return None if a command is none that the rule denies, nothing if it is, and why it may be one."""
     text = given.get("command")
@@ -115,9 +111,8 @@ def doubt_about(spec: str, given: Mapping[str, Any]) -> str | None:
     said = None
     try:
         for words in command_forms.forms_of_commands(text):
-            if patterns.is_command_like(spec, " ".join(words)) or patterns.is_command_like(
-                spec, _words_with_base(words)
-            ):
+            based = [command_forms.program_name(words[0]), *words[1:]]
+            if any(patterns.is_command_like(spec, " ".join(spelled)) for spelled in (words, based)):
                 return ""
             unknown = denied_words.match_denied(spec, words)
             if unknown == "":
@@ -126,10 +121,6 @@ def doubt_about(spec: str, given: Mapping[str, Any]) -> str | None:
     except (shell.Unreadable, RecursionError) as error:
         return f"{error or 'too deep'}: write it plainly"
     return said
-
-
-def _words_with_base(words: Sequence[str]) -> str:
-    return " ".join([command_forms.program_name(words[0]), *words[1:]])
 
 
 def _may_touch(rule: Rule, given: Mapping[str, Any], where: Where) -> bool:
