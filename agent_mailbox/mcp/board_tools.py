@@ -1,4 +1,4 @@
-"""The tools for tasks and notes: one call of the facade, one answer as text and as data.
+"""The tools for tasks and notes: one call of the facade, one answer.
 
 Belongs here: which of the facade's calls each deed is. The texts are those of the commands.
 """
@@ -20,14 +20,13 @@ from ..store.files import system
 from .tool_schemas import MOST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from ..control.task_views import TaskView
     from ..mailbox.mailbox import Mailbox
     from .call_context import CallContext
 
     Given = Mapping[str, Any]
-    Told = tuple[str, dict[str, Any]]
 
 
 def need(given: Given, *names: str) -> list[str]:
@@ -43,9 +42,8 @@ def words_of(given: Given, name: str) -> list[str]:
     return [word.strip() for word in given.get(name, "").split(",") if word.strip()]
 
 
-def do_task(app: CallContext, box: Mailbox, given: Given, settle: list[Callable[[], None]]) -> Told:
-    """Do one deed with a task; return its text and its data. ``settle``: gets what records that the client was shown
-    them."""
+def do_task(app: CallContext, box: Mailbox, given: Given) -> None:
+    """Do one deed with a task. What records that the client was shown more follows the answer."""
     desk, me = Tasking(box), app.acting_session(given.get("session"), box)
     text, deed = given.get("body", ""), given["do"]
     if deed == "list":
@@ -55,41 +53,41 @@ def do_task(app: CallContext, box: Mailbox, given: Given, settle: list[Callable[
         payload = messages.TaskAssignment(title=title, instructions=text, after=tuple(words_of(given, "after")))
         added = desk.add_task(me, [one.strip() for one in to.split(",")], payload)
         task_output.warn_of_none(app, desk.views, added)
-        return _step(box, added)
+        return _tell_step(app, box, added)
     if deed == "claim":
         word = given.get("task", "")
         view = desk.claim_task(me, word) if word else desk.claim_next_task(me, given.get("to") or None)
         task_output.warn_of_kept(app, desk.views, view)
         leased, said = task_leases.lease_for(box, me, view, system.getcwd())
         text = task_output.whole_text(view, box, frame.plain, app.complete_command) + said
-        settle.append(lambda: desk.read_assignment(me, view))
-        return text, {**_data(view), "leased": leased}
+        app.tell(text, {**_data(view), "leased": leased})
+        return desk.read_assignment(me, view)
     if deed == "handover":
         tree = work_tree.describe_tree(system.getcwd())
         made = handing_over.hand_over(box, me, words_of(given, "to"), text, tree)[1]
         task_output.warn_of_none(app, desk.views, made)
         task_output.warn_of_kept(app, desk.views, made)
-        return task_output.whole_text(made, box, frame.plain, app.complete_command), _data(made)
+        return app.tell(task_output.whole_text(made, box, frame.plain, app.complete_command), _data(made))
     (word,) = need(given, "task")
     if deed == "show":
         view = desk.views.task(word, me)
         history = control_log.history(box, view.task.id)
         data = _data(view)
         data["task"]["history"] = task_output.history_json(history)
-        return task_output.whole_text(view, box, frame.plain, app.complete_command, history), data
+        return app.tell(task_output.whole_text(view, box, frame.plain, app.complete_command, history), data)
     if deed == "cancel":
-        return _step(box, desk.cancel_task(me, word, text)[0])
+        return _tell_step(app, box, desk.cancel_task(me, word, text)[0])
     if deed == "drop":
-        return _step(box, desk.drop_task(me, word, *need(given, "body")))
+        return _tell_step(app, box, desk.drop_task(me, word, *need(given, "body")))
     if deed == "done":
         view, following = desk.report(me, word, deed, text), task_offers.list_open(box, me)
-        settle.append(lambda: task_offers.note_next(box, me, following))
-        return task_output.done_answer(view, following, box, frame.plain, app.complete_command)
-    return _step(box, desk.report(me, word, need(given, "phase")[0], text))
+        app.tell(*task_output.done_answer(view, following, box, frame.plain, app.complete_command))
+        return task_offers.note_next(box, me, following)
+    return _tell_step(app, box, desk.report(me, word, need(given, "phase")[0], text))
 
 
-def _list_tasks(app: CallContext, desk: Tasking, me: str, to: str | None) -> Told:
-    """Return the first tasks: ours, and behind them those of a client's own team that a bridge serves. ``to``: only
+def _list_tasks(app: CallContext, desk: Tasking, me: str, to: str | None) -> None:
+    """Tell the first tasks: ours, and behind them those of a client's own team that a bridge serves. ``to``: only
     those for this address."""
     found = desk.tasks_for(desk.views.tasks(me), to)
     theirs = team_tasks.served_tasks(desk.box, app.environ)
@@ -99,20 +97,20 @@ def _list_tasks(app: CallContext, desk: Tasking, me: str, to: str | None) -> Tol
     lines = [task_output.team_task_line(one, frame.plain) for one in theirs]
     said = task_output.list_text(found, desk.box, frame.plain, lines) + (f"{more} more\n" if more > 0 else "")
     tasks = [*map(task_output.task_json, found), *map(task_output.team_task_json, theirs)]
-    return said, {"tasks": tasks, "more": max(more, 0)}
+    app.tell(said, {"tasks": tasks, "more": max(more, 0)})
 
 
-def _step(box: Mailbox, view: TaskView) -> Told:
+def _tell_step(app: CallContext, box: Mailbox, view: TaskView) -> None:
     data = {"task": task_output.task_json(view), "already": view.already}
-    return task_output.step_text(view, box, frame.plain), data
+    app.tell(task_output.step_text(view, box, frame.plain), data)
 
 
 def _data(view: TaskView) -> dict[str, Any]:
     return {"task": task_output.task_json(view, whole=True), "already": view.already}
 
 
-def do_note(app: CallContext, box: Mailbox, given: Given) -> Told:
-    """Do one deed with a note; return its text and its data."""
+def do_note(app: CallContext, box: Mailbox, given: Given) -> None:
+    """Do one deed with a note."""
     desk, me = Noting(box), app.acting_session(given.get("session"), box)
     roster, deed = box.logs.read_roster(), given["do"]
     if deed == "list":
@@ -121,7 +119,7 @@ def do_note(app: CallContext, box: Mailbox, given: Given) -> Told:
         said = (f"{more} older left out: name a tag with on\n" if more else "") + note_output.list_text(
             found, roster, frame.plain
         )
-        return said, {"notes": [note_output.note_json(one) for one in found], "more": more}
+        return app.tell(said, {"notes": [note_output.note_json(one) for one in found], "more": more})
     if deed == "add":
         (title,) = need(given, "title")
         made = desk.add_note(
@@ -133,7 +131,7 @@ def do_note(app: CallContext, box: Mailbox, given: Given) -> Told:
     elif deed == "show":
         made = desk.find_note(*need(given, "note"))
         text = note_output.note_text(made, roster, frame.plain, app.complete_command)
-        return text, {"note": note_output.note_json(made, whole=True)}
+        return app.tell(text, {"note": note_output.note_json(made, whole=True)})
     else:
         made = desk.drop_note(me, *need(given, "note"))[0]
-    return note_output.list_text([made], roster, frame.plain), {"note": note_output.note_json(made)}
+    return app.tell(note_output.list_text([made], roster, frame.plain), {"note": note_output.note_json(made)})

@@ -13,24 +13,39 @@ from ..cli.context import Context, meant_agent
 from ..core import frame
 from ..core.address import check_id
 from ..core.records import USER
-from ..core.text import neutral
+from ..core.text import clipped, neutral
 from ..errors import NOT_YOU, Malformed, Refused
 from ..identity import callers, client_variables
 from ..identity.callers import Caller
+from .tool_schemas import ToolAnswer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from ..cli import mail_output
     from ..mailbox.open_mailbox import OpenMailbox
 
+    Write = Callable[[ToolAnswer], None]
+
+SAID, WARNINGS = 500, 10
+"""Characters of an error or a warning, which may repeat what a call said; warnings of one call."""
 WHY = "a client's model calls, not the person"
 
 
 class CallContext(Context):
-    """One tool call: the session it acts as, its mailbox, its warnings."""
+    """One tool call: the session it acts as, its mailbox, its warnings, and ``write``, which takes its answer."""
 
-    def __init__(self, directory: str | None = None) -> None:
+    def __init__(self, directory: str | None, write: Write) -> None:
         super().__init__(directory)
         self.warnings: list[str] = []
+        self._write = write
+
+    def tell(self, text: str, data: dict[str, Any], *, failed: bool = False) -> None:
+        """Answer, with the warnings of the call before the text, and in the data. Return once the client has it."""
+        warnings = [clipped(line, SAID) for line in self.warnings[:WARNINGS]]
+        warned = "".join(f"warning: {line}\n" for line in warnings)
+        self._write(ToolAnswer(warned + text, data | ({"warnings": warnings} if warnings else {}), failed))
 
     @property
     def caller(self) -> Caller:

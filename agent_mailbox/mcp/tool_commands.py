@@ -22,8 +22,8 @@ from ..mailbox.delivery import Delivery, Offering, load_offers
 from ..mailbox.mailbox import Mailbox
 from ..mailbox.queries import MailQueries
 from . import board_tools
-from .call_context import CallContext
-from .tool_schemas import MOST, TOOLS, ToolAnswer, checked_arguments
+from .call_context import SAID, CallContext
+from .tool_schemas import MOST, TOOLS, checked_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,40 +32,38 @@ if TYPE_CHECKING:
     from ..core.records import Message
     from ..core.roster import Agent, Roster
     from ..mailbox.sending import Sent
+    from .call_context import Write
 
     Given = Mapping[str, Any]
-    Write = Callable[[ToolAnswer], None]
 
 TOKEN = 4
 """Characters that count as one token, as in the hooks' budget."""
 AGENTS = 50
 """Agents that one answer lists."""
-SAID, WARNINGS = 500, 10
-"""Characters of an error or a warning, which may repeat what a call said; warnings of one call."""
 WHOLE = 1 << 16
 """Characters of the one message that a call asks for by its id."""
 
 
 def answer_call(directory: str | None, tool: str, given: Given, write: Write) -> None:
     """Answer a call through ``write``, which returns once the client has the answer."""
-    app = CallContext(directory)
+    app = CallContext(directory, write)
     try:
         if tool not in TOOLS:
             raise Malformed(f"no such tool: {tool!r:.100}", f"call one of {', '.join(TOOLS)}", code="usage")
         desk = app.open_desk(Mailbox)
         desk.weigh_mail()
-        _ANSWERS[tool](app, desk, checked_arguments(tool, given), write)
+        _ANSWERS[tool](app, desk, checked_arguments(tool, given))
     except Exception as error:
         known = boundary.as_mailbox_error(error)
         if known.code.startswith("output"):
             raise known from None
-        write(_failure_answer(app, known))
+        _tell_failure(app, known)
 
 
-def _failure_answer(app: CallContext, error: MailboxError) -> ToolAnswer:
+def _tell_failure(app: CallContext, error: MailboxError) -> None:
     what, hint = (clipped(as_arguments(said), SAID) for said in boundary.error_lines(error, app.complete_hint))
     text = f"error: {what}\n" + (f"hint: {hint}\n" if hint else "")
-    return _make_answer(app, text, {"error": {"code": error.code, "message": what, "hint": hint}}, failed=True)
+    app.tell(text, {"error": {"code": error.code, "message": what, "hint": hint}}, failed=True)
 
 
 def as_arguments(said: str) -> str:
@@ -89,14 +87,7 @@ _HINTS = {
 """Hints of commands that mean something else in a tool."""
 
 
-def _make_answer(app: CallContext, text: str, data: dict[str, Any], *, failed: bool = False) -> ToolAnswer:
-    """Return an answer with the warnings of the call before its text, and in its data."""
-    warnings = [clipped(line, SAID) for line in app.warnings[:WARNINGS]]
-    warned = "".join(f"warning: {line}\n" for line in warnings)
-    return ToolAnswer(warned + text, data | ({"warnings": warnings} if warnings else {}), failed)
-
-
-def _check_mail(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
+def _check_mail(app: CallContext, desk: Mailbox, given: Given) -> None:
     """Show unread mail, as much as there is room for; it is recorded as read once the client has it."""
     me, limit = app.acting_session(given.get("session"), desk), given.get("limit", MOST)
     room = desk.config.hook_tokens * TOKEN
@@ -110,7 +101,7 @@ def _check_mail(app: CallContext, desk: Mailbox, given: Given, write: Write) -> 
         more = len(items) - len(shown) + desk.part(Delivery).left
         data = {"session": me, "messages": [_item_data(i, roster, room, box) for i in shown], "count": len(shown)}
         texts = _message_blocks(desk, shown, roster, room)
-        write(_make_answer(app, _check_text(me, shown, more, roster, texts), data | {"more": more}))
+        app.tell(_check_text(me, shown, more, roster, texts), data | {"more": more})
         offer.titles.update(i.message.id for i in shown if len(_whole_message(i, roster, box)) > room)  # those were cut
         return shown
 
@@ -168,7 +159,8 @@ def _item_data(item: Item, roster: Roster, room: int, box: str) -> dict[str, Any
     """Return a message for programs, and for models that are shown nothing else: its words are framed."""
     m = item.message
     known = {"thread": m.thread, "ack": m.ack or None, "mode": item.mode}
-    return _sender_object(m, roster) | _drop_missing(known) | {"text": _message_block(item, roster, room, box)}
+    said = {name: value for name, value in known.items() if value is not None}
+    return _sender_object(m, roster) | said | {"text": _message_block(item, roster, room, box)}
 
 
 def _sender_object(message: Message, roster: Roster) -> dict[str, Any]:
@@ -177,16 +169,12 @@ def _sender_object(message: Message, roster: Roster) -> dict[str, Any]:
     return {"id": message.id, "sender": sender, "proof": proofs.told(message)}
 
 
-def _drop_missing(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _send_message(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
+def _send_message(app: CallContext, desk: Mailbox, given: Given) -> None:
     """Send a message."""
     draft = _draft_from(app, desk, given, verbs.split_recipients([given["to"]]))
     if draft.thread is not None:
         draft = draft.replace(thread=desk.find(draft.thread).message.id)
-    _confirm_sending(app, desk, desk.send(draft), write)
+    _confirm_sending(app, desk, desk.send(draft))
 
 
 def _draft_from(app: CallContext, desk: Mailbox, given: Given, to: Sequence[str] = ()) -> Draft:
@@ -204,7 +192,7 @@ def _draft_from(app: CallContext, desk: Mailbox, given: Given, to: Sequence[str]
     )
 
 
-def _confirm_sending(app: CallContext, desk: Mailbox, sent: Sent, write: Write) -> None:
+def _confirm_sending(app: CallContext, desk: Mailbox, sent: Sent) -> None:
     app.warnings += [neutral(app.complete_hint(warning)) for warning in sent.warnings]
     roster = desk.logs.read_roster()
     found = arrivals.find_arrival(desk, sent.message, sent.delivery, roster, queued=bool(sent.queued))
@@ -214,20 +202,20 @@ def _confirm_sending(app: CallContext, desk: Mailbox, sent: Sent, write: Write) 
     reasons = {who: why for who, why in whole.pop("reasons").items() if who in whole["agents"][:AGENTS]}
     delivery = {way: parties[:AGENTS] for way, parties in whole.items()} | {"reasons": reasons}
     message = {"id": sent.message.id, "proof": proofs.told(sent.message)}
-    write(_make_answer(app, text, {"message": message, "delivery": delivery}))
+    app.tell(text, {"message": message, "delivery": delivery})
 
 
-def _send_reply(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
+def _send_reply(app: CallContext, desk: Mailbox, given: Given) -> None:
     """Answer a message in its thread."""
     sent = desk.reply(given["id"], _draft_from(app, desk, given), everyone=given.get("all", False))
-    _confirm_sending(app, desk, sent, write)
+    _confirm_sending(app, desk, sent)
 
 
-def _search_messages(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
+def _search_messages(app: CallContext, desk: Mailbox, given: Given) -> None:
     """Find messages by their words, or one by its id, whole."""
     query = given["query"]
     if query.startswith("id:"):
-        _show_message(app, desk, query.removeprefix("id:").strip(), write)
+        _show_message(app, desk, query.removeprefix("id:").strip())
         return
     words.check(query)
     limit = given.get("limit", MOST)
@@ -241,16 +229,16 @@ def _search_messages(app: CallContext, desk: Mailbox, given: Given, write: Write
         _sender_object(m, roster) | {"title": frame.title(m)} | mail_output.unsent_json(unsent.get(m.id))
         for m in messages
     ]
-    write(_make_answer(app, text, {"messages": data, "older": is_older}))
+    app.tell(text, {"messages": data, "older": is_older})
 
 
-def _show_message(app: CallContext, desk: Mailbox, message_id: str, write: Write) -> None:
+def _show_message(app: CallContext, desk: Mailbox, message_id: str) -> None:
     found = desk.find(message_id)
     roster = desk.logs.read_roster()
     text = "\n".join(render.message_text(found.message, roster, frame.plain, desk.directory)) + "\n"
     is_all = len(text) <= WHOLE
     text = text if is_all else f"{text[:WHOLE]}\n(cut; it has {len(text)} characters)\n"
-    write(_make_answer(app, text, {"messages": [_sender_object(found.message, roster) | {"text": text}]}))
+    app.tell(text, {"messages": [_sender_object(found.message, roster) | {"text": text}]})
     if is_all:
         try:
             me = app.acting_session(None, desk)
@@ -259,7 +247,7 @@ def _show_message(app: CallContext, desk: Mailbox, message_id: str, write: Write
         show_verbs.note_told(app, desk, me, [found.message], found.reads)
 
 
-def _list_agents(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
+def _list_agents(app: CallContext, desk: Mailbox, given: Given) -> None:
     """List the agents that are not dead, the latest seen first; tell who calls."""
     me = app.acting_session(given.get("session"), desk)
     found: list[tuple[Agent, int]]
@@ -273,34 +261,17 @@ def _list_agents(app: CallContext, desk: Mailbox, given: Given, write: Write) ->
     gone = desk.gone_of(agent for agent, _ in shown)
     text = f"you: {frame.whole_id(me)}\n" + render.agents_text(shown, gone, frame.plain)
     text += f"{more} more: who with their name or id\n" if more > 0 else ""
-    data = [_agent_data(agent, seen, gone) for agent, seen in shown]
-    write(_make_answer(app, text, {"session": me, "agents": data, "more": max(more, 0)}))
+    whole = [render.agent_json(agent, seen, gone) for agent, seen in shown]
+    data = [{key: one[key] for key in ("session_id", "name", "tags", "state")} for one in whole]
+    app.tell(text, {"session": me, "agents": data, "more": max(more, 0)})
 
 
-def _agent_data(agent: Agent, seen: int, gone: Any) -> dict[str, Any]:
-    whole = render.agent_json(agent, seen, gone)
-    return {key: whole[key] for key in ("session_id", "name", "tags", "state")}
-
-
-def _task(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
-    """Do one deed with a task."""
-    settle: list[Callable[[], None]] = []
-    write(_make_answer(app, *board_tools.do_task(app, desk, given, settle)))
-    for one in settle:
-        one()
-
-
-def _note(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
-    """Do one deed with a note."""
-    write(_make_answer(app, *board_tools.do_note(app, desk, given)))
-
-
-_ANSWERS: dict[str, Callable[[CallContext, Mailbox, Given, Write], None]] = {
+_ANSWERS: dict[str, Callable[[CallContext, Mailbox, Given], None]] = {
     "check": _check_mail,
     "send": _send_message,
     "reply": _send_reply,
-    "task": _task,
-    "note": _note,
+    "task": board_tools.do_task,
+    "note": board_tools.do_note,
     "search": _search_messages,
     "who": _list_agents,
 }
