@@ -15,9 +15,9 @@ from unicodedata import east_asian_width
 from ..core.frame import BAR
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from .context import Context
+    Fold = Callable[[str], str]
 
 INDENT = "    "
 """The beginning of what continues any other line."""
@@ -69,20 +69,21 @@ def _width_of(char: str) -> int:
     return 2 if east_asian_width(char) in "WFA" else 1
 
 
-def fold_thread(app: Context, blocks: Sequence[Sequence[str]], words: Sequence[str]) -> str:
-    """Return the messages of a thread as this terminal shows them. ``blocks``: the lines of each, ``words``: its id."""
-    shown = [_fold_block(app, block, word) for block, word in zip(blocks, words, strict=True)]
+def fold_thread(blocks: Sequence[Sequence[str]], words: Sequence[str], fold: Fold, complete: Fold) -> str:
+    """Return the messages of a thread as a terminal shows them. ``blocks``: the lines of each, ``words``: its id,
+    ``fold``: folds the lines of one, ``complete``: completes the commands that show more."""
+    shown = [_fold_block(block, word, fold, complete) for block, word in zip(blocks, words, strict=True)]
     if len(shown) > MANY:
-        command = app.complete_command(f"thread {words[0]} --full")
+        command = complete(f"thread {words[0]} --full")
         shown[FIRST:-LAST] = [f"({len(shown) - FIRST - LAST} messages left out: `{command}`)"]
     return "\n\n".join(shown) + "\n"
 
 
-def _fold_block(app: Context, block: Sequence[str], word: str) -> str:
-    lines = app.fold_framed("\n".join(block)).split("\n")
+def _fold_block(block: Sequence[str], word: str, fold: Fold, complete: Fold) -> str:
+    lines = fold("\n".join(block)).split("\n")
     text = [at for at, line in enumerate(lines) if line.startswith(BAR)]
     if len(text) > LONG:
-        command = app.complete_command(f"show {word}")
+        command = complete(f"show {word}")
         rest = {*text[KEPT:]}
         lines[text[KEPT]] = f"({len(rest)} more lines: `{command}`)"
         lines = [line for at, line in enumerate(lines) if at not in rest or at == text[KEPT]]

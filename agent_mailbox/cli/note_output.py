@@ -11,11 +11,11 @@ from ..core import frame, instant, proofs
 from ..core.keeping import notes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from ..core.keeping.notes import Note
     from ..core.roster import Roster
-    from .mail_output import Style
+    from .context import Context
 
 
 def note_json(note: Note, *, whole: bool = False) -> dict[str, Any]:
@@ -46,10 +46,10 @@ def _tags(note: Note) -> str:
     return ", ".join(map(frame.word, note.message.recipients))
 
 
-def list_text(those: Sequence[Note], roster: Roster, style: Style) -> str:
+def list_text(app: Context, those: Sequence[Note], roster: Roster) -> str:
     """Return notes, a line each."""
     lines = [
-        f'{style(one.id, "id")}  {_tags(one)}: "{frame.title(one.message)}", {_author(one, roster)}, '
+        f'{app.style_text(one.id, "id")}  {_tags(one)}: "{frame.title(one.message)}", {_author(one, roster)}, '
         f"{frame.when(one.message.timestamp)}"
         for one in those
     ]
@@ -66,13 +66,13 @@ def kept_text(old: Note, new: Note) -> str:
     return f"{other} had replaced {old.id} before: now {other} and {new.id} are both on the list, so drop one"
 
 
-def note_text(note: Note, roster: Roster, style: Style, command: Callable[[str], str]) -> str:
+def note_text(app: Context, note: Note, roster: Roster) -> str:
     """Return a note with its words behind the bar, and what took its place."""
     m, ended = note.message, note.ended_by
-    lines = [f"{style(note.id, 'id')}  {_tags(note)}, {_author(note, roster)}, {frame.when(m.timestamp)}"]
+    lines = [f"{app.style_text(note.id, 'id')}  {_tags(note)}, {_author(note, roster)}, {frame.when(m.timestamp)}"]
     if ended is not None and notes.is_drop(ended):
         lines.append(f"dropped by {frame.name_of(ended.sender, roster)}, {frame.when(ended.timestamp)}")
     elif ended is not None:
-        lines.append(f"replaced: {command(f'note show {notes.PREFIX}{ended.id[:8]}')}")
+        lines.append(f"replaced: {app.complete_command(f'note show {notes.PREFIX}{ended.id[:8]}')}")
     lines += [line for text in dict.fromkeys((m.subject or "", m.content)) for line in frame.barred(text)]
     return "\n".join(lines) + "\n"

@@ -17,7 +17,7 @@ from ..core.text import neutral, typed
 from ..known_clients.every_client import USUAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from ..clients.team_tasks import TeamTask
     from ..control.task_views import TaskView, TaskViews
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ..core.records import Message
     from ..mailbox.open_mailbox import OpenMailbox
     from .context import Context
-    from .mail_output import Style
 
     History = Sequence[tuple[Message, Verdict]]
 
@@ -94,20 +93,20 @@ def state_text(found: TaskView, desk: OpenMailbox) -> str:
     return f"{found.state}{f' ({phase})' if phase else ''} {way} {frame.name_of(found.holder, roster)}"
 
 
-def step_text(found: TaskView, desk: OpenMailbox, style: Style) -> str:
+def step_text(app: Context, found: TaskView, desk: OpenMailbox) -> str:
     """Return the state of a task after a step, in a line."""
     again = ": nothing changed" if found.already else ""
     state = f"{'already ' if found.already else ''}{state_text(found, desk)}{again}"
-    return f"{style(neutral(found.task.id), 'id')}  {state}\n"
+    return f"{app.style_text(neutral(found.task.id), 'id')}  {state}\n"
 
 
 def done_answer(
-    found: TaskView, following: Sequence[TaskView], desk: OpenMailbox, style: Style, command: Callable[[str], str]
+    app: Context, found: TaskView, following: Sequence[TaskView], desk: OpenMailbox
 ) -> tuple[str, dict[str, Any]]:
     """Return the answer to whoever ended a task, as text and as data: it names the next one that is open to it."""
-    line = f"{task_offers.open_line(following, command)}\n" if following else ""
+    line = f"{task_offers.open_line(following, app.complete_command)}\n" if following else ""
     value = {"task": task_json(found), "already": found.already, "next": following[0].task.id if following else None}
-    return step_text(found, desk, style) + line, value
+    return step_text(app, found, desk) + line, value
 
 
 def warn_of_none(app: Context, views: TaskViews, found: TaskView) -> None:
@@ -127,18 +126,16 @@ def warn_of_kept(app: Context, views: TaskViews, found: TaskView) -> None:
             app.give_warning(f"{one.task.id} stays with {keeper}; its adder, its lead or the person gives it: {give}")
 
 
-def added_text(found: TaskView, desk: OpenMailbox, style: Style, command: Callable[[str], str]) -> str:
+def added_text(app: Context, found: TaskView, desk: OpenMailbox) -> str:
     """Return the answer to whoever handed a task over."""
-    return f"{step_text(found, desk, style)}  {command(f'task show {typed(found.task.id)}')}\n"
+    return f"{step_text(app, found, desk)}  {app.complete_command(f'task show {typed(found.task.id)}')}\n"
 
 
-def list_text(found: Sequence[TaskView], desk: OpenMailbox, style: Style, theirs: Sequence[str] = ()) -> str:
+def list_text(app: Context, found: Sequence[TaskView], desk: OpenMailbox, theirs: Sequence[str] = ()) -> str:
     """Return the tasks, a line each. ``theirs``: the lines of those of a client's own teams."""
-    lines = [
-        f'{style(neutral(one.task.id), "id")}  {state_text(one, desk)}{_wanted(one)}: "{frame.quoted(one.task.title)}"'
-        for one in found
-    ]
-    lines += theirs
+    ids = [app.style_text(neutral(one.task.id), "id") for one in found]
+    states = [f'{state_text(one, desk)}{_wanted(one)}: "{frame.quoted(one.task.title)}"' for one in found]
+    lines = [*map("  ".join, zip(ids, states, strict=True)), *theirs]
     return "\n".join(lines or ["no tasks"]) + "\n"
 
 
@@ -148,11 +145,10 @@ def _wanted(found: TaskView) -> str:
     return "" if until is None or found.task.is_over else f", wanted by {frame.when(until)}"
 
 
-def whole_text(
-    found: TaskView, desk: OpenMailbox, style: Style, command: Callable[[str], str], history: History = ()
-) -> str:
+def whole_text(app: Context, found: TaskView, desk: OpenMailbox, history: History = ()) -> str:
     """Return what a task says, behind the bar, its state, and what its holder does next."""
     task, said, roster = found.task, _said(found.task), desk.logs.read_roster()
+    style, command = app.style_text, app.complete_command
     by = frame.name_of(task.asker, roster) + ("" if task.proven else " (unverified)")
     lines = [f"{style(neutral(task.id), 'id')}  {state_text(found, desk)}, added by {style(by, 'sender')}"]
     texts = [task.title, said.instructions, said.context]
@@ -194,8 +190,8 @@ def team_task_json(one: TeamTask) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def team_task_line(one: TeamTask, style: Style) -> str:
+def team_task_line(app: Context, one: TeamTask) -> str:
     """Return such a task in a line."""
     by = f" by {neutral(one.owner)}" if one.owner else ""
     state = f"blocked by {', '.join(map(neutral, one.waits_for))}" if one.waits_for else one.state + by
-    return f'{style(neutral(one.id), "id")}  {state}, {USUAL.title}\'s own: "{frame.quoted(one.title)}"'
+    return f'{app.style_text(neutral(one.id), "id")}  {state}, {USUAL.title}\'s own: "{frame.quoted(one.title)}"'

@@ -45,4 +45,4 @@ def handover(app: App, /, to: Sequence[str], body: str, session: str | None) -> 
     value = {**verbs.sent_json(sent, arrival, box.directory), "task": task_output.task_json(made, whole=True)}
     task_output.warn_of_none(app, TaskViews(box), made)
     task_output.warn_of_kept(app, TaskViews(box), made)
-    app.print_done(task_output.added_text(made, box, app.style_text, app.complete_command), value)
+    app.print_done(task_output.added_text(app, made, box), value)

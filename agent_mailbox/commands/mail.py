@@ -93,7 +93,7 @@ def thread(app: App, /, message_id: str, full: bool) -> None:
     value = {"messages": found, "receipts": stages}
     if app.columns is not None and not full:
         words = [frame.short_typed(m.id) for m in messages]
-        app.print_answer(folding.fold_thread(app, blocks, words), value)
+        app.print_answer(folding.fold_thread(blocks, words, app.fold_framed, app.complete_command), value)
         return
     show_verbs.print_and_note(app, app.mailbox, "\n\n".join(map("\n".join, blocks)) + "\n", value, messages, reads)
 

@@ -48,7 +48,7 @@ def add(app: App, /, on: Sequence[str], title: str, body: str | None, replaces: 
     if replaces and (said := note_output.kept_text(desk.find_note(replaces), made)):
         app.give_warning(said)
     roster = desk.box.logs.read_roster()
-    app.print_done(note_output.list_text([made], roster, app.style_text), {"note": note_output.note_json(made)})
+    app.print_done(note_output.list_text(app, [made], roster), {"note": note_output.note_json(made)})
 
 
 @note.command("list", cls=CommandWithOptions)
@@ -58,7 +58,7 @@ def list_notes(app: App, /, on: str | None) -> None:
     """List the current notes, the newest last."""
     desk = Noting(app.mailbox)
     found = desk.notes(on)
-    text = note_output.list_text(found, desk.box.logs.read_roster(), app.style_text)
+    text = note_output.list_text(app, found, desk.box.logs.read_roster())
     app.print_answer(app.fold_framed(text), {"notes": [note_output.note_json(one) for one in found]})
 
 
@@ -69,7 +69,7 @@ def show(app: App, /, note_id: str) -> None:
     """Show a note's text."""
     desk = Noting(app.mailbox)
     found = desk.find_note(note_id)
-    text = note_output.note_text(found, desk.box.logs.read_roster(), app.style_text, app.complete_command)
+    text = note_output.note_text(app, found, desk.box.logs.read_roster())
     app.print_answer(app.fold_framed(text), {"note": note_output.note_json(found, whole=True)})
 
 
@@ -82,5 +82,5 @@ def drop(app: App, /, note_id: str, session: str | None) -> None:
     desk = Noting(app.mailbox)
     ended, again = desk.drop_note(app.deciding_session(session, desk.box, "dropping a note"), note_id)
     told = "was off the list already: " if again else "dropped "
-    text = told + note_output.list_text([ended], desk.box.logs.read_roster(), app.style_text)
+    text = told + note_output.list_text(app, [ended], desk.box.logs.read_roster())
     app.print_done(text, {"note": note_output.note_json(ended), "already": again})

@@ -64,7 +64,7 @@ def show_status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bo
 
         held = [one for one in TaskViews(mailbox).tasks(me) if one.is_mine]
         value["tasks"] = [task_output.task_json(one) for one in held]
-        lines += ["You hold:", *task_output.list_text(held, mailbox, app.style_text).splitlines()] if held else []
+        lines += ["You hold:", *task_output.list_text(app, held, mailbox).splitlines()] if held else []
     if cost:
         costs = queries.costs(me)
         wakes, spent = queries.wakes(me)

@@ -41,7 +41,7 @@ def _desk(app: App, session: str | None, what: str) -> tuple[Tasking, str]:
 
 def _reported(app: App, desk: Tasking, found: TaskView) -> None:
     value = {"task": task_output.task_json(found), "already": found.already}
-    app.print_done(task_output.step_text(found, desk.box, app.style_text), value)
+    app.print_done(task_output.step_text(app, found, desk.box), value)
 
 
 @task.command(cls=CommandWithOptions)
@@ -86,7 +86,7 @@ def add(
     added = desk.add_task(me, verbs.split_recipients(to), payload)
     task_output.warn_of_none(app, desk.views, added)
     app.print_done(
-        task_output.step_text(added, desk.box, app.style_text),
+        task_output.step_text(app, added, desk.box),
         {"task": task_output.task_json(added)},
     )
 
@@ -114,8 +114,8 @@ def list_tasks(app: App, /, mine: bool, is_open: bool, to: str | None, everythin
     theirs = [] if mine or is_open else team_tasks.served_tasks(desk.box, app.environ)
     theirs = [one for one in theirs if (everything or one.state != "done") and to in (None, one.tag)]
     value = {"tasks": [*map(task_output.task_json, found), *map(task_output.team_task_json, theirs)]}
-    lines = [task_output.team_task_line(one, app.style_text) for one in theirs]
-    app.print_answer(app.fold_framed(task_output.list_text(found, desk.box, app.style_text, lines)), value)
+    lines = [task_output.team_task_line(app, one) for one in theirs]
+    app.print_answer(app.fold_framed(task_output.list_text(app, found, desk.box, lines)), value)
 
 
 @task.command(cls=CommandWithOptions)
@@ -141,10 +141,10 @@ def claim(
     value = {"task": task_output.task_json(found, whole=True), "already": found.already}
     task_output.warn_of_kept(app, desk.views, found)
     if not found.is_mine:
-        app.print_done(task_output.step_text(found, desk.box, app.style_text), value)
+        app.print_done(task_output.step_text(app, found, desk.box), value)
         return
     leased, said = task_leases.lease_for(desk.box, me, found, system.getcwd())
-    text = task_output.whole_text(found, desk.box, app.style_text, app.complete_command) + said
+    text = task_output.whole_text(app, found, desk.box) + said
     lost = app.out_in_full(app.fold_framed(text), {**value, "leased": leased})
     if lost is not None:
         raise lost
@@ -182,7 +182,7 @@ def done(
     text = values.read_body(app, summary)
     found = desk.report(me, task_id, "done", text, artifacts=artifacts, errors=errors)
     following = task_offers.list_open(desk.box, me)
-    told, value = task_output.done_answer(found, following, desk.box, app.style_text, app.complete_command)
+    told, value = task_output.done_answer(app, found, following, desk.box)
     if app.print_done(told, value):
         task_offers.note_next(desk.box, me, following)
 
@@ -221,6 +221,6 @@ def show(app: App, /, task_id: str, session: str | None) -> None:
     desk, me = Tasking(app.mailbox), app.looking_session(session)
     found = desk.views.task(task_id, me)
     history = control_log.history(desk.box, found.task.id)
-    text = task_output.whole_text(found, desk.box, app.style_text, app.complete_command, history)
+    text = task_output.whole_text(app, found, desk.box, history)
     value = {"task": {**task_output.task_json(found, whole=True), "history": task_output.history_json(history)}}
     app.print_answer(app.fold_framed(text), value)

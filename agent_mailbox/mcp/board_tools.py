@@ -12,7 +12,6 @@ from ..clients import team_tasks
 from ..control import handing_over, task_leases, task_offers
 from ..control.tasking import Tasking
 from ..control_plane import control_log
-from ..core import frame
 from ..core.control import messages
 from ..errors import Malformed
 from ..mailbox.noting import Noting
@@ -43,7 +42,7 @@ def words_of(given: Given, name: str) -> list[str]:
 
 
 def do_task(app: CallContext, box: Mailbox, given: Given) -> None:
-    """Do one deed with a task. What records that the client was shown more follows the answer."""
+    """Do one deed with a task. Receipts of what the client was shown follow the answer."""
     desk, me = Tasking(box), app.acting_session(given.get("session"), box)
     text, deed = given.get("body", ""), given["do"]
     if deed == "list":
@@ -59,7 +58,7 @@ def do_task(app: CallContext, box: Mailbox, given: Given) -> None:
         view = desk.claim_task(me, word) if word else desk.claim_next_task(me, given.get("to") or None)
         task_output.warn_of_kept(app, desk.views, view)
         leased, said = task_leases.lease_for(box, me, view, system.getcwd())
-        text = task_output.whole_text(view, box, frame.plain, app.complete_command) + said
+        text = task_output.whole_text(app, view, box) + said
         app.tell(text, {**_data(view), "leased": leased})
         return desk.read_assignment(me, view)
     if deed == "handover":
@@ -67,21 +66,21 @@ def do_task(app: CallContext, box: Mailbox, given: Given) -> None:
         made = handing_over.hand_over(box, me, words_of(given, "to"), text, tree)[1]
         task_output.warn_of_none(app, desk.views, made)
         task_output.warn_of_kept(app, desk.views, made)
-        return app.tell(task_output.whole_text(made, box, frame.plain, app.complete_command), _data(made))
+        return app.tell(task_output.whole_text(app, made, box), _data(made))
     (word,) = need(given, "task")
     if deed == "show":
         view = desk.views.task(word, me)
         history = control_log.history(box, view.task.id)
         data = _data(view)
         data["task"]["history"] = task_output.history_json(history)
-        return app.tell(task_output.whole_text(view, box, frame.plain, app.complete_command, history), data)
+        return app.tell(task_output.whole_text(app, view, box, history), data)
     if deed == "cancel":
         return _tell_step(app, box, desk.cancel_task(me, word, text)[0])
     if deed == "drop":
         return _tell_step(app, box, desk.drop_task(me, word, *need(given, "body")))
     if deed == "done":
         view, following = desk.report(me, word, deed, text), task_offers.list_open(box, me)
-        app.tell(*task_output.done_answer(view, following, box, frame.plain, app.complete_command))
+        app.tell(*task_output.done_answer(app, view, following, box))
         return task_offers.note_next(box, me, following)
     return _tell_step(app, box, desk.report(me, word, need(given, "phase")[0], text))
 
@@ -94,15 +93,15 @@ def _list_tasks(app: CallContext, desk: Tasking, me: str, to: str | None) -> Non
     theirs = [one for one in theirs if one.state != "done" and to in (None, one.tag)]
     more = len(found) + len(theirs) - MOST
     found, theirs = found[:MOST], theirs[: max(MOST - len(found), 0)]
-    lines = [task_output.team_task_line(one, frame.plain) for one in theirs]
-    said = task_output.list_text(found, desk.box, frame.plain, lines) + (f"{more} more\n" if more > 0 else "")
+    lines = [task_output.team_task_line(app, one) for one in theirs]
+    said = task_output.list_text(app, found, desk.box, lines) + (f"{more} more\n" if more > 0 else "")
     tasks = [*map(task_output.task_json, found), *map(task_output.team_task_json, theirs)]
     app.tell(said, {"tasks": tasks, "more": max(more, 0)})
 
 
 def _tell_step(app: CallContext, box: Mailbox, view: TaskView) -> None:
     data = {"task": task_output.task_json(view), "already": view.already}
-    app.tell(task_output.step_text(view, box, frame.plain), data)
+    app.tell(task_output.step_text(app, view, box), data)
 
 
 def _data(view: TaskView) -> dict[str, Any]:
@@ -116,9 +115,8 @@ def do_note(app: CallContext, box: Mailbox, given: Given) -> None:
     if deed == "list":
         every = desk.notes(given.get("on"))
         found, more = every[-MOST:], len(every[:-MOST])
-        said = (f"{more} older left out: name a tag with on\n" if more else "") + note_output.list_text(
-            found, roster, frame.plain
-        )
+        said = f"{more} older left out: name a tag with on\n" if more else ""
+        said += note_output.list_text(app, found, roster)
         return app.tell(said, {"notes": [note_output.note_json(one) for one in found], "more": more})
     if deed == "add":
         (title,) = need(given, "title")
@@ -130,8 +128,8 @@ def do_note(app: CallContext, box: Mailbox, given: Given) -> None:
             app.give_warning(said)
     elif deed == "show":
         made = desk.find_note(*need(given, "note"))
-        text = note_output.note_text(made, roster, frame.plain, app.complete_command)
+        text = note_output.note_text(app, made, roster)
         return app.tell(text, {"note": note_output.note_json(made, whole=True)})
     else:
         made = desk.drop_note(me, *need(given, "note"))[0]
-    return app.tell(note_output.list_text([made], roster, frame.plain), {"note": note_output.note_json(made)})
+    return app.tell(note_output.list_text(app, [made], roster), {"note": note_output.note_json(made)})

@@ -79,11 +79,9 @@ def judge_call(
     ``free``: rules for what stays possible in every mode (mail), unless the policy denies it.
     """
     where = where or Where()
-    caught = _catching_rule(policy.deny, tool, given, where)
-    if caught is not None:
-        return _make_judgement(
-            DENY, f"the policy of this session denies {_show_rule(caught)}{_describe_doubt(caught, tool, given)}"
-        )
+    denied = _judge_by_rules(DENY, policy.deny, tool, given, where)
+    if denied is not None:
+        return denied
     if not policy.binds:
         return NO_OPINION
     is_free = rules.allowing_rule(_parse_rules(free), tool, given, where) is not None
@@ -92,14 +90,9 @@ def judge_call(
     held = _judge_by_mode(policy, tool, given, where)
     if held is not None:
         return held
-    caught = _catching_rule(policy.ask, tool, given, where)
-    if caught is not None:
-        return _make_judgement(
-            ASK, f"the policy of this session asks about {_show_rule(caught)}{_describe_doubt(caught, tool, given)}"
-        )
-    host = _judge_host(policy, given)
-    if host is not None:
-        return host
+    asked = _judge_by_rules(ASK, policy.ask, tool, given, where) or _judge_host(policy, given)
+    if asked is not None:
+        return asked
     allowed = rules.allowing_rule(_parse_rules(policy.allow), tool, given, where)
     if allowed is not None:
         return _make_judgement(ALLOW, f"the policy of this session allows {_show_rule(allowed)}")
@@ -136,22 +129,23 @@ def _show_rule(rule: Rule) -> str:
     return term(rule.text, MAX_REASON - 60)
 
 
-def _describe_doubt(rule: Rule, tool: str, given: Mapping[str, Any]) -> str:
-    """Return why a command may be one that the rule means, and what to do; nothing if it is one for certain."""
-    why = (
-        rules.doubt_about(rule.spec, given)
-        if rule.spec and tool in rules.SHELLS and rule.tool in rules.SHELLS
-        else None
-    )
-    return f" and this may be one ({clipped(neutral(why), 120)})" if why else ""
-
-
 def _parse_rules(texts: Sequence[str]) -> list[Rule]:
     return [rules.parse_rule(text) for text in texts]
 
 
-def _catching_rule(texts: Sequence[str], tool: str, given: Mapping[str, Any], where: Where) -> Rule | None:
-    return next((rule for rule in _parse_rules(texts) if rules.may_catch(rule, tool, given, where)), None)
+def _judge_by_rules(
+    decision: str, texts: Sequence[str], tool: str, given: Mapping[str, Any], where: Where
+) -> Judgement | None:
+    """Return the judgement of the first rule that may mean the call; None if none may. It says why a command may be one
+    that the rule means, and what to do, unless it is one for certain."""
+    rule = next((rule for rule in _parse_rules(texts) if rules.may_catch(rule, tool, given, where)), None)
+    if rule is None:
+        return None
+    is_shell = tool in rules.SHELLS and rule.tool in rules.SHELLS
+    why = rules.doubt_about(rule.spec, given) if rule.spec and is_shell else ""
+    doubt = f" and this may be one ({clipped(neutral(why), 120)})" if why else ""
+    does = "denies" if decision == DENY else "asks about"
+    return _make_judgement(decision, f"the policy of this session {does} {_show_rule(rule)}{doubt}")
 
 
 def _judge_by_mode(policy: Policy, tool: str, given: Mapping[str, Any], where: Where) -> Judgement | None:
