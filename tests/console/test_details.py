@@ -12,6 +12,11 @@ import pytest
 from agent_mailbox.console import charts, markup
 from agent_mailbox.console.gate import Gate
 from agent_mailbox.console.live import MAX_WINDOWS, LiveHub, OpenPage
+from agent_mailbox.control.tasking import Tasking
+from agent_mailbox.core.compose import Draft
+from agent_mailbox.core.control.messages import TaskAssignment
+from agent_mailbox.core.records import USER
+from agent_mailbox.mailbox.mailbox import Mailbox
 from tests.console.conftest import Running, Window
 from tests.console.test_live import named, played, some
 from tests.helpers import MESSAGES, until
@@ -35,6 +40,16 @@ def test_with_many_windows_the_page_of_requests_stays_live() -> None:
         hub.close_streams()
 
     played(play())
+
+
+def test_a_clock_that_begins_anew_leaves_no_time_out(running: Running) -> None:
+    """A machine without a battery for its clock writes 1970 until it hears of the time: the first instant is one."""
+    box = Mailbox(str(running.post.box), clock=lambda: 0)
+    Tasking(box).add_task(USER, ["all"], TaskAssignment(title="Tidy up"))
+    sent = box.send(Draft(sender="ada", to=("user",), content="hello")).message
+    receipts = running.ask(f"/details?open={sent.id}").text.partition("<tbody>")[2]
+    for text in (receipts, running.ask("/tasks").text.partition("Tidy up")[2]):
+        assert "1970-01-01T00:00:00Z" in text
 
 
 @pytest.mark.parametrize("path", ["/events?page=/&last=", "/receipts?ids=x", "/rail?page=/"])
