@@ -11,7 +11,7 @@ import hashlib
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from types import CodeType
 from typing import Any, Protocol
@@ -102,8 +102,9 @@ class CompiledTemplates(jinja2.BytecodeCache):
 COMPILED = CompiledTemplates()
 
 
-def make_templates(directory: str, hint: Callable[[str], str]) -> jinja2.Environment:
-    """Return the templates for the pages of a mailbox, all of them compiled: an upgrade brings others."""
+def make_templates(directory: str, hint: Callable[[str], str], static: str) -> jinja2.Environment:
+    """Return the templates for the pages of a mailbox, all of them compiled: an upgrade brings others. ``static``: the
+    address of the static files."""
     loader = jinja2.FileSystemLoader(HERE / "templates")
     env = jinja2.Environment(
         loader=loader,
@@ -114,9 +115,9 @@ def make_templates(directory: str, hint: Callable[[str], str]) -> jinja2.Environ
         lstrip_blocks=True,
         bytecode_cache=COMPILED,
     )
-    static = {path.name: f"{_static_address()}/{path.name}" for path in (HERE / "static").iterdir()}
+    files = {path.name: f"{static}/{path.name}" for path in (HERE / "static").iterdir()}
     env.globals.update(
-        link=presenters.page_link, static=static, offset=presenters.utc_offset, new_id=random_id, written={},
+        link=presenters.page_link, static=files, offset=presenters.utc_offset, new_id=random_id, written={},
         mailbox=name_mailbox(directory), icons=("/icon.svg", "/icon.svg?waits=1"), later=None,
         priorities=PRIORITIES,
     )  # fmt: skip
@@ -150,9 +151,10 @@ class ConsoleApp:
         self.gate = Gate(time.monotonic, self.hub.dismiss_owner)
         self.hosts = hosts
         self._owed: list[str] = []
+        self._static = _static_address()  # of now: an upgrade may be between the first mailbox's console and another's
         self.notifier = Notifier(directory, f"{hosts.origin_of('')}/" if hosts.is_secure else "")
         self.watcher = Watcher(Mailbox(directory).logs, self._note_change)
-        self.reader = PageUpdater(directory, make_templates(self.desk.directory, hint))
+        self.reader = PageUpdater(directory, make_templates(self.desk.directory, hint, self._static))
         self.entrance = Entrance(self.gate, hosts, self.reader.templates, neighbours.find_way)
         self.app = self._make_application()
 
@@ -210,7 +212,7 @@ class ConsoleApp:
             Route("/details", partial(self._answer_part, "details_alone.html", self._view_details)),
             Route("/events", self._answer_events),
             *list_routes.make_routes(self.desk),
-            Mount(_static_address(), Static(directory=HERE / "static")),
+            Mount(self._static, Static(directory=HERE / "static")),
         ]
         guard = Middleware(Guard, gate=self.gate, hosts=self.hosts, sign_in=self.entrance.sign_in)
         return Starlette(
@@ -254,13 +256,13 @@ class ConsoleApp:
             context["broken"] = neutral(now.mailbox.logs.broken() or "")
             logs = now.mailbox.logs
             context["late"] = [*spaces.waiting_sends(logs), *spaces.standing_troubles(logs)] if logs.is_shared else []
-            context["late"] += [REPLACED] if replaced_program.was_replaced() else []
             context["clock"] = now.mailbox.now()
             context["covered"] = now.queries.covered() if now.queries.newest_alone else None
         session: Session = request.state.session
         if path == "/sessions":
             context["sessions"] = describe_sessions(self.gate.sessions(), session, time.monotonic())
         # From here without the lock: other windows need not wait for this page's rendering.
+        context["late"] += [REPLACED] if replaced_program.was_replaced() else []
         if context.get("wants_dead"):
             self.surveyor.want_dead()
         said: list[tuple[str, str]] = []
@@ -377,7 +379,6 @@ class ConsoleApp:
         return PlainTextResponse(f"{presenters.end_sentence(problem['what'])} {problem['hint']}\n", status)
 
 
-@cache
 def _static_address() -> str:
     """Return where the static files are: the address has a hash of them all."""
     files = sorted((HERE / "static").iterdir())

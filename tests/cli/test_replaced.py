@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.console.conftest import Running
+from tests.console.test_mailboxes import another, read_rail
 from tests.helpers import PATIENCE, ROOT, Post
 from tests.mcp import asking
 
@@ -61,13 +63,33 @@ def test_an_error_of_a_program_that_was_replaced_is_called_no_bug(tmp_path: Path
 
 
 def test_a_console_that_outlives_an_upgrade_says_so_on_each_page(post: Post) -> None:
-    """Its pages still come from the earlier version, so they say what to do; until then they say nothing of it."""
+    """Its pages still come from the earlier version, so they say what to do; until then they say nothing of it. Another
+    link to a file, as an installer makes it, or other rights replace nothing."""
     package = copied(post.scratch)
+    (package / "__pycache__").mkdir()  # as from an earlier start
     with Running(post, python=("-I", str(switched(package)))) as console:
-        assert "was replaced while this ran" not in console.enter().ask("/fleet").text
-        (package / "errors.py").unlink()
+        console.enter()
+        (post.scratch / "shared.py").hardlink_to(package / "errors.py")
+        (package / "errors.py").chmod(0o600)
+        assert "was replaced while this ran" not in console.ask("/fleet").text
+        shutil.copy2(package / "errors.py", package / "new.py")
+        (package / "new.py").rename(package / "errors.py")
         for path in ("/fleet", "/no-such-page"):
             assert "was replaced while this ran" in console.ask(path).text
+
+
+def test_a_mailbox_that_is_opened_after_an_upgrade_has_scripts_of_its_pages(post: Post) -> None:
+    """A browser keeps a script for ever by its address, so the new one has another address."""
+    package = copied(post.scratch)
+    another(post, "billing")
+    with Running(post, python=("-I", str(switched(package)))) as console:
+        here = console.enter().ask("/fleet").text
+        with (package / "console/static/look.js").open("a") as script:
+            script.write("\n")
+        way = console.ask(read_rail(console)["billing"].replace("&amp;", "&")).headers["location"]
+        there = console.ask("/session", headers={"Host": way.split("/")[2], "Cookie": None}).text
+    addresses = [re.findall(r"/static/[0-9a-f]+/look[.]js", page) for page in (here, there)]
+    assert (len(addresses[1]), addresses[0] == addresses[1]) == (1, False)
 
 
 def test_a_part_that_is_missing_is_told_in_one_line(post: Post) -> None:

@@ -46,7 +46,7 @@ def load_console() -> None:
     from agent_mailbox.console import app
 
     loading_ahead.load_rooms("console", "teams")
-    app.make_templates("", str)
+    app.make_templates("", str, "/static/1")
 
 
 class Running:

@@ -121,9 +121,9 @@ def test_only_a_signed_in_browser_gets_a_way(two: tuple[Running, Post]) -> None:
 
 def test_the_console_of_a_further_mailbox_compiles_no_page_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each console has its own pages, with its own names, of what this process compiled."""
-    first = app.make_templates("/one/box", str)
+    first = app.make_templates("/one/box", str, "/static/1")
     monkeypatch.delattr(jinja2.Environment, "compile")
-    further = app.make_templates("/two/box", str)
+    further = app.make_templates("/two/box", str, "/static/1")
     assert further.list_templates() == first.list_templates()
     assert [env.globals["mailbox"] for env in (first, further)] == ["one", "two"]
 
