@@ -9,10 +9,12 @@ hook: that second is all there is.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import secrets
 import shlex
+import signal
 import socket
 import subprocess
 import time
@@ -30,7 +32,7 @@ from ..store.files import small_files
 from .foreign_fields import read_object
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import TypeVar
 
     T = TypeVar("T")
@@ -203,7 +205,12 @@ def start_opencode(start: Start, register: Callable[[str], None], environ: Mappi
     password = secrets.token_hex(16)
     own = {**environ, "OPENCODE_SERVER_PASSWORD": password}
     pid = spawn_server([*start.words, "serve", "--hostname", "127.0.0.1", "--port", "0"], start, own)
-    url = _wait_until("OpenCode", pid, start.log, lambda: _address(start.log))
+    with _or_end(pid):
+        url = _wait_until("OpenCode", pid, start.log, lambda: _address(start.log))
+        return Begun(_begin_opencode(start, register, url, password), server=pid)
+
+
+def _begin_opencode(start: Start, register: Callable[[str], None], url: str, password: str) -> str:
     secret = base64.b64encode(f"opencode:{password}".encode()).decode()
 
     def call(path: str, value: Any) -> Any:
@@ -220,7 +227,19 @@ def start_opencode(start: Start, register: Callable[[str], None], environ: Mappi
         call(f"/session/{me}/prompt_async", {**chosen, "parts": [{"type": "text", "text": start.prompt}]})
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise Refused(f"OpenCode's server does not answer as expected: {error}", f"see {start.log}") from None
-    return Begun(me, server=pid)
+    return me
+
+
+@contextlib.contextmanager
+def _or_end(server: int) -> Iterator[None]:
+    """End a server, if one was started, with a ``with`` block that fails: nothing else would know of it."""
+    try:
+        yield
+    except BaseException:
+        if server:
+            with contextlib.suppress(OSError):
+                os.killpg(server, signal.SIGTERM)
+        raise
 
 
 def _address(log: str) -> str | None:
@@ -246,7 +265,12 @@ def start_codex(start: Start, register: Callable[[str], None], environ: Mapping[
     server, line = 0, _connected(path)
     if line is None:
         server = spawn_server([*start.words, "app-server", "--listen", "unix://"], start, environ)
-        line = _wait_until("Codex", server, start.log, lambda: _connected(path))
+    with _or_end(server):
+        line = line or _wait_until("Codex", server, start.log, lambda: _connected(path))
+        return Begun(_begin_codex(start, register, line), server=server)
+
+
+def _begin_codex(start: Start, register: Callable[[str], None], line: socket.socket) -> str:
     try:
         with line:
             talk = _Talk(line)
@@ -262,7 +286,7 @@ def start_codex(start: Start, register: Callable[[str], None], environ: Mapping[
             talk.ask("turn/start", {"threadId": me, "input": words})
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise Refused(f"Codex's server does not answer as expected: {error}", f"see {start.log}") from None
-    return Begun(me, server=server)
+    return me
 
 
 def is_listening(environ: Mapping[str, str]) -> bool:
