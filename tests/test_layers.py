@@ -10,14 +10,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 from agent_mailbox.core import codec
 from agent_mailbox.start.bundle import HOT_MODULES
-from tests.helpers import ROOT, Program, each
+from tests.helpers import ROOT, each
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from tests.helpers import Program
 
 PACKAGE = "agent_mailbox"
 SOURCES = sorted((ROOT / PACKAGE).rglob("*.py"))
@@ -377,9 +377,3 @@ def test_run_time_dependencies_are_three() -> None:
 def test_every_module_says_what_belongs_in_it(path: Path) -> None:
     """A module opens with a docstring."""
     assert looked_at(path)[1], path
-
-
-@pytest.fixture
-def program(tmp_path: Path) -> Program:
-    """The program, no mailbox yet."""
-    return Program(tmp_path)

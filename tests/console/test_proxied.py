@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shutil
-import socket
-import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,8 +10,9 @@ import trustme
 from agent_mailbox.console.guard import AllowedHosts, checked_origin
 from tests.browsers import BROWSER_PATIENCE
 from tests.console.conftest import Running
-from tests.helpers import PATIENCE, ROOT, Post, refused, until
+from tests.helpers import Post, refused
 from tests.ports import free_port
+from tests.proxies import documented_nginx
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,61 +21,26 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 
-def configuration(scratch: Path, port: int, console: int) -> str:
-    """The example with this machine's ports and certificate, and what a whole configuration has around it."""
-    cert = trustme.CA().issue_cert("localhost")
-    cert.private_key_pem.write_to_path(str(scratch / "key.pem"))
-    cert.cert_chain_pems[0].write_to_path(str(scratch / "cert.pem"))
-    found = re.search(r"```nginx\n(.*?)```", (ROOT / "docs/console.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert found is not None
-    text = found[1]
-    for said, here in (
-        ("listen 443 ssl", f"listen 127.0.0.1:{port} ssl"),
-        ("/etc/ssl/console.pem", str(scratch / "cert.pem")),
-        ("/etc/ssl/console.key", str(scratch / "key.pem")),
-        ("console.example", "localhost"),
-        ("127.0.0.1:8642", f"127.0.0.1:{console}"),
-    ):
-        assert said in text, said
-        text = text.replace(said, here)
-    places = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    temporary = "".join(f"    {name}_temp_path {scratch}/{name};\n" for name in places)
-    return (
-        f"daemon off;\nmaster_process off;\npid {scratch}/nginx.pid;\nerror_log {scratch}/error.log;\n"
-        f"events {{}}\nhttp {{\n    access_log off;\n{temporary}{text}}}\n"
-    )
-
-
-def _listens(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port)).close()
-    except OSError:
-        return False
-    return True
-
-
 @pytest.fixture
 def proxied(post: Post, tmp_path: Path) -> Iterator[Running]:
     """A console behind nginx, with a request that waits; both end with the test."""
-    nginx = shutil.which("nginx")
-    if nginx is None:
-        pytest.skip("nginx is not installed")
     post.register("ada", "--name", "Ada")
     asked = ("control", "request", "permission", "--tool", "Bash", "--session", "ada", "--request-id", "perm-1")
     post.ok(*asked, "--input", '{"command": "make deploy"}')
-    scratch, port = tmp_path / "nginx", free_port()
-    scratch.mkdir()
+    port, cert, key = free_port(), tmp_path / "cert.pem", tmp_path / "key.pem"
+    issued = trustme.CA().issue_cert("localhost")
+    issued.private_key_pem.write_to_path(str(key))
+    issued.cert_chain_pems[0].write_to_path(str(cert))
     with Running(post, "--origin", f"https://localhost:{port}") as console:
-        (scratch / "nginx.conf").write_text(configuration(scratch, port, console.port))
-        words = [nginx, "-p", str(scratch), "-e", str(scratch / "error.log"), "-c", str(scratch / "nginx.conf")]
-        with subprocess.Popen(words, stdin=subprocess.DEVNULL) as proxy:
-            try:
-                until(lambda: proxy.poll() is not None or _listens(port))
-                assert proxy.poll() is None, (scratch / "error.log").read_text()
-                yield console
-            finally:
-                proxy.terminate()
-                proxy.wait(PATIENCE)
+        here = {
+            "listen 443 ssl": f"listen 127.0.0.1:{port} ssl",
+            "/etc/ssl/console.pem": str(cert),
+            "/etc/ssl/console.key": str(key),
+            "console.example": "localhost",
+            "127.0.0.1:8642": f"127.0.0.1:{console.port}",
+        }
+        with documented_nginx("docs/console.md", tmp_path / "nginx", port, here):
+            yield console
 
 
 def test_a_request_is_approved_from_a_phone(proxied: Running, browser: Browser) -> None:

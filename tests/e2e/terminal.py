@@ -47,6 +47,24 @@ class Startable(Protocol):
         """Start it as a process."""
 
 
+def bell(post: Post, session: str) -> int | None:
+    """The session's doorbell, if one waits."""
+    try:
+        who = post.file(".cache", "doorbell", session).read_text().partition(" ")[0]
+    except FileNotFoundError:
+        return None
+    return int(who) if who.isdigit() and is_alive(int(who)) else None
+
+
+def is_alive(pid: int) -> bool:
+    """Whether that process runs."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 class Terminal:
     """A client in a pseudo-terminal, for a ``with`` block, after which no process of it is left."""
 

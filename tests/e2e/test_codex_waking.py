@@ -4,7 +4,6 @@ told."""
 from __future__ import annotations
 
 import json
-import os
 import re
 import threading
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from agent_mailbox.known_clients.codex import CODEX
 from tests.e2e.responses import by_prompt, conversation, said, shell
 from tests.e2e.shown import shows, shows_at, takes_long
 from tests.e2e.standin import ANSWER
-from tests.e2e.terminal import Terminal
+from tests.e2e.terminal import Terminal, bell, is_alive
 from tests.e2e.test_codex import Codex, binary, codex  # noqa: F401 - the fixtures
 from tests.e2e.test_doorbell import send_at_once
 from tests.helpers import PATIENCE, READS, TOOLS, until
@@ -69,25 +68,9 @@ def session(codex: Codex) -> str:  # noqa: F811
     return str(agent["session_id"])
 
 
-def bell(codex: Codex, me: str) -> int:  # noqa: F811
-    """The session's doorbell; 0 if none waits."""
-    file = codex.post.file(".cache", "doorbell", me)
-    who = file.read_text().partition(" ")[0] if file.exists() else ""
-    return int(who) if who.isdigit() and is_alive(int(who)) else 0
-
-
-def is_alive(pid: int) -> bool:
-    """Whether that process runs."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 def listens(codex: Codex, me: str) -> bool:  # noqa: F811
     """Whether a doorbell waits beside the session, which has nothing to read."""
-    return codex.post.file(".cache", "quiet", me).exists() and bell(codex, me) > 0
+    return codex.post.file(".cache", "quiet", me).exists() and bell(codex.post, me) is not None
 
 
 def unwoken(codex: Codex) -> list[str]:  # noqa: F811
@@ -125,7 +108,7 @@ def test_mail_wakes_an_idle_session(codex: Codex) -> None:  # noqa: F811
     assert talk.count(doorbell.LINE) == 2
     assert talk.count("| MAIL_FOR_THE_IDLE") == 1
     assert [r["event"] for r in post.objects(READS)].count("read") == 10
-    until(lambda: bell(codex, me) == 0)
+    until(lambda: bell(codex.post, me) is None)
 
 
 @shows_at(CODEX, "without its server", "mail", "no wake")
@@ -177,7 +160,7 @@ def test_a_resumed_session_is_its_own_and_is_woken_again(codex: Codex) -> None: 
         terminal.ask("PROMPT_ONE")
         me = session(codex)
         terminal.wait(lambda: listens(codex, me) and turn_is_over(codex))
-        waits = bell(codex, me)
+        waits = bell(codex.post, me)
     until(lambda: not is_alive(waits))
     post.send("bob", me, "MAIL_MEANWHILE")
     model.script = by_prompt(PROMPT_TWO=[shell("agent-mailbox send --to user --body FROM_THE_RESUMED")])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.mailbox.session_brake import SessionBrake
 from tests.e2e.shown import shows, shows_at, takes_long
 from tests.e2e.standin import ANSWER, bash, in_turn, said, use
-from tests.e2e.terminal import Terminal
+from tests.e2e.terminal import Terminal, bell
 from tests.helpers import READS, until
 from tests.night import nightly
 
@@ -39,7 +38,7 @@ def idle(client: Client, terminal: Terminal) -> str:
         session = terminal.session()
         if not session or not terminal.idle() or not quiet(client, session).exists():
             return None
-        return session if bell(client, session) else None
+        return session if bell(client.post, session) else None
 
     return str(terminal.wait(look))
 
@@ -55,27 +54,10 @@ def quiet(client: Client, session: str) -> Path:
     return client.post.file(".cache", "quiet", session)
 
 
-def bell(client: Client, session: str) -> int | None:
-    """The session's doorbell, if one waits."""
-    try:
-        who = client.post.file(".cache", "doorbell", session).read_text().partition(" ")[0]
-    except FileNotFoundError:
-        return None
-    return int(who) if who.isdigit() and _lives(int(who)) else None
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 def test_no_shell_stands_between_a_client_and_its_doorbell(client: Client) -> None:
     """The doorbell is the client's own child process. The client would otherwise wait for a dead shell as it ends."""
     with Terminal(client) as terminal:
-        waits = bell(client, idle(client, terminal))
+        waits = bell(client.post, idle(client, terminal))
         assert Path(f"/proc/{waits}/stat").read_text().rpartition(") ")[2].split()[1] == str(terminal.pid)
 
 
@@ -106,7 +88,7 @@ def test_mail_wakes_an_idle_session(client: Client) -> None:
         assert client.model.asked("")[-1].count(WOKEN) == 2
         assert terminal.leave() == 0
     assert sessions(client) == {session: "frozen"}
-    until(lambda: bell(client, session) is None)
+    until(lambda: bell(client.post, session) is None)
 
 
 def test_a_turn_in_progress_is_not_rung_into(client: Client) -> None:
@@ -206,21 +188,21 @@ def test_one_doorbell_whatever_becomes_of_the_session(client: Client) -> None:
         session = idle(client, terminal)
         terminal.ask("PROMPT_ONE")
         idle(client, terminal)
-        before = bell(client, session)
+        before = bell(client.post, session)
         client.mailer("MAIL_COMPACTED")
         terminal.mark()
         terminal.submit("/compact")
         woken = terminal.wait(lambda: client.model.asked("MAIL_COMPACTED"))[0]
         assert ("PROMPT_ONE" in woken, woken.count("| MAIL_COMPACTED"), woken.count(WOKEN)) == (False, 1, 1)
         idle(client, terminal)
-        assert bell(client, session) != before
+        assert bell(client.post, session) != before
         client.mailer("MAIL_CLEARED")
         terminal.submit("/clear")
         terminal.wait(lambda: terminal.session() != session)
         woken = terminal.wait(lambda: client.model.asked("MAIL_CLEARED"))[0]
         assert (woken.count("| MAIL_CLEARED"), woken.count(WOKEN)) == (1, 1)
         cleared = idle(client, terminal)
-        until(lambda: bell(client, session) is None)
+        until(lambda: bell(client.post, session) is None)
         projects = client.post.home / ".claude/projects"
 
         def kept() -> str:
@@ -230,7 +212,7 @@ def test_one_doorbell_whatever_becomes_of_the_session(client: Client) -> None:
         terminal.wait(lambda: '"type":"assistant"' in kept().partition("MAIL_CLEARED")[2])
         terminal.kill()
     mailer.unlink()
-    until(lambda: bell(client, cleared) is None)
+    until(lambda: bell(client.post, cleared) is None)
     quiet(client, cleared).unlink(missing_ok=True)  # a start leaves another; mail that comes before is shown by that
     with Terminal(client, "--resume", cleared) as terminal:
         terminal.wait(lambda: terminal.session() == cleared)
@@ -240,4 +222,4 @@ def test_one_doorbell_whatever_becomes_of_the_session(client: Client) -> None:
         assert WOKEN in woken
         assert "MAIL_CLEARED" in woken
         terminal.kill()  # told to end, a session that was resumed takes ten seconds
-    until(lambda: bell(client, cleared) is None)
+    until(lambda: bell(client.post, cleared) is None)

@@ -22,10 +22,15 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 @pytest.fixture
 def machine(tmp_path: Path, authority: Authority) -> Iterator[Make]:
     """Make a machine; its gateway ends with the test."""
+    yield from making(Machine, tmp_path, authority)
+
+
+def making(kind: type[Machine], scratch: Path, authority: Authority) -> Iterator[Make]:
+    """Give what makes machines of a kind, and end them all."""
     made: list[Machine] = []
 
     def make(agent: str, **settings: Any) -> Machine:
-        made.append(Machine(tmp_path, agent, authority, **settings))
+        made.append(kind(scratch, agent, authority, **settings))
         return made[-1]
 
     yield make

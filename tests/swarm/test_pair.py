@@ -26,7 +26,7 @@ from agent_mailbox.swarm.protocol import signing, tokens
 from agent_mailbox.swarm.protocol.refusal import Refusal
 from agent_mailbox.swarm.swarm_settings import GatewaySettings
 from tests.helpers import refused, until
-from tests.swarm.conftest import Make
+from tests.swarm.conftest import Make, making
 from tests.swarm.machine import Authority, Machine
 from tests.swarm.test_protocol import NOW, SWARM
 from tests.swarm.wirework import Person
@@ -57,15 +57,7 @@ class Lan(Machine):
 @pytest.fixture
 def lan(tmp_path: Path, authority: Authority) -> Iterator[Any]:
     """Make a machine of the private network; its gateway ends with the test."""
-    made: list[Lan] = []
-
-    def make(agent: str, **more: Any) -> Lan:
-        made.append(Lan(tmp_path, agent, authority, **more))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.kill()
+    yield from making(Lan, tmp_path, authority)
 
 
 def test_the_person_gets_the_answers_and_what_comes_while_no_agent_has_joined(lan: Any) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
-import shutil
 import socket
 import ssl
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,39 +11,12 @@ from typing import Any
 import pytest
 
 from agent_mailbox.swarm.protocol import tokens
-from tests.helpers import PATIENCE, ROOT, until
+from tests.helpers import until
 from tests.ports import free_port
+from tests.proxies import documented_nginx
 from tests.swarm.conftest import Make
 from tests.swarm.machine import Authority, Machine
 from tests.swarm.wirework import Line, Person, refused
-
-
-def example() -> str:
-    """The first of the page's examples."""
-    text = (ROOT / "docs/internals/gateway.md").read_text(encoding="utf-8")
-    found = re.search(r"```nginx\n(.*?)```", text, re.DOTALL)
-    assert found is not None
-    return found[1]
-
-
-def configuration(scratch: Path, machine: Machine, authority: Authority) -> str:
-    """The example with this machine's ports and certificate, and what a whole configuration has around it."""
-    text = example()
-    for said, here in (
-        ("listen 443 ssl", f"listen 127.0.0.1:{machine.proxied} ssl"),
-        ("/etc/ssl/alpha.pem", str(authority.cert)),
-        ("/etc/ssl/alpha.key", str(authority.key)),
-        ("alpha.example", "localhost"),
-        ("127.0.0.1:8443", f"127.0.0.1:{machine.port}"),
-    ):
-        assert said in text, said
-        text = text.replace(said, here)
-    places = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    temporary = "".join(f"    {name}_temp_path {scratch}/{name};\n" for name in places)
-    return (
-        f"daemon off;\nmaster_process off;\npid {scratch}/nginx.pid;\nerror_log {scratch}/error.log;\n"
-        f"events {{}}\nhttp {{\n    access_log off;\n{temporary}{text}}}\n"
-    )
 
 
 class Proxied(Machine):
@@ -60,32 +30,18 @@ class Proxied(Machine):
 @pytest.fixture
 def behind(tmp_path: Path, authority: Authority) -> Iterator[Proxied]:
     """A gateway behind nginx; both end with the test."""
-    nginx = shutil.which("nginx")
-    if nginx is None:
-        pytest.skip("nginx is not installed")
     machine = Proxied(tmp_path, "alpha", authority, trusted_proxies=["127.0.0.1"], requests_per_minute=20)
-    machine.serve("--behind-proxy")
-    scratch = tmp_path / "nginx"
-    scratch.mkdir()
-    (scratch / "nginx.conf").write_text(configuration(scratch, machine, authority))
-    words = [nginx, "-p", str(scratch), "-e", str(scratch / "error.log"), "-c", str(scratch / "nginx.conf")]
-    with subprocess.Popen(words, stdin=subprocess.DEVNULL) as proxy:
-        try:
-            until(lambda: proxy.poll() is not None or _listens(machine.proxied))
-            assert proxy.poll() is None, (scratch / "error.log").read_text()
-            yield machine
-        finally:
-            proxy.terminate()
-            proxy.wait(PATIENCE)
-            machine.kill()
-
-
-def _listens(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port)).close()
-    except OSError:
-        return False
-    return True
+    here = {
+        "listen 443 ssl": f"listen 127.0.0.1:{machine.proxied} ssl",
+        "/etc/ssl/alpha.pem": str(authority.cert),
+        "/etc/ssl/alpha.key": str(authority.key),
+        "alpha.example": "localhost",
+        "127.0.0.1:8443": f"127.0.0.1:{machine.port}",
+    }
+    with documented_nginx("docs/internals/gateway.md", tmp_path / "nginx", machine.proxied, here):
+        machine.serve("--behind-proxy")
+        yield machine
+        machine.kill()
 
 
 def test_the_documented_proxy_serves_a_gateway(behind: Proxied, machine: Make) -> None:
