@@ -10,7 +10,7 @@ from ..cli import task_output, values, verbs
 from ..cli.group import CommandGroup, cli
 from ..cli.options import App, CommandWithOptions, pass_app, session_option
 from ..clients import team_tasks
-from ..control import task_leases, task_offers
+from ..control import leasing, task_offers
 from ..control.task_views import TaskView
 from ..control.tasking import Tasking
 from ..control_plane import control_log, task_reports
@@ -143,7 +143,7 @@ def claim(
     if not found.is_mine:
         app.print_done(task_output.step_text(app, found, desk.box), value)
         return
-    leased, said = task_leases.lease_for(desk.box, me, found, system.getcwd())
+    leased, said = leasing.lease_for(desk.box, me, found, system.getcwd())
     text = task_output.whole_text(app, found, desk.box) + said
     lost = app.out_in_full(app.fold_framed(text), {**value, "leased": leased})
     if lost is not None:

@@ -18,7 +18,7 @@ from ..store.files import system
 from ..store.files.board import TASKS, Board
 from ..store.log.stamps import EVERYONE
 from . import task_offers
-from .task_leases import end_lease
+from .leasing import end_lease
 from .tasking import Tasking
 
 if TYPE_CHECKING:

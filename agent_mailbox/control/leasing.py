@@ -1,7 +1,8 @@
 """Leases on a mailbox: taking, ending and finding them.
 
 Belongs here: the order of those steps. A lease is a message of its holder to itself: it costs no other agent anything.
-The rules are ``core.control.leases``.
+One goes with a claimed task: for the files that the task names, until it is over. Another's lease stays, and the
+claimer is told of it. The rules are ``core.control.leases``.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from ..core.control import lease_paths, messages
 from ..core.control.leases import LONGEST, Lease
 from ..core.records import Record
 from ..core.text import neutral
-from ..errors import Malformed, Refused
+from ..errors import MailboxError, Malformed, Refused
 from ..mailbox.noting import Noting
 from ..store.files import system
 from ..store.files.edits import Edits
-from ..store.user_state import project_paths
+from ..store.user_state import creation, project_paths
 from .steps import end_notice, note_read, post_message, refuse_unapplied
 
 if TYPE_CHECKING:
@@ -27,8 +28,11 @@ if TYPE_CHECKING:
 
     from ..core.control.leases import Leases
     from ..mailbox.open_mailbox import OpenMailbox
+    from .task_views import TaskView
 
 _MINUTE = 60_000
+TASK_MINUTES = 240
+"""A lease for a task ends after that, if the task does not."""
 
 
 class Held(Record):
@@ -164,6 +168,35 @@ class Leasing:
             found = self.leases()
             Edits(self.box.logs).settle(holds=bool(found) or bool(Noting(self.box).with_paths()))
         return found
+
+
+def lease_for(desk: OpenMailbox, me: str, view: TaskView, directory: str) -> tuple[list[str], str]:
+    """Lease what a task that was just claimed names to its holder. Return the paths, and a line about that."""
+    task, top = view.task, creation.root(directory)
+    if view.already or task.hands or top is None or not isinstance(task.payload, messages.TaskAssignment):
+        return [], ""
+    names = project_paths.named_in("\n".join((task.title, task.payload.instructions, task.payload.context)), top)
+    if not names:
+        return [], ""
+    try:
+        made = Leasing(desk).lease(me, names, top, TASK_MINUTES, task.id)
+    except MailboxError as error:
+        return [], f"{error.what}\n" if error.code == "leased" else ""
+    shown = neutral(lease_paths.shown(made.project, made.paths))
+    return list(made.paths), f"leased to you until it is over: {shown}\n"
+
+
+def end_lease(desk: OpenMailbox, me: str, task_id: str, holder: str) -> None:
+    """End the lease of a task's ``holder`` that goes with it, in the name of ``me``."""
+    if not Edits(desk.logs).is_leased():
+        return
+    leasing = Leasing(desk)
+    for lease in leasing.leases():
+        if lease.note == task_id and lease.proven and leasing.holds(holder, lease):
+            try:
+                leasing.release_lease(me, lease.id)
+            except MailboxError:
+                pass  # another's, who may have written anything into it
 
 
 def _is_named(lease: Lease, word: str) -> bool:

@@ -80,9 +80,8 @@ def find_request(box: OpenMailbox, word: str) -> ControlRequest:
         found = fold.requests.get(word) or _meant(word, fold)
     found = found or _meant(word, control_log.of_beginning(box, word))
     if found is None and len(word) >= address.SHORTEST:
-        found = _meant(
-            word, control_log.archived(box.logs, box.archive, word)[0]
-        )  # live before archive: the steward moves it that way
+        # Live before archive: the steward moves it that way.
+        found = _meant(word, control_log.archived(box.logs, box.archive, word)[0])
         found = found and _meant(found.id, control_log.archived(box.logs, box.archive, found.id)[0])
         if found is not None and found.state in transitions.UNFINISHED:
             raise NotFound(

@@ -24,8 +24,8 @@ from ..mailbox.delivery import Delivery
 from ..mailbox.open_mailbox import random_id
 from ..store.files import system
 from ..store.files.board import TASKS, WATCHED, Board
+from .leasing import end_lease
 from .steps import note_read, post_message, refuse_other, refuse_unapplied
-from .task_leases import end_lease
 from .task_views import LIST, TaskView, TaskViews
 
 if TYPE_CHECKING:
@@ -61,25 +61,22 @@ class Tasking:
         if payload.plan_required and agent is not None:
             refuse_other(self.box, me, agent.session_id, "task_assignment")
         task_id = payload.request_id or f"task-{system.urandom(4).hex()}"
-        after = tuple(dict.fromkeys(one.id for one in map(self._needed(task_id), payload.after) if one is not None))
+        needed = [self._find_needed(task_id, word) for word in payload.after]
+        after = tuple(dict.fromkeys(one.id for one in needed if one.state != transitions.DONE))
         Board(self.box.logs.stamp_files, TASKS).note_use()
         sent = post_message(self.box, me, payload.replace(request_id=task_id, after=after), to, lasts=True)
         refuse_unapplied(self.box, sent, f"leave the id out for a new one; `agent-mailbox task show {typed(task_id)}`")
         self.offer_open(lambda one: one.task.id == task_id)
         return self.views.task(task_id, me)
 
-    def _needed(self, task_id: str) -> Callable[[str], Task | None]:
-        """Return what finds a task to wait for; it gives None for one that is done."""
-
-        def found(word: str) -> Task | None:
-            if word == task_id:
-                raise Refused(f"{word} would wait for itself", "leave that --after out")
-            task = self.views.find_task(word)
-            if task.state == transitions.CANCELLED:
-                raise Refused(f"{task.id} is cancelled, and never gets done", "leave that --after out")
-            return None if task.state == transitions.DONE else task
-
-        return found
+    def _find_needed(self, task_id: str, word: str) -> Task:
+        """Return a task to wait for, done or not."""
+        if word == task_id:
+            raise Refused(f"{word} would wait for itself", "leave that --after out")
+        task = self.views.find_task(word)
+        if task.state == transitions.CANCELLED:
+            raise Refused(f"{task.id} is cancelled, and never gets done", "leave that --after out")
+        return task
 
     def claim_task(self, me: str, word: str, holder: str = "", seen: str | None = None) -> TaskView:
         """Claim a task, or give it to ``holder``; the same again is no error.
@@ -174,11 +171,9 @@ class Tasking:
         handed = self.list_handed(task, fold, holder, gone)
         if view.holder == holder and task.state == transitions.CLAIMED:
             return self.write_claims(log, me, holder, None, handed)  # a torn write may have left one alone
-        if task.is_over or view.waits_for or view.holder not in ("", holder):
-            if holder != me and not task.is_over and not view.waits_for and self._may_give(me, task, holder):
-                pass  # who may give it may take it from its holder
-            else:
-                raise self.views.held_error(view)
+        is_free = view.holder in ("", holder) or (holder != me and self._may_give(me, task, holder))
+        if task.is_over or view.waits_for or not is_free:  # who may give it may take it from its holder
+            raise self.views.held_error(view)
         self._refuse_stranger(me, holder, view, fold)
         return self.write_claims(log, me, holder, task, handed, view.holder)
 

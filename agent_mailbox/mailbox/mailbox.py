@@ -203,10 +203,9 @@ class Mailbox(OpenMailbox):
         if self.is_large():
             from ..store.projection.lookup import ask_index  # SQLite, which a small mailbox does not need
 
-            def asked(view: IndexLookup) -> FoundMessage | None:
-                return _indexed(message_id, view)
-
-            found = ask_index(self.logs, self.archive, asked, at_once=True, patience=PATIENCE)
+            found = ask_index(
+                self.logs, self.archive, lambda view: _indexed(message_id, view), at_once=True, patience=PATIENCE
+            )
             if found is not None:
                 return found
         return self._scanned(message_id)

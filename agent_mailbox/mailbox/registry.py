@@ -155,9 +155,7 @@ class Registry:
         )
         roster = self.box.logs.read_roster()
         agent = roster.find(session_id)
-        if (
-            event == "retire" and not decision.events
-        ):  # the process that recorded its death may have died before giving back
+        if event == "retire" and not decision.events:  # whoever recorded its death may have died before giving back
             self.give_back(roster.lineage(agent.session_id), actor)
         return agent
 

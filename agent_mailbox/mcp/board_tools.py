@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..cli import note_output, task_output, work_tree
 from ..clients import team_tasks
-from ..control import handing_over, task_leases, task_offers
+from ..control import handing_over, leasing, task_offers
 from ..control.tasking import Tasking
 from ..control_plane import control_log
 from ..core.control import messages
@@ -57,7 +57,7 @@ def do_task(app: CallContext, box: Mailbox, given: Given) -> None:
         word = given.get("task", "")
         view = desk.claim_task(me, word) if word else desk.claim_next_task(me, given.get("to") or None)
         task_output.warn_of_kept(app, desk.views, view)
-        leased, said = task_leases.lease_for(box, me, view, system.getcwd())
+        leased, said = leasing.lease_for(box, me, view, system.getcwd())
         text = task_output.whole_text(app, view, box) + said
         app.tell(text, {**_data(view), "leased": leased})
         return desk.read_assignment(me, view)
