@@ -111,9 +111,8 @@ class Noting:
 
     def with_paths(self) -> list[Note]:
         """Return the current notes that name files."""
-        return (
-            [one for one in self.notes() if one.has_paths] if Board(self.box.logs.stamp_files, NOTES).is_used() else []
-        )
+        board = Board(self.box.logs.stamp_files, NOTES)
+        return [one for one in self.notes() if one.has_paths] if board.is_used() else []
 
     def _projects(self, me: str) -> list[str]:
         agent = self.box.logs.read_roster().get(me)

@@ -15,6 +15,7 @@ from ..core.address import uuid_of
 from ..core.brake import BrakeVerdict, Call, Limits, Wake
 from ..core.compose import Draft
 from ..core.records import USER, BadLine
+from ..core.text import count_noun
 from ..errors import MailboxError
 from ..store.files import system
 from ..store.files.small_files import read_if_possible, replace_file
@@ -83,8 +84,7 @@ class SessionBrake:
             return []
         self.held = ()
         self._write()
-        noun = "message" if count == 1 else "messages"
-        return [f"agent-mailbox: {count} {noun} did not wake you: {self.why}"]
+        return [f"agent-mailbox: {count_noun(count, 'message')} did not wake you: {self.why}"]
 
     def set_most(self, per_day: int | None) -> None:
         """Have mail wake the session so often a day at most, or as often as the person's own limit says."""

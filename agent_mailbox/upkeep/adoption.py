@@ -99,12 +99,8 @@ def trust_logs(
     if withheld and logs.is_shared:
         withheld_rules.send_withholding(withheld, mailbox)  # what decides has its place in the order of all machines
     now = mailbox.logs.read_roster()
-    shown = sorted(
-        (_describe_message(message, now) for message in confirmed), key=lambda told: not told.startswith(_WIDENS)
-    )
-    return Trusted(
-        why, adopted, tuple(_standing_rules(mailbox)), tuple(told.removeprefix(_WIDENS) for told in shown), digest
-    )
+    told = sorted((_describe_message(message, now) for message in confirmed), key=lambda one: not one[0])
+    return Trusted(why, adopted, tuple(_standing_rules(mailbox)), tuple(said for _, said in told), digest)
 
 
 def _begin_again(kept: Kept, log: HeldLog, archived: set[bytes]) -> None:
@@ -150,18 +146,15 @@ def _digest_deciding(record: Custody, held: tuple[HeldLog, ...]) -> bytes:
     return found
 
 
-_WIDENS = "! "
-
-
-def _describe_message(message: Message, roster: Roster) -> str:
-    """Return a confirmed message in a line; one that allows something begins with a mark."""
+def _describe_message(message: Message, roster: Roster) -> tuple[bool, str]:
+    """Return whether a confirmed message allows something, and the message in a line."""
     said, way = frame.title(message), f"{frame.name_of(message.sender, roster)} → {frame.target_of(message, roster)}"
+    widens = False
     if message.type == "control":
         payload = message_text.parse(message.content)
         said = summary.line(payload)
-        narrows = isinstance(payload, m.Unknown) or not any(word in said for word in ("allow", "approve", "mode"))
-        way = way if narrows else f"{_WIDENS}{way}"
-    return f"{way}: {said}"
+        widens = not isinstance(payload, m.Unknown) and any(word in said for word in ("allow", "approve", "mode"))
+    return widens, f"{way}: {said}"
 
 
 def _adopt_unsealed(record: Custody, held: tuple[HeldLog, ...]) -> tuple[int, list[Message]]:

@@ -7,6 +7,7 @@ It is idempotent, also after a kill.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ...core import codec, instant
@@ -103,13 +104,11 @@ def _close_mode(path: str) -> Repaired:
 
 def _remove_derived(mailbox: Mailbox, path: str) -> bool:
     """Remove a derived file, which its next user rebuilds; return whether it was there."""
-    lock = mailbox.logs.cache(index_keys.LOCK) if path == mailbox.logs.cache(index_keys.FILE) else None
+    is_index = path == mailbox.logs.cache(index_keys.FILE)
+    lock = FileLock(mailbox.logs.cache(index_keys.LOCK), mailbox.logs.wait) if is_index else nullcontext()
     try:
-        if lock is None:
+        with lock:  # so that no search uses it
             system.unlink(path)
-        else:
-            with FileLock(lock, mailbox.logs.wait):  # so that no search uses it
-                system.unlink(path)
     except FileNotFoundError:
         return False
     except OSError as error:
