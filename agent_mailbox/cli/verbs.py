@@ -50,8 +50,16 @@ def sent_text(sent: Sent, arrival: Arrival, roster: Roster, style: Style, comman
     return "\n".join(lines) + "\n"
 
 
-def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent, *, is_carried: bool = False) -> None:
-    """Print where a message went, when each reader will see it, and the warnings about it."""
+def confirm_sent(
+    app: Context,
+    desk: OpenMailbox,
+    sent: Sent,
+    *,
+    is_carried: bool = False,
+    tell: Callable[[Sent, Arrival], None] | None = None,
+) -> None:
+    """Print where a message went, when each reader will see it, and the warnings about it. ``tell`` answers in place of
+    printing."""
     from ..mailbox import arrivals  # check and ack send nothing
 
     if sent.warnings or sent.queued:
@@ -59,8 +67,7 @@ def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent, *, is_carried: boo
         sent = sent.replace(warnings=told, queued=app.complete_hint(sent.queued))
     for warning in sent.warnings:
         app.give_warning(warning)
-    roster = sent.roster
-    found = arrivals.find_arrival(desk, sent.message, sent.delivery, roster, queued=bool(sent.queued))
+    found = arrivals.find_arrival(desk, sent.message, sent.delivery, sent.roster, queued=bool(sent.queued))
     if found.elsewhere:
         app.warn_of_machines(desk)
     if sent.leaves:
@@ -72,10 +79,12 @@ def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent, *, is_carried: boo
             app.give_warning("acks do not travel to a swarm: its reader is not asked for one, and none comes back")
         if not is_carried and not mailbox_gateway.is_served(desk.directory):
             app.give_warning("no gateway serves here, so the mail waits: `agent-mailbox swarm serve` carries it")
-    if app.json:
+    if tell is not None:
+        tell(sent, found)
+    elif app.json:
         app.confirm_change(mail_output.json_document(sent_json(sent, found, desk.directory)))
     else:
-        app.confirm_change(sent_text(sent, found, roster, app.painter, app.complete_command))
+        app.confirm_change(sent_text(sent, found, sent.roster, app.painter, app.complete_command))
 
 
 def acknowledge(app: Context, mailbox: Mailbox, message_id: str, session: str | None) -> None:

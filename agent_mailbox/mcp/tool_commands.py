@@ -7,6 +7,7 @@ Other people's words stay in their frame, in the data as well, because some clie
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..cli import boundary, mail_output, render, show_verbs, values, verbs
@@ -15,9 +16,9 @@ from ..core.compose import Draft
 from ..core.records import USER
 from ..core.roster import ALIVE, FROZEN
 from ..core.showing import message_frame, thread_blocks
-from ..core.text import clipped, neutral
+from ..core.text import clipped
 from ..errors import MailboxError, Malformed
-from ..mailbox import agents, arrivals
+from ..mailbox import agents
 from ..mailbox.delivery import Delivery, Offering, load_offers
 from ..mailbox.mailbox import Mailbox
 from ..mailbox.queries import MailQueries
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ..core.inbox import Item
+    from ..core.reach import Arrival
     from ..core.records import Message
     from ..core.roster import Agent, Roster
     from ..mailbox.sending import Sent
@@ -174,7 +176,7 @@ def _send_message(app: CallContext, desk: Mailbox, given: Given) -> None:
     draft = _draft_from(app, desk, given, verbs.split_recipients([given["to"]]))
     if draft.thread is not None:
         draft = draft.replace(thread=desk.find(draft.thread).message.id)
-    _confirm_sending(app, desk, desk.send(draft))
+    verbs.confirm_sent(app, desk, desk.send(draft), tell=partial(_tell_sent, app))
 
 
 def _draft_from(app: CallContext, desk: Mailbox, given: Given, to: Sequence[str] = ()) -> Draft:
@@ -192,12 +194,8 @@ def _draft_from(app: CallContext, desk: Mailbox, given: Given, to: Sequence[str]
     )
 
 
-def _confirm_sending(app: CallContext, desk: Mailbox, sent: Sent) -> None:
-    app.warnings += [neutral(app.complete_hint(warning)) for warning in sent.warnings]
-    roster = desk.logs.read_roster()
-    found = arrivals.find_arrival(desk, sent.message, sent.delivery, roster, queued=bool(sent.queued))
-    sent = sent.replace(queued=app.complete_hint(sent.queued))
-    text = verbs.sent_text(sent, found, roster, frame.plain, app.complete_command)
+def _tell_sent(app: CallContext, sent: Sent, found: Arrival) -> None:
+    text = verbs.sent_text(sent, found, sent.roster, frame.plain, app.complete_command)
     whole = mail_output.arrival_json(found)
     reasons = {who: why for who, why in whole.pop("reasons").items() if who in whole["agents"][:AGENTS]}
     delivery = {way: parties[:AGENTS] for way, parties in whole.items()} | {"reasons": reasons}
@@ -208,7 +206,7 @@ def _confirm_sending(app: CallContext, desk: Mailbox, sent: Sent) -> None:
 def _send_reply(app: CallContext, desk: Mailbox, given: Given) -> None:
     """Answer a message in its thread."""
     sent = desk.reply(given["id"], _draft_from(app, desk, given), everyone=given.get("all", False))
-    _confirm_sending(app, desk, sent)
+    verbs.confirm_sent(app, desk, sent, tell=partial(_tell_sent, app))
 
 
 def _search_messages(app: CallContext, desk: Mailbox, given: Given) -> None:

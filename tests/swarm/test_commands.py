@@ -13,6 +13,8 @@ import pytest
 
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.mailbox.mailbox import Mailbox
+from agent_mailbox.mcp import tool_commands
+from agent_mailbox.mcp.tool_schemas import ToolAnswer
 from agent_mailbox.swarm.peer_client import is_public
 from tests.helpers import ROSTER, Program, refused, refused_both, until
 from tests.swarm.conftest import Make
@@ -246,8 +248,11 @@ def test_a_command_that_fails_has_made_no_swarm(machine: Make) -> None:
     assert alpha.ok("swarm", "status")["swarms"] == []
 
 
-def test_what_nobody_here_can_know_of_a_swarm_is_not_said(machine: Make) -> None:
-    """An ack is not promised, remote mail is neither read nor unread, and a gateway that does not serve is named."""
+def test_what_nobody_here_can_know_of_a_swarm_is_not_said(machine: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An ack is not promised, remote mail is neither read nor unread, and a gateway that does not serve is named.
+
+    A client's tool says the same.
+    """
     a, b = machine("alpha").serve(), machine("beta").serve()
     meet(a, b)
     words = ("send", "--from", "ann", "--to", "swarm:demo/beta", "--body", "x")
@@ -260,7 +265,13 @@ def test_what_nobody_here_can_know_of_a_swarm_is_not_said(machine: Make) -> None
         assert "(no swarm tells of reading or acks)" in said
         assert "(unread)" not in said
     a.stop()
-    assert "no gateway serves here, so the mail waits: `agent-mailbox swarm serve" in a.call(*words).stderr
+    waits = "no gateway serves here, so the mail waits: `agent-mailbox swarm serve"
+    assert waits in a.call(*words).stderr
+    for name, value in a.environ({"AGENT_MAILBOX_SESSION": "ann"}).items():
+        monkeypatch.setenv(name, value)
+    answers: list[ToolAnswer] = []
+    tool_commands.answer_call(str(a.box), "send", {"to": "swarm:demo/beta", "body": "x", "ack": True}, answers.append)
+    assert [line.partition(waits)[0] for line in answers[0].data["warnings"]] == [warning.removeprefix("warning: "), ""]
     status = a.call("swarm", "status").stdout
     assert "not serving: agent-mailbox swarm serve" in status
     assert "outbox: 0 on their way" not in status
