@@ -47,7 +47,6 @@ class ToolServer:
         self._answering = answering
         self._one = threading.Lock()
         self._calls: set[_Call] = set()
-        self._waiting: dict[object, threading.Event] = {}
 
     def serve_client(self) -> None:
         """Serve until the client is gone."""
@@ -75,16 +74,16 @@ class ToolServer:
             await server.run(incoming, outgoing, server.create_initialization_options())
 
     def _note_taken(self, request: object) -> None:
-        waiting = self._waiting.pop(request, None)
-        if waiting is not None:
-            waiting.set()
+        for call in [*self._calls]:
+            if call.request == request and call.taken is not None:
+                call.taken.set()
 
     async def _call_tool(
         self, context: ServerRequestContext[Any], request: types.CallToolRequestParams
     ) -> types.CallToolResult:
         if len(self._calls) >= MANY:
             return _refusal_result(f"too many calls at once: {MANY}", "wait for their answers, then call again")
-        call = _Call(asyncio.get_running_loop(), self._waiting, context.request_id)
+        call = _Call(asyncio.get_running_loop(), context.request_id)
         self._calls.add(call)
         work = threading.Thread(
             target=self._work_in_thread, args=(call, request.name, request.arguments or {}), daemon=True
@@ -105,37 +104,32 @@ class ToolServer:
             sys.stderr.write(f"error: {error}\n")
         finally:
             self._calls.discard(call)
-            self._waiting.pop(call.request, None)
 
 
 class _Call:
-    """One call on its way: the answer for the loop, and the wait until the client has it."""
+    """One call on its way: the answer for the loop, and whether the client has taken it, once it was handed over."""
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, waiting: dict[object, threading.Event], request: object
-    ) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, request: object) -> None:
         self.answer: asyncio.Future[ToolAnswer] = loop.create_future()
         self.request = request
+        self.taken: threading.Event | None = None
         self._loop = loop
-        self._waiting = waiting
-        self._handed = False
 
     def hand_over(self, answer: ToolAnswer) -> None:
         """Hand the answer over; return once the client has it. Raises ``Busy`` if it does not take it."""
-        if self._handed:
+        if self.taken is not None:
             raise Busy(f"it has an answer already; {answer.text.strip()}", "")
-        self._handed = True
-        taken = self._waiting[self.request] = threading.Event()
+        self.taken = taken = threading.Event()
         try:
-            self._loop.call_soon_threadsafe(self._settle_answer, answer)
+            self._loop.call_soon_threadsafe(self._settle_answer, answer, taken)
         except RuntimeError:
             raise Busy("the client is gone; nothing was marked as read", "", code="output_blocked") from None
         if not taken.wait(PATIENCE) or self.answer.cancelled():
             raise Busy("the client did not take the answer; nothing was marked as read", "", code="output_blocked")
 
-    def _settle_answer(self, answer: ToolAnswer) -> None:
+    def _settle_answer(self, answer: ToolAnswer, taken: threading.Event) -> None:
         if self.answer.done():  # the client took its request back
-            self._waiting[self.request].set()
+            taken.set()
         else:
             self.answer.set_result(answer)
 

@@ -63,7 +63,7 @@ _DATA = (
     *("type", "test", "[", "[[", "for", "case", "true", ":"),
 )
 """Programs to which words are just words."""
-TOKEN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+-=/$")
+_TOKEN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+-=/$")
 
 
 def refusal_for_teammate(text: str, member: str) -> str | None:
@@ -272,10 +272,15 @@ def show_word(word: str) -> str:
     return clipped(neutral(word), 80)
 
 
+def tokens_of(text: str) -> tuple[list[str], list[int]]:
+    """Return the words of a text that is not shell, or unreadable, and the places of those that may call us."""
+    tokens = "".join(char if char in _TOKEN else " " for char in text).split()
+    return tokens, [n for n, token in enumerate(tokens) if is_ours(token) or token == PACKAGE]
+
+
 def _judge_loosely(text: str, member: str) -> str | None:
     """Judge a text that is not shell, or unreadable: a word of ours beside a word that is refused."""
-    tokens = "".join(char if char in TOKEN else " " for char in text).split()
-    places = [n for n, token in enumerate(tokens) if is_ours(token) or token == PACKAGE]
+    tokens, places = tokens_of(text)
     if not places:
         return None
     judged = [_as_another(*named) for named in _parse_arguments(tokens)[0] if named[1] != member]

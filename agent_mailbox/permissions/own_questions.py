@@ -7,10 +7,11 @@ attacks.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from .directory_changes import UNKNOWN, VARIABLES, names_mailbox
-from .own_commands import NAMES, PACKAGE, TOKEN, VALUED, find_calls, is_ours, show_word
+from .own_commands import NAMES, VALUED, find_calls, show_word, tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,11 +43,9 @@ def question_about(text: str, place: Place) -> str | None:
     if not any(name in text for name in NAMES):
         return None
     found = find_calls(text)
-    file = _sent_file(found)
-    if file is not None:
+    if (file := _sent_file(found)) is not None:
         return f"this sends the file {show_word(file)}. `--body -` with a here-document needs no permission."
-    elsewhere = next(_words_elsewhere(found, place), None)
-    if elsewhere is not None:
+    if (elsewhere := next(_words_elsewhere(found, place), None)) is not None:
         return f"this uses another mailbox than this project's own ({show_word(elsewhere)}), or nobody can tell which."
     return None
 
@@ -57,10 +56,9 @@ def question_about(text: str, place: Place) -> str | None:
 def _sent_file(found: OwnCommands) -> str | None:
     """Return a file whose content our commands send. The client's rules on reading cover files the shell opens, not
     those our arguments name."""
-    named = next((file for call in found.calls for file in _sent_files(call)), next(iter(found.sources), None))
-    for tokens in _opaque_calls(found) if named is None else ():
-        named = named or next(iter(_sent_files(tokens)), None)
-    return named
+    named = [file for call in found.calls for file in _sent_files(call)]
+    loose = (file for tokens in _opaque_calls(found) for file in _sent_files(tokens))
+    return next(chain(named, found.sources, loose), None)
 
 
 def _sent_files(arguments: Sequence[str]) -> list[str]:
@@ -79,8 +77,8 @@ def _sent_files(arguments: Sequence[str]) -> list[str]:
 def _opaque_calls(found: OwnCommands) -> Iterator[list[str]]:
     """Yield the words of each part that is not read with certainty and that calls us."""
     for part in found.opaque:
-        tokens = "".join(char if char in TOKEN else " " for char in part).split()
-        if any(is_ours(token) or token == PACKAGE for token in tokens):
+        tokens, places = tokens_of(part)
+        if places:
             yield tokens
 
 

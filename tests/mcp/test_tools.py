@@ -272,7 +272,7 @@ def test_an_answer_that_the_client_does_not_take_shows_nothing(monkeypatch: pyte
     monkeypatch.setattr(tool_server, "PATIENCE", 0.01)
     loop = asyncio.new_event_loop()
     with pytest.raises(Busy, match="nothing was marked as read"):
-        tool_server._Call(loop, {}, 1).hand_over(ToolAnswer("", {}))
+        tool_server._Call(loop, 1).hand_over(ToolAnswer("", {}))
     loop.close()
 
 
