@@ -24,10 +24,6 @@ _EXPANDED = frozenset(f"*?[]{{}}$`{ANY}")
 """Characters by which a shell makes other words of a word."""
 
 
-def _same_path(path: str) -> str:
-    return path
-
-
 class Where(Record):
     """The place of a call, for patterns of paths: its working directory, the one the client started in, the home.
     ``resolve`` follows symbolic links."""
@@ -35,7 +31,7 @@ class Where(Record):
     cwd: str = "/"
     root: str = "/"
     home: str = "/"
-    resolve: Callable[[str], str] = _same_path
+    resolve: Callable[[str], str] = str
 
 
 def is_like(pattern: str, text: str) -> bool:

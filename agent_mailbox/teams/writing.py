@@ -20,7 +20,7 @@ import time
 from typing import TYPE_CHECKING, Any, Self
 
 from ..clients.rewritten_files import MAX_FILE
-from ..store.files.small_files import list_names
+from ..store.files.small_files import list_names, remove_if_possible
 from . import format as form
 
 if TYPE_CHECKING:
@@ -183,10 +183,7 @@ class FileBeside:
 
     def remove_file(self) -> None:
         """Remove it."""
-        try:
-            os.unlink(self.path)
-        except OSError:
-            pass
+        remove_if_possible(self.path)
 
     def write_file(self, entries: Sequence[dict[str, Any]]) -> None:
         """Write the inbox with the entries after it; raise ``Undeliverable`` for one that takes nothing now."""
@@ -245,10 +242,7 @@ def sweep_remains(directory: str, mark: str, nonces: set[str]) -> None:
         if nonce.endswith(_LOCK):
             remove_directory(path)
         elif nonce not in nonces:
-            try:
-                os.unlink(path)
-            except OSError:
-                pass
+            remove_if_possible(path)
 
 
 def join_array(there: bytes, entries: Sequence[dict[str, Any]]) -> bytes:
