@@ -107,8 +107,6 @@ class OwnCommands:
 
     def read_text(self, text: str, depth: int) -> None:
         """Read a shell's text and those within it. Raises ``Unreadable``."""
-        if depth > shell.MAX_DEPTH:
-            raise shell.Unreadable("too deep")
         for simple in shell.simple_commands(text, depth):
             words = simple.words
             if not words or program_name(words[0]) not in _DATA:
