@@ -91,7 +91,7 @@ _HINTS = {
 
 def _check_mail(app: CallContext, desk: Mailbox, given: Given) -> None:
     """Show unread mail, as much as there is room for; it is recorded as read once the client has it."""
-    me, limit = app.acting_session(given.get("session"), desk), given.get("limit", MOST)
+    me, limit = app.reading_session(given.get("session"), desk), given.get("limit", MOST)
     room = desk.config.hook_tokens * TOKEN
     offer = Offering(None, 0, "", {}, set(), quiet=not load_offers(desk.logs, me))
 

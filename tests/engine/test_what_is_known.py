@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox import Mailbox
 from agent_mailbox.commands import engine_output
+from agent_mailbox.mcp import tool_commands
 from agent_mailbox.space import joining_space
 from agent_mailbox.space.copy.machine_lock import TURN
 from agent_mailbox.store.files import system
@@ -28,11 +29,15 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from agent_mailbox.mcp.tool_schemas import ToolAnswer
     from tests.helpers import Post
 
 
-def test_mail_that_nobody_brings_is_not_said_to_be_none(pair: Pair) -> None:
-    """Without its replicator a machine's looks and pages say how far its copy is; with it they say nothing of it."""
+def test_mail_that_nobody_brings_is_not_said_to_be_none(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without its replicator a machine's looks and pages say how far its copy is; with it they say nothing of it.
+
+    A client's tool is a look.
+    """
     for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
         pair.join(machine)
         pair.ok(machine, "roster", "register", "--session-id", who)
@@ -50,6 +55,12 @@ def test_mail_that_nobody_brings_is_not_said_to_be_none(pair: Pair) -> None:
         (warning,) = said.warnings
         assert f"copy of space {pair.space} is 7 minutes old: the replicator does not run" in warning
         assert f"`agent-mailbox engine serve --dir {pair.program.scratch / 'south'} --install`" in warning
+    with monkeypatch.context() as patch:
+        for name, value in pair.program.environ({"AGENT_MAILBOX_SESSION": "ben"}).items():
+            patch.setenv(name, value)
+        answers: list[ToolAnswer] = []
+        tool_commands.answer_call(str(pair.program.scratch / "south"), "check", {}, answers.append)
+    assert [f"warning: {said}" for said in answers[0].data["warnings"]] == [warning]
     with Running(pair.program, "--dir", str(pair.program.scratch / "south")) as console:
         page = console.enter().ask("/").text
     assert f"copy of space {pair.space} is 7 minutes old: the replicator does not run" in page
