@@ -56,7 +56,7 @@ def describe_columns(now: Looking, params: Params) -> dict[str, Any]:
         "new_ids": new,
         "count": len(newest),
         "is_part": len(newest) >= LOOK,
-        "members": fleet_page.list_cards(now, members[:MOST_MEMBERS]),
+        "members": fleet_page.list_cards(now, members, MOST_MEMBERS),
         "member_count": len(members),
         "notes": notes[:MOST_LISTED],
         "note_count": len(notes),

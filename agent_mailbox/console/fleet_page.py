@@ -58,7 +58,7 @@ def view_fleet(now: Looking, params: Params) -> dict[str, Any]:
     """Return all agents that are not dead, each in its column."""
     living = presenters.living_agents(now.roster)
     chosen = [agent for agent in living if is_wanted(agent, now, params)]
-    found = list_cards(now, chosen[:MOST])
+    found = list_cards(now, chosen, MOST)
     return {
         **list_filters(now, living, params),
         "title": "Fleet",
@@ -69,13 +69,15 @@ def view_fleet(now: Looking, params: Params) -> dict[str, Any]:
     }
 
 
-def list_cards(now: Looking, agents: Iterable[Agent]) -> list[dict[str, Any]]:
-    """Return agents as cards, by name; those whose deadline is near come first."""
+def list_cards(now: Looking, agents: Iterable[Agent], most: int) -> list[dict[str, Any]]:
+    """Return agents as cards, by name; those whose deadline is near come first. Beyond ``most``, those who wait for
+    nobody are left out first."""
     tasks = TaskViews(now.mailbox).tasks()
     reasons = find_reasons(now, tasks)
     held = {view.holder: presenters.one_line(view.task.title) for view in tasks if view.holder}
     end = time.monotonic() + PATIENCE
-    made = [_make_card(now, agent, reasons.get(agent.session_id), held, end) for agent in agents]
+    shown = sorted(agents, key=lambda agent: agent.session_id not in reasons)[:most]
+    made = [_make_card(now, agent, reasons.get(agent.session_id), held, end) for agent in shown]
     return sorted(made, key=lambda one: (not one["is_urgent"], one["name"].casefold()))
 
 
@@ -209,16 +211,15 @@ def list_agents(now: Looking, params: Params) -> dict[str, Any]:
     living = [agent for agent in everyone if agent.state != DEAD]
     listed = [agent for agent in (everyone if params.get("dead") else living) if is_wanted(agent, now, params)]
     by = params.get("by", "")
+    key = SORTED.get(by)
     requests = now.open_requests()
     open_of = Counter(who for one in requests for who in (one.asker, *one.list_deciders(roster)))
+    rows = [{**agent_row(now, a), "open": open_of[a.session_id]} for a in (listed if key else listed[:MOST_ROWS])]
     return {
         **list_filters(now, living, params),
         "title": "Agents",
-        "agents": sorted(
-            [{**agent_row(now, a), "open": open_of[a.session_id]} for a in listed[:MOST_ROWS]],
-            key=SORTED.get(by, lambda _: 0),
-        ),
-        "by": by if by in SORTED else "",
+        "agents": (sorted(rows, key=key) if key else rows)[:MOST_ROWS],
+        "by": by if key else "",
         "more": max(len(listed) - MOST_ROWS, 0),
         "dead": len(dead),
         "shows_dead": bool(params.get("dead")),

@@ -53,7 +53,7 @@ def view_agent(now: Looking, params: Params) -> dict[str, Any]:
     agent = roster.find(params.get("id", ""))
     session_id = agent.session_id
     if session_id == USER:
-        return {"title": "You", "who": None, **mail_lists.list_mail(now, "/agent", {"id": USER})}
+        return {"title": "You", "who": None, **mail_lists.list_mail(now, "/agent", {**params, "id": USER})}
     one = fleet_page.agent_row(now, agent)
     standing = find_standing(now.mailbox, session_id)
     requests = [r for r in now.open_requests() if session_id in (r.asker, *r.list_deciders(now.roster))]

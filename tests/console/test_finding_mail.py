@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.console import views
+from agent_mailbox.console import channel_page, fleet_page, views
 from agent_mailbox.console.consoles import Consoles
+from agent_mailbox.console.desk import Looking
 from agent_mailbox.console.guard import AllowedHosts
 from agent_mailbox.console.mail_lists import parse_query
 from agent_mailbox.errors import Malformed
 from tests.console.conftest import Running, Window
-from tests.helpers import PATIENCE, Post, until
+from tests.helpers import MESSAGES, PATIENCE, Post, record, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -92,6 +93,36 @@ def test_agents_have_an_order_and_channels_their_last_word(mail: Running) -> Non
         assert re.findall(r"data-go>(\w+)<", page) == names, by
         assert ("aria-sort" in page) == (by != "x")
     assert re.search(r"#x</a>.*?Ada: Index, <time", mail.ask("/channels").text, re.DOTALL)
+
+
+def test_of_more_agents_than_a_page_has_those_are_there_who_come_first(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fleet leaves out nobody who waits, for one that rests; a table in an order has the first of all."""
+    for name in ("Abe", "Zoe"):
+        post.register(name.lower(), "--name", name, "--tags", "project:x")
+    post.ok("control", "request", "permission", "--tool", "T", "--input", "{}", "--session", "zoe")
+    for most in ("MOST", "MOST_ROWS"):
+        monkeypatch.setattr(fleet_page, most, 1)
+    monkeypatch.setattr(channel_page, "MOST_MEMBERS", 1)
+    now = Looking(str(post.box))
+    ways = (
+        [one for *_, cards in fleet_page.view_fleet(now, {})["columns"] for one in cards],
+        channel_page.describe_columns(now, {"to": "project:x"})["members"],
+        fleet_page.list_agents(now, {"by": "requests"})["agents"],
+    )
+    assert [[one["name"] for one in shown] for shown in ways] == [["Zoe"]] * 3
+    assert [one["name"] for one in fleet_page.list_agents(now, {})["agents"]] == ["Abe"]
+
+
+def test_the_person_s_own_mail_goes_on_to_older_pages(running: Running) -> None:
+    """Each page has messages of its own, and none comes again."""
+    lines = [record(id=f"m{number:02}", sender="user", content="x") for number in range(60)]
+    running.post.append(MESSAGES, *lines)
+    page = running.ask("/agent?id=user").text
+    older = re.findall(r'href="([^"]*)" data-older', page)[0].replace("&amp;", "&")
+    newest, before = (re.findall(r'id="m-(m\d\d)"', text) for text in (page, running.ask(older).text))
+    assert sorted(newest + before) == [f"m{number:02}" for number in range(60)]
 
 
 def test_by_ctrl_k_one_goes_anywhere_and_finds_marked_words(mail: Running, browser: Browser) -> None:
