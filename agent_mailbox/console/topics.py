@@ -13,7 +13,7 @@ from ..mailbox.mail_pages import Digest
 from . import presenters
 
 MOST_TOPICS = 60
-"""Topics of a channel that its page lists."""
+"""Topics of a channel that its page lists, beside the one that it shows."""
 PLAIN = "no topic"
 """The name of mail without any subject."""
 
@@ -46,7 +46,8 @@ def list_topics(address: str, digests: Iterable[Digest], new: Collection[str], c
             folded == wanted,
             frozenset(digest.id for digest in said),
         )
-        for folded, said in list(found.items())[:MOST_TOPICS]
+        for place, (folded, said) in enumerate(found.items())
+        if place < MOST_TOPICS or folded == wanted
     ]
 
 

@@ -6,10 +6,11 @@ import random
 import uuid
 from typing import TYPE_CHECKING
 
+from agent_mailbox.console import topics
 from agent_mailbox.core import conversations
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.mailbox import mail_pages
-from agent_mailbox.mailbox.mail_pages import MailPages
+from agent_mailbox.mailbox.mail_pages import Digest, MailPages
 from agent_mailbox.mailbox.mailbox import Mailbox
 
 if TYPE_CHECKING:
@@ -127,6 +128,17 @@ def test_a_circular_or_endless_thread_ends(post: Post) -> None:
     for queries in (MailPages(mailbox), Scanning(mailbox)):
         assert queries.channel("project:x", None, 50).messages == ()
         assert queries.channel("all", None, 50, "t").messages == ()
+
+
+def test_a_page_of_an_old_topic_is_that_topic_s_however_many_there_are() -> None:
+    """Without it in the list the page has no name, and what one writes there begins elsewhere."""
+    digests = [
+        Digest(f"m{number}", "ada", number, f"Topic {number}") for number in range(topics.MOST_TOPICS + 5, 0, -1)
+    ]
+    for chosen in ("Topic 1", "of none"):
+        listed = topics.list_topics("project:x", digests, (), chosen)
+        assert [one.title for one in listed if one.is_chosen] == [chosen]
+        assert len(listed) == topics.MOST_TOPICS + 1
 
 
 def test_a_topic_is_a_subject_and_its_answers() -> None:
