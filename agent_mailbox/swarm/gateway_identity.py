@@ -20,10 +20,10 @@ from ..store.files.system import sync_directory
 from ..store.log.log import Log
 from . import home as names
 from .home import Home, key_in
-from .ledger import Ledger, each_event
+from .ledger import Ledger, each_event, events_of
 from .protocol import signing, wire
 from .protocol.envelope import Model
-from .protocol.membership import ACTIVE, LEFT, Event, Memberships, Swarm
+from .protocol.membership import ACTIVE, LEFT, Event, Memberships, Swarm, fold_events
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -164,7 +164,7 @@ def restore_backup(ledger: Ledger, data: bytes) -> Memberships:
     """
     try:
         value = GatewayBackup.model_validate_json(data)
-        lines = [line.encode("utf-8") + b"\n" for line in value.ledger]
+        lines = [line.encode("utf-8") for line in value.ledger]
         pem = value.key.encode("ascii")
         if (key := key_in(pem)) is None:
             raise ValueError("no key")
@@ -175,17 +175,18 @@ def restore_backup(ledger: Ledger, data: bytes) -> Memberships:
     if os.path.lexists(home.path_of(names.KEY)):
         raise Refused(f"gateway key exists: {home.path_of(names.KEY)}", "restore into another `--home DIR`")
     with Log(home.path_of(names.LEDGER)).held() as log:
-        if not os.fstat(log.fd).st_size:
-            log.append(lines)
+        is_new = not os.fstat(log.fd).st_size
+        known = fold_events(events_of(enumerate(lines))) if is_new else ledger.read_knowledge()
+        if not known.agent_id:
+            raise NotFound("gateway backup has no identity", "pass a file that `agent-mailbox swarm backup` wrote")
+        if others := swarms_with_other_key(known, signing.public_of(key)):
+            raise Refused(
+                f"gateway backup holds another key than its swarms know: {_join_aliases(others)}",
+                "pass a later backup of this gateway, or restore into another `--home DIR`",
+            )
+        if is_new:
+            log.append([line + b"\n" for line in lines])
             log.sync()
-    known = ledger.read_knowledge()
-    if not known.agent_id:
-        raise NotFound("gateway backup has no identity", "pass a file that `agent-mailbox swarm backup` wrote")
-    if others := swarms_with_other_key(known, signing.public_of(key)):
-        raise Refused(
-            f"gateway backup holds another key than its swarms know: {_join_aliases(others)}",
-            "pass a later backup of this gateway, or restore into another `--home DIR`",
-        )
     make_whole_file(home.path_of(names.KEY), pem)
     ledger.write_state()
     return known

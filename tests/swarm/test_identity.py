@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,25 @@ def test_what_is_no_backup_restores_nothing(machine: Make, tmp_path: Path, data:
     (tmp_path / "bad").write_bytes(data)
     refused(a.call("swarm", "restore", tmp_path / "bad"), 3, "gateway backup invalid")
     assert not a.swarm_home.exists()
+
+
+def test_a_backup_that_does_not_fit_itself_is_in_no_good_one_s_way(machine: Make, tmp_path: Path) -> None:
+    """A ledger without an identity, or of another key, is refused with its key before it is in place."""
+    a, b, saved = machine("alpha"), machine("beta"), tmp_path / "good"
+    for one, path in ((a, saved), (b, tmp_path / "b")):
+        one.ok("swarm", "create", "demo")
+        one.ok("swarm", "backup", path)
+    good, other = json.loads(saved.read_text()), json.loads((tmp_path / "b").read_text())
+    os.rename(a.swarm_home, tmp_path / "gone")
+    for bad, why in (
+        ({**good, "ledger": good["ledger"][1:]}, "no identity"),
+        ({**other, "key": good["key"]}, "another key"),
+    ):
+        (tmp_path / "bad").write_text(json.dumps(bad))
+        refused(a.call("swarm", "restore", tmp_path / "bad"), 1, why)
+        a.ok("swarm", "restore", saved)
+        assert a.knows().state == membership.ACTIVE
+        shutil.rmtree(a.swarm_home)
 
 
 def test_a_backup_of_another_key_is_refused_where_swarms_know_this_one(machine: Make, tmp_path: Path) -> None:
