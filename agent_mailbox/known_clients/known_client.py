@@ -222,12 +222,12 @@ class KnownClient(Record):
 
     def find_home(self, environ: Mapping[str, str]) -> str:
         """Return its directory for all sessions of the user."""
-        home = (environ.get("HOME") or "").rstrip("/")
+        home = environ.get("HOME") or "/"
         if self.below_config:
-            above = environ.get("XDG_CONFIG_HOME", "").rstrip("/") or f"{home}/.config"
-            return f"{above}/{self.below_config}"
-        above = environ.get(self.above_home, "").rstrip("/") or home
-        return environ.get(self.home_variable) or f"{above}/{self.home_directory or self.directory}"
+            above = environ.get("XDG_CONFIG_HOME") or f"{home.rstrip('/')}/.config"
+            return f"{above.rstrip('/')}/{self.below_config}"
+        above = environ.get(self.above_home) or home
+        return environ.get(self.home_variable) or f"{above.rstrip('/')}/{self.home_directory or self.directory}"
 
     @property
     def events(self) -> dict[str, str]:

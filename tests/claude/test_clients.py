@@ -19,6 +19,7 @@ from agent_mailbox.clients.install import hook_entries
 from agent_mailbox.known_clients.codex import CODEX
 from agent_mailbox.known_clients.every_client import INSTALLED, USUAL
 from agent_mailbox.known_clients.gemini_cli import GEMINI_CLI
+from agent_mailbox.known_clients.opencode import OPENCODE
 from tests.claude.test_guard import SHELLS, Shim
 from tests.claude.test_install import FOREIGN, House
 from tests.helpers import PATIENCE, Post, refused_both
@@ -275,7 +276,10 @@ def test_one_file_of_a_project_has_the_section_for_codex_and_copilot(house: Hous
 
 
 def test_the_clients_directories_may_be_elsewhere(house: House) -> None:
-    """``CODEX_HOME`` names Codex's own, ``GEMINI_CLI_HOME`` the one that it is in."""
+    """``CODEX_HOME`` names Codex's own, ``GEMINI_CLI_HOME`` the one that it is in; any may be the root."""
+    assert GEMINI_CLI.find_home({"HOME": "/home/ann", "GEMINI_CLI_HOME": "/"}) == "/.gemini"
+    assert OPENCODE.find_home({"HOME": "/home/ann", "XDG_CONFIG_HOME": "/"}) == "/opencode"
+    assert OPENCODE.find_home({"HOME": "/"}) == "/.config/opencode"
     for client, env, path in (
         (CODEX, {"CODEX_HOME": str(house.project / "c")}, house.project / "c/hooks.json"),
         (GEMINI_CLI, {"GEMINI_CLI_HOME": str(house.project)}, house.project / ".gemini/settings.json"),
