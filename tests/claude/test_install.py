@@ -849,6 +849,17 @@ def test_hooks_name_the_shim_absolutely_below_a_relative_home(copied: House) -> 
     assert copied.commands("Stop") == [f"{copied.program.home}/.local/share/agent-mailbox/agent-mailbox-hook Stop"]
 
 
+def test_two_spellings_of_a_project_are_no_two_installations(copied: House) -> None:
+    """Claude Code names the project as it was started there: the doctor knows it as the mailbox's own, too."""
+    (link := copied.program.scratch / "link").symlink_to(copied.project)
+    run(copied, "init", copied.project / "data")
+    for client in ("claude-code", "gemini"):
+        run(copied, "install", client, "--project", copied.project)
+    for spelled in (f"{copied.project}/", str(link)):
+        env = {"CLAUDE_PROJECT_DIR": spelled}
+        assert run(copied, "doctor", cwd=copied.project, env=env) == {"ok": True, "problems": []}, spelled
+
+
 def test_the_doctor_tells_a_shim_that_is_stale_or_leads_nowhere(copied: House) -> None:
     """Another version's and doubled ones are notes; one whose package is gone, no program on PATH, is a problem."""
     program = copied.program

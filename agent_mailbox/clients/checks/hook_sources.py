@@ -88,13 +88,16 @@ class HookSource(Record):
 
 
 def find_sources(projects: Mapping[str, None], here: str, environ: Mapping[str, str]) -> list[HookSource]:
-    """Return the user's settings, those of the projects, and the hooks of the plugins they enable."""
+    """Return the user's settings, those of the projects, and the hooks of the plugins they enable.
+
+    Each file comes once: two projects may be spellings of one, and one may be the home directory."""
     user, *_ = places.settings_files(here, environ)
-    found = [read_source(user, here)]
+    found = {os.path.realpath(user): read_source(user, here)}
     for project in projects:
-        own = (path for path in places.settings_files(project, environ) if path != user)
-        found += [read_source(path, project, of_project=True) for path in own]
-    there = [source for source in found if source is not None]
+        for path in places.settings_files(project, environ):
+            if (real := os.path.realpath(path)) not in found:
+                found[real] = read_source(path, project, of_project=True)
+    there = [source for source in found.values() if source is not None]
     return [*there, *_plugin_sources(there, projects, here, environ)]
 
 

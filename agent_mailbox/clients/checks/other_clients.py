@@ -97,10 +97,12 @@ def _files_calling_us(
     client: KnownClient, projects: Mapping[str, None], here: str, environ: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the client's files that may call us, each with the directory in which it does."""
-    files = {os.path.join(client.find_home(environ), client.settings[1]): here}
+    own = os.path.join(client.find_home(environ), client.settings[1])
+    files = {os.path.realpath(own): (own, here)}
     for project in projects:
-        files.setdefault(os.path.join(project, client.directory, client.settings[0]), project)
-    return files
+        path = os.path.join(project, client.directory, client.settings[0])
+        files.setdefault(os.path.realpath(path), (path, project))
+    return dict(files.values())
 
 
 def _looked_at(
