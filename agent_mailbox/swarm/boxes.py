@@ -6,13 +6,16 @@ Belongs here: finding and opening them. The ledger says to which of them a swarm
 
 from __future__ import annotations
 
+import logging
 import os
 
-from ..errors import MailboxError
+from ..errors import MailboxError, NoMailbox
 from ..mailbox.mailbox import Mailbox
+from ..store.archive.archive import Archive
 from ..store.files import paths
 from ..store.files.small_files import open_file
 from . import pairing
+from .gateway_log import log_event
 from .home import Home
 from .ledger import Ledger
 
@@ -25,18 +28,22 @@ def ledger_of(home: Home) -> Ledger:
 
 
 def places_there(home: Home, here: str) -> list[str]:
-    """Return the gateway's mailboxes that are there, ``here`` first: each names the gateway, too, and its log can be
-    read."""
+    """Return the gateway's mailboxes that are there, ``here`` first."""
     mine = os.path.realpath(here)
-    return [here, *(place for place in pairing.mailboxes_of(home) if place != mine and _is_there(home, place))]
+    return [here, *(place for place in pairing.mailboxes_of(home) if place != mine and not why_away(home, place))]
 
 
-def _is_there(home: Home, place: str) -> bool:
+def why_away(home: Home, place: str) -> str:
+    """Return the code of why a mailbox counts as away; empty if it names the gateway, too, and can be read."""
     try:
-        os.close(open_file(os.path.join(place, paths.MESSAGES), os.O_RDONLY))  # it tells which mail was taken in
-        return pairing.is_there(home, place)
-    except (MailboxError, OSError):
-        return False
+        paths.check(place)
+        os.close(open_file(os.path.join(place, paths.MESSAGES), os.O_RDONLY))  # both tell which mail was taken in
+        Archive(os.path.join(place, paths.ARCHIVE)).months()
+    except MailboxError as error:
+        return error.code
+    except FileNotFoundError:
+        return NoMailbox.code
+    return "" if pairing.is_there(home, place) else NoMailbox.code
 
 
 def open_boxes(home: Home, places: list[str]) -> list[Box]:
@@ -51,9 +58,10 @@ def open_boxes(home: Home, places: list[str]) -> list[Box]:
     for place in map(os.path.realpath, places):
         try:
             found.append((Mailbox(place), Ledger(home, here=place, first=named[0])))
-        except MailboxError:
+        except MailboxError as error:
             if not found:
                 raise
+            log_event(logging.WARNING, "mailbox_not_there", mailbox=place, code=error.code)
     return found
 
 

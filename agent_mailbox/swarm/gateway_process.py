@@ -78,7 +78,7 @@ def check_listening(listening: Listening) -> None:
             f"listening address needs TLS: {listening.bind}",
             "pass `--cert FILE` and `--key FILE`, `--self-signed`, or `--behind-proxy` if a proxy does TLS",
         )
-    if listening.quic and (listening.cert is None or find_spec("aioquic") is None):
+    if listening.quic is not None and (listening.cert is None or find_spec("aioquic") is None):
         raise Refused(
             f"HTTP/3 needs a certificate and aioquic: {listening.quic}",
             f"pass `--cert FILE` and `--key FILE`, and run `{extras.command_to_add('http3')}`",
@@ -131,7 +131,7 @@ class GatewayProcess:
         ledger = boxes.ledger_of(home)
         ledger.identified_knowledge()
         ledger.write_state()
-        self._home, self._directory = home, mailbox.directory
+        self._home, self._directory, self._places = home, mailbox.directory, [mailbox.directory]
         outboxes, carried, shown = self._open_mailboxes()
         for outbox in outboxes:
             outbox.queue_announcements()  # before the gateway reads the mailbox
@@ -151,12 +151,13 @@ class GatewayProcess:
 
     def _open_mailboxes(self) -> tuple[list[Outbox], list[Outbox], list[Statuses]]:
         """Open the mailboxes that are there for the gateway, for the carrier and for the local API: each has threads of
-        its own. One that goes meanwhile is looked for again."""
+        its own. One that goes meanwhile is looked for once more."""
         places = boxes.places_there(self._home, self._directory)
         for place in {*pairing.mailboxes_of(self._home)} - {*map(os.path.realpath, places)}:
-            log_event(logging.WARNING, "mailbox_not_there", mailbox=place)
+            log_event(logging.WARNING, "mailbox_not_there", mailbox=place, code=boxes.why_away(self._home, place))
         ours, carried, shown = (boxes.open_boxes(self._home, places) for _ in range(3))
-        self._places = places if len(ours) == len(carried) == len(shown) == len(places) else []
+        is_whole = len(ours) == len(carried) == len(shown) == len(places)
+        self._places = places if is_whole or not self._places else []  # not with every look: it costs connections
         statuses = [Statuses(self._home, one) for one, _ in shown]
         return [Outbox(*box) for box in ours], [Outbox(*box) for box in carried], statuses
 
@@ -213,7 +214,7 @@ async def run_gateway(mailbox: Mailbox, home: Home, listening: Listening, ready:
     serving = GatewayProcess(mailbox, home, configured.settings_of(mailbox.config, mailbox.own))
     config = _server_config()
     config.certfile, config.keyfile = listening.cert, listening.key
-    tls = Certificates(config) if listening.cert else None
+    tls = None if listening.cert is None else Certificates(config)
     sock, address = sockets.bind_socket(listening.bind)
     api = sockets.bind_socket(listening.api)[0] if listening.api else sockets.bound_here(home.path_of(names.SOCKET))
     token = api_token(home) if listening.api else None

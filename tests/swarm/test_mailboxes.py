@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.errors import Refused
 from agent_mailbox.mailbox.mailbox import Mailbox
+from agent_mailbox.store.files import paths
 from agent_mailbox.swarm import boxes, pairing
 from agent_mailbox.swarm.gateway_process import GatewayProcess
 from agent_mailbox.swarm.home import Home
@@ -19,8 +22,6 @@ from tests.swarm.machine import Machine, meet
 from tests.swarm.wirework import run
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.swarm.conftest import Make
 
 
@@ -145,6 +146,44 @@ def test_a_mailbox_whose_log_cannot_be_read_holds_up_no_other(beside: WaitAbort)
     log.rmdir()
     (beside.place / "aside").rename(log)
     until(lambda: beside.received() == ["waits"])
+
+
+def test_a_mailbox_that_cannot_be_opened_is_told_with_the_reason_and_not_tried_for_ever(
+    machine: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each time would close the connections to peers. It is looked for once more, as it may only have blinked."""
+    a, second = machine("alpha"), str(tmp_path / "second")
+    assert a.call("init", second).rc == 0
+    home = Home(str(a.swarm_home))
+    pairing.claim_mailbox(home, str(a.box))
+    pairing.attach_mailbox(home, second)
+    (archive := Path(second, paths.ARCHIVE)).rename(tmp_path / "archive")
+    archive.write_text("no directory\n")
+    assert boxes.why_away(home, second) == "storage"
+    archive.unlink()
+    assert boxes.why_away(home, second) == ""
+    told: list[tuple[str, object]] = []
+    monkeypatch.setattr(boxes, "log_event", lambda _, event, **about: told.append((event, about["code"])))
+    opened = Mailbox.__init__
+
+    def failing(self: Mailbox, directory: str, **how: Any) -> None:
+        if directory == second:
+            raise Refused(f"{directory} is not for us", "")
+        opened(self, directory, **how)
+
+    monkeypatch.setattr(Mailbox, "__init__", failing)
+
+    async def look() -> list[int]:
+        serving, counts = GatewayProcess(Mailbox(str(a.box)), home, GatewaySettings()), [len(told)]
+        for _ in range(3):
+            serving.carrier.looked()
+            counts.append(len(told))
+        return counts
+
+    first, again, *later = run(look())
+    assert told[0] == ("mailbox_not_there", "refused")
+    assert again > first
+    assert later == [again] * 2
 
 
 def test_a_mailbox_is_detached_once_it_is_in_no_swarm(beside: WaitAbort) -> None:
