@@ -152,8 +152,9 @@ class Carrier:
 
     def count_reached(self) -> tuple[int, int]:
         """Return the number of peers that took the last try, and of those that did not."""
-        away = sum(state.failures > 0 or bool(state.held) for state in self._states.values())
-        return len(self._states) - away, away
+        states = list(self._states.values())  # a copy: a thread asks, and the carrier adds to it
+        away = sum(state.failures > 0 or bool(state.held) for state in states)
+        return len(states) - away, away
 
     def _start_due_peers(self) -> None:
         """Start a task for every peer with something due and no task at work."""
@@ -216,7 +217,7 @@ class Carrier:
             await asyncio.to_thread(self.outbox.append_events, done)
         except MailboxError:
             state.unrecorded += 1
-            state.due = self._due_after(state.unrecorded)
+            state.due = max(state.due, self._due_after(state.unrecorded))  # the peer may have asked for more
             raise
         state.unrecorded = 0
 

@@ -90,11 +90,28 @@ def test_mail_whose_outcome_cannot_be_noted_goes_out_again_after_a_pause(machine
                 with pytest.raises(StorageFailed):
                     await state.task
                 assert state.due >= before + least
+            state.due = asked = clock() + 3600  # as its answer said
+            with pytest.raises(StorageFailed):
+                await a.carrier._record_outcomes(state, [{"event": "sent"}])
+            assert state.due == asked
         assert [path for path, _ in near.heard] == ["message"] * 3
         await a.carrier.try_everything_now()
         assert not a.outbox.refresh_fold().open
 
     played(scene, a, b)
+
+
+def test_peers_are_counted_while_a_further_one_is_found(machine: Make) -> None:
+    """The numbers are asked for in a thread of their own."""
+    carrier = _master(machine, Near()).carrier
+
+    class Finding(dict[str, tuple[float, int]]):
+        def __bool__(self) -> bool:
+            return carrier._states["found"].failures > 0
+
+    carrier._states["known"].held = Finding()
+    assert carrier.count_reached() == (1, 0)
+    assert carrier.count_reached() == (2, 0)
 
 
 def test_mail_that_cannot_be_queued_is_read_again_alone(machine: Make) -> None:
