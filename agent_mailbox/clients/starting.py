@@ -20,6 +20,7 @@ import subprocess
 import time
 import urllib.request
 import uuid
+from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 
 from ..core.records import Record
@@ -225,7 +226,7 @@ def _begin_opencode(start: Start, register: Callable[[str], None], url: str, pas
         provider, _, model = start.model.partition("/")
         chosen = {"model": {"providerID": provider, "modelID": model}} if model else {}
         call(f"/session/{me}/prompt_async", {**chosen, "parts": [{"type": "text", "text": start.prompt}]})
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, HTTPException, ValueError, KeyError, TypeError) as error:
         raise Refused(f"OpenCode's server does not answer as expected: {error}", f"see {start.log}") from None
     return me
 

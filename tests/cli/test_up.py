@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -370,6 +371,24 @@ def test_a_name_is_free_for_another_while_its_member_could_not_be_started(team: 
     (team.scratch / "tools/claude").write_text(CLAUDE)
     refused(team.call("up", "--wait", "0"), 1, "'Bob' is taken by zed")
     assert team.call("down", "--wait", "0").stdout == "Ann: was not running\n"
+
+
+def test_an_address_that_does_not_answer_in_http_is_told_as_any_wrong_answer(team: Post) -> None:
+    """OpenCode may have printed the address of something else: that is no defect of ours."""
+    with socket.create_server(("127.0.0.1", 0)) as line:
+        said = f"listening on http://127.0.0.1:{line.getsockname()[1]}"
+        (team.scratch / "tools/opencode").write_text(f'#!/bin/sh\necho "{said}"\nexec sleep 1000\n')
+        (team.scratch / "tools/opencode").chmod(0o755)
+        (team.cwd / "team.toml").write_text('[member.Bob]\nclient = "opencode"\nprompt = "Build."\n')
+
+        def answer() -> None:
+            peer, _ = line.accept()
+            with peer:
+                peer.recv(1 << 16)
+                peer.sendall(b"no HTTP\r\n\r\n")
+
+        threading.Thread(target=answer, daemon=True).start()
+        refused(team.call("up", "--yes", "--wait", "0"), 1, "OpenCode's server does not answer as expected")
 
 
 def test_one_that_cannot_be_started_keeps_no_other_from_its_start_and_its_rules(team: Post) -> None:
