@@ -279,10 +279,10 @@ class Program:
 
         data = stdin.encode() if isinstance(stdin, str) else stdin
         out, err = io.BytesIO(), io.BytesIO()
-        before, is_alone = open_files(self.scratch), _is_alone()
+        before, is_alone = _descriptors(), _is_alone()
         with _surroundings(self.environ(env), cwd or self.cwd, data, out, err):
             rc = main(self._words(words))
-        if is_alone and _is_alone() and open_files(self.scratch).keys() - before:
+        if is_alone and _is_alone() and _descriptors() - before:
             gc.collect()  # what an exception holds
             left = open_files(self.scratch)
             assert left.keys() - before <= {*map(str, system.waiting)}, (words, left)
@@ -301,12 +301,23 @@ def _is_alone() -> bool:
     return _threads.issuperset(threading.enumerate())
 
 
+def _descriptors() -> set[str]:
+    """This process's descriptors; none but on Linux."""
+    try:
+        found = {*os.listdir("/proc/self/fd")}
+    except FileNotFoundError:
+        return set()
+    own = os.open("/", os.O_RDONLY)  # the lowest that is free: so was that of the look
+    os.close(own)
+    return found - {str(own)}
+
+
 def open_files(below: Path) -> dict[str, str]:
-    """The files below a directory that this process has open, by their descriptors; none but on Linux."""
-    place, found = "/proc/self/fd", dict[str, str]()
-    for number in os.listdir(place) if os.path.isdir(place) else ():
-        with suppress(OSError):  # that of this look is closed again
-            found[number] = os.readlink(f"{place}/{number}")
+    """The files below a directory that this process has open, by their descriptors."""
+    found = dict[str, str]()
+    for number in _descriptors():
+        with suppress(OSError):  # another thread may have closed it
+            found[number] = os.readlink(f"/proc/self/fd/{number}")
     return {number: path for number, path in found.items() if path.startswith(f"{below}/") or path == str(below)}
 
 
@@ -324,16 +335,27 @@ def _surroundings(
     environ: Mapping[str, str], cwd: Path, stdin: bytes, out: io.BytesIO, err: io.BytesIO
 ) -> Iterator[None]:
     with ExitStack() as undo:
-        before = dict(os.environ)
-        undo.callback(lambda: (os.environ.clear(), os.environ.update(before)))
-        os.environ.clear()
-        os.environ.update(environ)
+        variables: dict[bytes, bytes] = os.environ._data  # type: ignore[attr-defined]
+        undo.callback(_set_variables, variables.copy())
+        _set_variables({os.fsencode(name): os.fsencode(value) for name, value in environ.items()})
         undo.callback(os.chdir, os.getcwd())
         os.chdir(cwd)
         for name, stream in (("stdin", io.BytesIO(stdin)), ("stdout", out), ("stderr", err)):
             undo.callback(setattr, sys, name, getattr(sys, name))
             setattr(sys, name, io.TextIOWrapper(_Kept(stream), encoding="utf-8", write_through=True))
         yield
+
+
+def _set_variables(wanted: Mapping[bytes, bytes]) -> None:
+    """Have the environment be this one. ``os.environ`` would take each variable out and put it in again."""
+    variables: dict[bytes, bytes] = os.environ._data  # type: ignore[attr-defined]
+    for name in variables.keys() - wanted:
+        os.unsetenv(name)
+    for name, value in wanted.items():
+        if variables.get(name) != value:
+            os.putenv(name, value)
+    variables.clear()
+    variables.update(wanted)
 
 
 class _Kept(io.BufferedIOBase):
