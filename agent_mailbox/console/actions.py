@@ -154,8 +154,7 @@ def _granted_input(flow: str, given: Any, fields: Params) -> dict[str, Any]:
     if not isinstance(edited, dict):
         where = calls.place_of_error(text) or edited.reason
         raise Malformed(f"the changed input is not a JSON object: {where}", "correct it; nothing was decided")
-    one, other = (codec.dumps(value, -codec.MAX_DEPTH) for value in (edited, given))  # for Python 1 is true
-    return {"updated_input": edited} if one != other else {}
+    return {} if calls.is_same_json(edited, given) else {"updated_input": edited}
 
 
 ACTS: dict[str, Act] = {

@@ -144,6 +144,11 @@ def pretty_json(value: Any, indent: str = "") -> str:
     return ascii_json(codec.dumps(value, -codec.MAX_DEPTH))
 
 
+def is_same_json(one: Any, other: Any) -> bool:
+    """Return whether two values are the same JSON; for Python 1 is true."""
+    return codec.dumps(one, -codec.MAX_DEPTH) == codec.dumps(other, -codec.MAX_DEPTH)
+
+
 def place_of_error(text: str) -> str:
     """Return where a text stops being JSON, and why; empty if it is JSON."""
     try:

@@ -99,6 +99,14 @@ def test_what_was_decided_stays_to_be_seen(running: Running) -> None:
         assert said in page
 
 
+def test_a_number_that_became_a_word_of_json_is_a_change(running: Running) -> None:
+    """One and true are equal for Python, and not for the tool: it ran with what the person wrote."""
+    running.post.register("ada")
+    given = {"request": asked(running, "T"), "decision": "approve"}
+    assert "changed" in running.does("/decide", **given, input='{"a": true}')["said"]
+    assert "approved with changes" in running.ask("/decided").text
+
+
 def test_what_ran_is_told_beside_what_was_asked_and_outlives_the_archive(running: Running) -> None:
     """The page tells both calls, who decided, why and how long it waited; the same of what the steward archived. Its
     filters leave the others out, and a page further is the rest."""
