@@ -134,12 +134,10 @@ class SwarmContext:
             )
 
     def exit_swarm(self, alias: str, session: str | None = None) -> list[str]:
-        """Let a local agent leave, or all of them; return their ids."""
+        """Let a local agent leave, or all that are not dead; return their ids."""
         tag = f"swarm:{alias}"
         roster = self.app.mailbox.logs.read_roster()
-        agents = (
-            [a.session_id for a in roster.carrying(tag, None)] if session is None else [self.app.session_for(session)]
-        )
+        agents = [a.session_id for a in roster.carriers(tag)] if session is None else [self.app.session_for(session)]
         for who in agents:
             self._change_tags(who, remove=(tag,))
         return agents
