@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from ..clients.team_tasks import TeamTask
     from ..control.task_views import TaskView, TaskViews
-    from ..core.control.task import Task
     from ..core.control.verdicts import Verdict
     from ..core.records import Message
     from ..mailbox.open_mailbox import OpenMailbox
@@ -35,7 +34,7 @@ NOTE = re.compile(r"\bnote-[0-9a-f]{4,36}\b")
 
 def task_json(found: TaskView, *, whole: bool = False) -> dict[str, Any]:
     """Return a task as programs see it; ``whole``: with what it says."""
-    task, said = found.task, _said(found.task)
+    task, said = found.task, found.task.payload
     value: dict[str, Any] = {
         "id": task.id,
         "title": task.title,
@@ -72,11 +71,6 @@ def history_json(history: History) -> list[dict[str, Any]]:
         }
         for message, verdict in history
     ]  # fmt: skip
-
-
-def _said(task: Task) -> messages.TaskAssignment:
-    assert isinstance(task.payload, messages.TaskAssignment)
-    return task.payload
 
 
 def state_text(found: TaskView, desk: OpenMailbox) -> str:
@@ -141,13 +135,13 @@ def list_text(app: Context, found: Sequence[TaskView], desk: OpenMailbox, theirs
 
 def _wanted(found: TaskView) -> str:
     """Return until when a task that is not over should be done."""
-    until = _said(found.task).ack_by
+    until = found.task.payload.ack_by
     return "" if until is None or found.task.is_over else f", wanted by {frame.when(until)}"
 
 
 def whole_text(app: Context, found: TaskView, desk: OpenMailbox, history: History = ()) -> str:
     """Return what a task says, behind the bar, its state, and what its holder does next."""
-    task, said, roster = found.task, _said(found.task), desk.logs.read_roster()
+    task, said, roster = found.task, found.task.payload, desk.logs.read_roster()
     style, command = app.style_text, app.complete_command
     by = frame.name_of(task.asker, roster) + ("" if task.proven else " (unverified)")
     lines = [f"{style(neutral(task.id), 'id')}  {state_text(found, desk)}, added by {style(by, 'sender')}"]

@@ -64,12 +64,11 @@ def _board_card(now: Looking, view: TaskView, titles: Mapping[str, str]) -> dict
     """Return a task in words. ``at``: the instant (ms) of its end, or of its assignment. ``worker``: its holder, or for
     whom it is open. ``waits_for``: the ids and titles of those that block it."""
     task, answer, at, roster = view.task, view.task.answer, _instant_of(view), now.roster
-    asked = task.payload if isinstance(task.payload, messages.TaskAssignment) else messages.TaskAssignment()
     done = answer if isinstance(answer, messages.TaskCompleted) else messages.TaskCompleted()
     said = (getattr(answer, key, "") for key in ("message", "reason"))
     return {
         "id": task.id,
-        "title": presenters.one_line(asked.title) or task.id,
+        "title": presenters.one_line(task.payload.title) or task.id,
         "worker": presenters.party_name(view.holder, roster) if view.holder else view.name_addressees(roster),
         "worker_id": view.holder,
         "asker": presenters.party_name(task.asker, roster),
@@ -78,7 +77,7 @@ def _board_card(now: Looking, view: TaskView, titles: Mapping[str, str]) -> dict
         "artifacts": [*map(presenters.one_line, done.artifacts)],
         "errors": [*map(presenters.one_line, done.errors)],
         "waits_for": [] if task.is_over else _name_blocking(view.waits_for, titles),
-        "needs_plan": asked.plan_required,
+        "needs_plan": task.payload.plan_required,
         "is_over": task.is_over,
         "at": at,
         "moment": presenters.local_moment(at, now.mailbox.now()),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..control_plane import control_log, standing, watch_reports
 from ..core.address import ALL
-from ..core.control import authority, message_fields, message_text, messages
+from ..core.control import authority, message_text, messages
 from ..core.control.verdicts import UNPROVEN
 from ..core.control.watches import IDLE
 from ..core.records import NOW, TURN, USER
@@ -69,7 +69,7 @@ class Orders:
         stored = [word if word == ALL else roster.find(word).session_id for word in to]
         for worker in stored:
             if worker != ALL:
-                refuse_other(self.box, me, worker, message_fields.NAMES[type(payload)])
+                refuse_other(self.box, me, worker, payload.kind)
         sent = post_message(self.box, me, payload, stored, check=check)
         verdict = refuse_unapplied(self.box, sent)
         if verdict is not None and verdict.why.startswith(UNPROVEN):

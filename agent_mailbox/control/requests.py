@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..control_plane import control_log
 from ..control_plane.control_log import note_step
 from ..core import frame
-from ..core.control import authority, lasting, message_fields, messages, transitions
+from ..core.control import authority, lasting, messages, transitions
 from ..core.control.verdicts import REFUSED, UNPROVEN
 from ..core.records import USER, Record
 from ..core.roster import DEAD
@@ -70,7 +70,7 @@ class Requests:
             to = authority.lead_of(me, roster)
         else:
             to = roster.find(to or "").session_id
-            refuse_other(self.box, me, to, message_fields.NAMES[type(payload)])
+            refuse_other(self.box, me, to, payload.kind)
         request_id = payload.request_id or f"{PREFIXES[type(payload)]}-{system.urandom(6).hex()}"
         sent = post_message(self.box, me, payload.replace(request_id=request_id), (to,))
         fold = control_log.of_sent(self.box, sent.message.id)

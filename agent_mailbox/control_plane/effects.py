@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING
 from ..core import frame
 from ..core.address import ALL, uuid_of
 from ..core.compose import Draft
-from ..core.control import authority, message_fields, messages, verdicts
+from ..core.control import authority, messages, verdicts
 from ..core.records import USER
 from ..errors import MailboxError
 from ..store.user_state import bindings
 from . import control_log, standing
 
-ORDERS = tuple(
-    message_fields.NAMES[kind] for kind in (messages.ModeSet, messages.PolicyUpdate, messages.TaskAssignment)
-)
+ORDERS = tuple(kind.kind for kind in (messages.ModeSet, messages.PolicyUpdate, messages.TaskAssignment))
 """The messages by which a lead binds an agent unasked."""
 
 if TYPE_CHECKING:

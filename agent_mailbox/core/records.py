@@ -27,7 +27,7 @@ class Record:
     _names: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls) -> None:
-        cls._fields = (*cls._fields, *cls.__annotations__)
+        cls._fields = (*dict.fromkeys((*cls._fields, *cls.__annotations__)),)
         cls._names = frozenset(cls._fields)
 
     def __init__(self, *args: Any, **values: Any) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from ..clients.foreign_fields import Unfit, clean_text, kind_of, refuse_constant, text_under
 from ..core import codec
 from ..core.address import MAX_ID, uuid_of
-from ..core.control import message_fields, message_text
+from ..core.control import message_text
 from ..core.control.messages import Payload, Unknown
 from ..core.naming import digest
 from ..core.records import Record
@@ -181,7 +181,7 @@ def _known_by(sender: str, said: Payload | Unknown, text: str) -> str:
     details."""
     if isinstance(said, Unknown) or said.timestamp is None:
         return f"said:{digest(sender, text)}"
-    return f"said:{digest(sender, message_fields.NAMES[type(said)], said.request_id, str(said.timestamp))}"
+    return f"said:{digest(sender, said.kind, said.request_id, str(said.timestamp))}"
 
 
 def parse_protocol(text: str) -> Payload | Unknown | None:
@@ -201,7 +201,7 @@ def catalog_form(said: Payload | Unknown) -> dict[str, Any]:
     if isinstance(said, Unknown):
         return {"type": said.type[:MAX_ID], "unknown": said.reason}
     found = codec.parse(message_text.written(said).encode())
-    return found if isinstance(found, dict) else {"type": message_fields.NAMES[type(said)]}
+    return found if isinstance(found, dict) else {"type": said.kind}
 
 
 def message_id(team_name: str, inbox_name: str, key: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.core.control import message_fields, summary
+from agent_mailbox.core.control import messages, summary
 from agent_mailbox.core.control.leases import Leases
 from agent_mailbox.core.control.verdicts import UNPROVEN
 from agent_mailbox.core.control.watches import Watches
@@ -190,7 +190,7 @@ def test_a_request_that_nothing_proves_can_only_be_denied(post: Post) -> None:
     assert "nothing waits for you" in said(post, "control", "pending").stdout
 
 
-@pytest.mark.parametrize("kind", message_fields.NAMES, ids=lambda kind: str(message_fields.NAMES[kind]))
+@pytest.mark.parametrize("kind", messages.TYPES.values(), ids=messages.TYPES)
 def test_every_control_message_has_a_text(kind: type[Payload]) -> None:
     """Behind its name and id, whatever fields it leaves out."""
     told = summary.line(kind(request_id="r-1"))

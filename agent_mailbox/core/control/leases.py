@@ -16,8 +16,6 @@ from .standing_notices import StandingNotice, StandingNotices
 
 if TYPE_CHECKING:
     from ..roster import Agent
-    from .control_step import ControlStep
-    from .messages import LeasePaths
 
 LONGEST = 24 * 3600 * 1000
 """Milliseconds that a lease lasts at most: an agent that works longer says so again."""
@@ -52,13 +50,9 @@ class Lease(StandingNotice):
 class Leases(StandingNotices[Lease]):
     """The fold of all leases, in log order."""
 
+    NOTICE = Lease
     KIND, OWNER, SAME = "lease", "holder", ("owner", "project", "paths")
     LONGEST, MOST_HELD = LONGEST, MOST_HELD
-
-    def add(self, step: ControlStep, payload: LeasePaths) -> bool:
-        """Fold a lease in; return False if it is there already. Raise ``ValueError`` with the reason if it is none."""
-        about = self.common(step, payload)
-        return self.enter(Lease(**about, project=payload.project, paths=payload.paths, note=payload.note))
 
     def live(self, now: int) -> list[Lease]:
         """Return the leases that hold at an instant (ms), oldest first: unproven ones last."""

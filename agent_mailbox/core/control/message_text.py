@@ -14,8 +14,8 @@ from .. import codec, instant
 from ..address import MAX_ID
 from ..records import BadLine
 from . import message_fields
-from .message_fields import FIELDS, NAMES, SPECS, Field
-from .messages import MODES, STRICTNESS, VERSION, Payload, PlanRequest, Unknown
+from .message_fields import Field
+from .messages import MODES, STRICTNESS, TYPES, VERSION, Payload, PlanRequest, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,17 +45,17 @@ def parse(text: str) -> Payload | Unknown:
 
 
 def _read(kind: str, obj: dict[str, Any]) -> Payload:
-    if kind not in SPECS:
+    if kind not in TYPES:
         raise ValueError("not a type of message there is")
     said: dict[str, Any] = {}
     levels: dict[int, dict[str, Any]] = {}
-    for field in FIELDS[kind]:
+    for field in TYPES[kind].fields:
         value = _value(field, obj, levels)
         if value is not None:
             said[field.name] = value
         elif field.required:
             raise ValueError(f"no {'.'.join(field.path)}")
-    payload = SPECS[kind][0](**said)
+    payload = TYPES[kind](**said)
     if isinstance(payload, PlanRequest) and not (payload.goal or payload.content or payload.steps):
         raise ValueError("no plan")
     if kind.endswith("_response") and said.get("approved") and said.get("cause"):
@@ -240,7 +240,7 @@ def check(content: str) -> tuple[str, ...]:
     read = parse(content)
     if not isinstance(read, Unknown):
         return ()
-    if read.type in SPECS:
+    if read.type in TYPES:
         raise BadData(
             f"no control message: {read.type}: {read.reason}",
             "use `agent-mailbox control`, which writes such messages",
@@ -250,15 +250,10 @@ def check(content: str) -> tuple[str, ...]:
 
 def written(payload: Payload) -> str:
     """Return the message as JSON text in the catalog's form; raise ``BadData`` for values that JSON cannot hold."""
-    kind = NAMES[type(payload)]
-    obj: dict[str, Any] = {"type": kind}
-    for field in FIELDS[kind]:
+    obj: dict[str, Any] = {"type": payload.kind}
+    for field in payload.fields:
         value = getattr(payload, field.name)
-        if (
-            not field.required
-            and field.name not in ("version", "state")
-            and value == getattr(type(payload), field.name)
-        ):
+        if not field.required and field.name not in ("version", "state") and value == field.default:
             continue
         place = obj
         for word in field.path[:-1]:
@@ -267,4 +262,4 @@ def written(payload: Payload) -> str:
     try:
         return codec.dumps(obj)
     except ValueError as error:
-        raise BadData(f"{kind}: {error}", "a tool's input must be plain JSON, not nested deeply") from None
+        raise BadData(f"{payload.kind}: {error}", "a tool's input must be plain JSON, not nested deeply") from None

@@ -1,6 +1,6 @@
 """The control messages as a JSON Schema (draft 2020-12): the form this program writes, for other programs.
 
-Belongs here: the schema, from the table in ``messages``. ``scripts/schemas`` writes it to docs/control.
+Belongs here: the schema, from the fields in ``messages``. ``scripts/schemas`` writes it to docs/control.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..address import MAX_ID
-from .message_fields import FIELDS, SPECS, Field
-from .messages import MODES, VERSION
+from .message_fields import Field
+from .messages import MODES, TYPES, VERSION
 
 _INSTANT = {"type": "string", "format": "date-time"}
 _TEXTS = {"type": "array", "items": {"type": "string"}}
@@ -29,9 +29,9 @@ _KINDS: dict[str, dict[str, Any]] = {
 
 
 def schema(kind: str) -> dict[str, Any]:
-    """Return the schema of one type of message. Readers take more: ``message_fields.catalog``, ``Field.also``."""
+    """Return the schema of one type of message. Readers take more: ``message_fields.catalog``, ``Field.places``."""
     whole: dict[str, Any] = _object({"type": {"const": kind}}, ["type", "version", "timestamp"])
-    for field in FIELDS[kind]:
+    for field in TYPES[kind].fields:
         place = whole
         for word in field.path[:-1]:
             if field.required:
@@ -40,7 +40,7 @@ def schema(kind: str) -> dict[str, Any]:
         place["properties"][field.path[-1]] = _value(field)
         if field.required:
             _require(place, field.path[-1])
-    told = " ".join((SPECS[kind][0].__doc__ or "").split())
+    told = " ".join((TYPES[kind].__doc__ or "").split())
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": kind,

@@ -48,6 +48,7 @@ N = TypeVar("N", bound=StandingNotice)
 class StandingNotices(Generic[N]):
     """The fold of all notices of one kind, in log order."""
 
+    NOTICE: ClassVar[Any]
     KIND: ClassVar[str]
     LONGEST: ClassVar[int]
     MOST_HELD: ClassVar[int]
@@ -60,17 +61,14 @@ class StandingNotices(Generic[N]):
         self._held: dict[str, list[str]] = {}
         self._latest = 0
 
-    def common(self, step: ControlStep, payload: Any) -> dict[str, Any]:
-        """Return the fields that all notices have, from the message that gives one."""
-        begins = step.message.timestamp
-        return {
-            "id": payload.request_id, "owner": step.speaker, "begins": begins,
-            "ends": min(payload.expires or 0, begins + self.LONGEST), "message_id": step.message.id,
-            "place": step.place, "proven": step.is_proven, "over": False,
-        }  # fmt: skip
-
-    def enter(self, made: N) -> bool:
+    def add(self, step: ControlStep, payload: Any) -> bool:
         """Fold a notice in; return False if it is there already. Raise ``ValueError`` with the reason if it is none."""
+        begins = step.message.timestamp
+        made: N = self.NOTICE(
+            payload.request_id, step.speaker, begins, min(payload.expires or 0, begins + self.LONGEST),
+            step.message.id, step.place, step.is_proven, False,
+            **{name: getattr(payload, name) for name in self.NOTICE.__annotations__},
+        )  # fmt: skip
         known = self._all.get(made.id)
         if known is not None:
             if all(getattr(known, name) == getattr(made, name) for name in self.SAME):

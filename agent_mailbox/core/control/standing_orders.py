@@ -65,10 +65,11 @@ def _orders_of(orders: Sequence[Order], session_id: str, roster: Roster) -> Iter
             yield order, order.proven and led(order, True)
 
 
-def _modes(orders: Sequence[Order], session_id: str, roster: Roster) -> tuple[str, list[Order]]:
-    """Return the mode and the orders it rests on.
+def find_mode(orders: Sequence[Order], session_id: str, roster: Roster) -> tuple[str, list[Order]]:
+    """Return the agent's mode and the orders it rests on.
 
-    Orders that may not loosen are kept apart: they leave the others in place, and hold until one follows them.
+    The approval of a plan that was asked for in plan mode ends that mode. Orders that may not loosen are kept apart:
+    they leave the others in place, and hold until one follows them.
     """
     mode, since = "default", -1
     rests: list[Order] = []
@@ -91,12 +92,8 @@ def _frees(release: Order, may_loosen: bool, held: Order) -> bool:
     return held.place <= release.value[0] and (may_loosen or held.to == release.to)
 
 
-def mode(orders: Sequence[Order], session_id: str, roster: Roster) -> str:
-    """Return the agent's mode. The approval of a plan that was asked for in plan mode ends that mode."""
-    return _modes(orders, session_id, roster)[0]
-
-
-def _policies(orders: Sequence[Order], session_id: str, roster: Roster) -> tuple[StandingOrders, list[Order]]:
+def find_policy(orders: Sequence[Order], session_id: str, roster: Roster) -> tuple[StandingOrders, list[Order]]:
+    """Return the agent's policy, the last one set and the additions since; and the orders it rests on."""
     found = StandingOrders()
     rests: list[Order] = []
     for order, may_loosen in _orders_of(orders, session_id, roster):
@@ -121,12 +118,9 @@ def _joined(one: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*one, *more)))
 
 
-def policy(orders: Sequence[Order], session_id: str, roster: Roster) -> StandingOrders:
-    """Return the agent's policy: the last one set, and the additions since."""
-    return _policies(orders, session_id, roster)[0]
-
-
-def _holds(orders: Sequence[Order], session_id: str, roster: Roster) -> tuple[bool, list[Order]]:
+def find_hold(orders: Sequence[Order], session_id: str, roster: Roster) -> tuple[bool, list[Order]]:
+    """Return whether a plan is required of the agent, and none was approved that it asked for since; and the orders
+    that rests on."""
     held: list[Order] = []
     rests: list[Order] = []
     for order, may_loosen in _orders_of(orders, session_id, roster):
@@ -139,11 +133,6 @@ def _holds(orders: Sequence[Order], session_id: str, roster: Roster) -> tuple[bo
     return bool(held), rests
 
 
-def waits_for_plan(orders: Sequence[Order], session_id: str, roster: Roster) -> bool:
-    """Return whether a plan is required of the agent, and none was approved that it asked for since."""
-    return _holds(orders, session_id, roster)[0]
-
-
 def order_ids(orders: Sequence[Order], roster: Roster) -> Iterator[str]:
     """Yield the messages that orders still rest on.
 
@@ -151,6 +140,6 @@ def order_ids(orders: Sequence[Order], roster: Roster) -> Iterator[str]:
     """
     for agent in roster.agents.values():
         if agent.client is not None or agent.session_id in roster.heirs(agent.session_id):
-            for found in (_modes, _policies, _holds):
-                yield from (order.message_id for order in found(orders, agent.session_id, roster)[1])
+            for find in (find_mode, find_policy, find_hold):
+                yield from (order.message_id for order in find(orders, agent.session_id, roster)[1])
     yield from (order.message_id for order in orders if order.to == ALL)

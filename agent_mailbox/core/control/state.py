@@ -19,46 +19,11 @@ from ..frame import word
 from ..records import USER
 from ..roster import DEAD
 from . import authority, message_text, transitions
+from . import messages as m
 from .control_requests import ControlRequest, decision_of
 from .control_step import ControlStep
 from .leases import Leases
-from .message_fields import NAMES
-from .messages import (
-    TIMEOUT,
-    Answer,
-    Ask,
-    IdleNotification,
-    LeasePaths,
-    LeaseRelease,
-    ModeSet,
-    Payload,
-    PermissionResponse,
-    PlanResponse,
-    PolicyUpdate,
-    SandboxRequest,
-    SandboxResponse,
-    TaskAssignment,
-    TaskClaim,
-    TaskDropped,
-    TaskProgress,
-    Unknown,
-    WatchAgent,
-    WatchEnd,
-    WatchReport,
-)
-from .standing_orders import (
-    HOLD,
-    HOSTS,
-    MODE,
-    POLICY,
-    RELEASE,
-    Order,
-    StandingOrders,
-    mode,
-    order_ids,
-    policy,
-    waits_for_plan,
-)
+from .standing_orders import HOLD, HOSTS, MODE, POLICY, RELEASE, Order, find_hold, find_mode, find_policy, order_ids
 from .tasks import Tasks, is_same
 from .verdicts import APPLIED, LATE, NOTED, REFUSED, REPEATED, UNKNOWN, UNPROVEN, Verdict
 from .watches import Watches
@@ -68,14 +33,15 @@ if TYPE_CHECKING:
 
     from ..records import Message
     from ..roster import Roster
+    from .standing_orders import StandingOrders
     from .task import Task
 
-    Listed = LeasePaths | LeaseRelease | WatchAgent | WatchReport | WatchEnd
+    Listed = m.LeasePaths | m.LeaseRelease | m.WatchAgent | m.WatchReport | m.WatchEnd
 
 SHUT_DOWN = "shut down at its lead's request"
 """The roster's reason for the death of an agent that agreed to end; it outlives the messages in the live log."""
 
-_OPENING = Ask | TaskAssignment | LeasePaths | WatchAgent
+_OPENING = m.Ask | m.TaskAssignment | m.LeasePaths | m.WatchAgent
 
 
 class ControlState:
@@ -85,7 +51,10 @@ class ControlState:
     """
 
     def __init__(
-        self, roster: Roster, messages: Iterable[Message] = (), parse: Callable[[str], Payload | Unknown] | None = None
+        self,
+        roster: Roster,
+        messages: Iterable[Message] = (),
+        parse: Callable[[str], m.Payload | m.Unknown] | None = None,
     ) -> None:
         self.roster = roster
         self._parse = parse or message_text.parse
@@ -114,15 +83,15 @@ class ControlState:
 
     def mode(self, session_id: str) -> str:
         """Return the mode the agent works in."""
-        return mode(self._orders, session_id, self.roster)
+        return find_mode(self._orders, session_id, self.roster)[0]
 
     def policy(self, session_id: str) -> StandingOrders:
         """Return the rules and hosts in force for the agent; deny rules go before allow rules."""
-        return policy(self._orders, session_id, self.roster)
+        return find_policy(self._orders, session_id, self.roster)[0]
 
     def waits_for_plan(self, session_id: str) -> bool:
         """Return whether the agent must wait for a plan's approval before it acts."""
-        return waits_for_plan(self._orders, session_id, self.roster)
+        return find_hold(self._orders, session_id, self.roster)[0]
 
     def is_shut_down(self, session_id: str) -> bool:
         """Return whether the agent agreed to end, at its lead's request, and has not registered again since."""
@@ -153,7 +122,7 @@ class ControlState:
     def is_for(self, message: Message, reader: str) -> bool:
         """Return whether an order to all concerns this reader: the sender must lead it. Other mail always does."""
         to_all = ALL in message.recipients and reader not in message.recipients
-        ordered = self.verdicts[message.id].kind in (NAMES[ModeSet], NAMES[PolicyUpdate])
+        ordered = self.verdicts[message.id].kind in (m.ModeSet.kind, m.PolicyUpdate.kind)
         speaker = proofs.speaker(message.proof, message.sender) or message.sender
         return not (to_all and ordered) or authority.commands(
             speaker, reader, message.timestamp, self.roster, proven=False
@@ -190,7 +159,7 @@ class ControlState:
             self._proven.add(message.id)
         self._place += 1
         payload = self._parse(message.content)
-        if isinstance(payload, Unknown):
+        if isinstance(payload, m.Unknown):
             verdict = Verdict(UNKNOWN, payload.type, payload.reason)
         else:
             # A teammate speaks for itself, though its lead's client writes its messages.
@@ -198,7 +167,7 @@ class ControlState:
             speaker = message.sender if proven is None or is_teammate else proven
             step = ControlStep(message, speaker, proven is not None, self._place, self.roster)
             verdict = self._applied(step, payload)
-            verdict = verdict.replace(kind=NAMES[type(payload)], request_id=payload.request_id)
+            verdict = verdict.replace(kind=payload.kind, request_id=payload.request_id)
             if payload.request_id:
                 group = self._groups.setdefault(payload.request_id, [])
                 opens = verdict.outcome == APPLIED and isinstance(payload, _OPENING)
@@ -206,25 +175,24 @@ class ControlState:
         self.verdicts[message.id] = verdict
         return verdict
 
-    def _applied(self, step: ControlStep, payload: Payload) -> Verdict:
-        flow, message = transitions.FLOWS.get(type(payload)), step.message
-        if proofs.is_bare_word(message.proof) and not _may_only_narrow(payload, flow):
+    def _applied(self, step: ControlStep, payload: m.Payload) -> Verdict:
+        flow, message = payload.flow, step.message
+        if proofs.is_bare_word(message.proof) and not _may_only_narrow(payload):
             return step.refused(message.sender, "another machine speaks for its own sessions alone")
         if flow == transitions.TASK:
             return self._task(step, payload)
-        if flow is not None:
-            is_request = isinstance(payload, Ask)
-            return self._asked(step, payload, flow) if is_request else self._decided(step, payload, flow)
-        if isinstance(payload, ModeSet | PolicyUpdate):
+        if flow:
+            return self._asked(step, payload) if isinstance(payload, m.Ask) else self._decided(step, payload)
+        if isinstance(payload, m.ModeSet | m.PolicyUpdate):
             return self._ordered(step, payload)
-        if isinstance(payload, LeasePaths | LeaseRelease | WatchAgent | WatchReport | WatchEnd):
+        if isinstance(payload, m.LeasePaths | m.LeaseRelease | m.WatchAgent | m.WatchReport | m.WatchEnd):
             return self._listed(step, payload)
-        if isinstance(payload, IdleNotification):
+        if isinstance(payload, m.IdleNotification):
             self.idle[message.sender] = message
         return Verdict(NOTED, "", about=message.sender)
 
-    def _asked(self, step: ControlStep, payload: Payload, flow: str) -> Verdict:
-        message = step.message
+    def _asked(self, step: ControlStep, payload: m.Payload) -> Verdict:
+        message, flow = step.message, payload.flow
         known = self.requests.get(payload.request_id) or self.tasks.get(payload.request_id)
         answerer, about = "", message.sender
         if flow == transitions.SHUTDOWN:
@@ -241,22 +209,21 @@ class ControlState:
             return Verdict(REFUSED, "", "another request has this id", about=about)
         if message.sender == USER and flow != transitions.SHUTDOWN:
             return Verdict(REFUSED, "", "the person needs no approval", about=about)
-        state = transitions.TABLES[flow][None, transitions.REQUEST]
         self.requests[payload.request_id] = ControlRequest(
             payload.request_id, flow, message.sender, answerer, payload, message.id, self._place,
-            message.timestamp, state, proven=step.is_proven, proof=message.proof,
+            message.timestamp, transitions.OPEN, proven=step.is_proven, proof=message.proof,
         )  # fmt: skip
-        return Verdict(APPLIED, "", "" if step.is_proven else UNPROVEN, after=state, about=about)
+        return Verdict(APPLIED, "", "" if step.is_proven else UNPROVEN, after=transitions.OPEN, about=about)
 
-    def _decided(self, step: ControlStep, payload: Payload, flow: str) -> Verdict:
+    def _decided(self, step: ControlStep, payload: m.Payload) -> Verdict:
         request = self.requests.get(payload.request_id)
         if request is None:
             return Verdict(REFUSED, "", "there is no such request")
         about = request.worker
-        if flow != request.flow:
+        if payload.flow != request.flow:
             return Verdict(REFUSED, "", f"it is a {request.flow} request", about=about)
-        message, what, table = step.message, decision_of(payload), transitions.TABLES[flow]
-        if what == TIMEOUT:
+        message, what, table = step.message, decision_of(payload), transitions.ASKED
+        if what == m.TIMEOUT:
             if not step.is_by(request.asker):
                 return step.refused(about, "only the asker may time its request out")
         elif what == transitions.APPROVE and not (step.is_proven and request.proven):
@@ -273,7 +240,7 @@ class ControlState:
             answer_proven=step.is_proven, answer_proof=message.proof,
         )  # fmt: skip
         self.requests[request.id] = decided
-        if what != TIMEOUT:
+        if what != m.TIMEOUT:
             self._consequences(decided, step)
         why = "" if decided.answer_proven else UNPROVEN
         return Verdict(APPLIED, "", why, before=request.state, after=after, about=about)
@@ -281,22 +248,22 @@ class ControlState:
     def _consequences(self, request: ControlRequest, step: ControlStep) -> None:
         """Carry out a decision's effects beside its request: mode, rules, hosts, the wait for a plan."""
         answer, to = request.answer, request.asker
-        if isinstance(answer, PlanResponse):
+        if isinstance(answer, m.PlanResponse):
             if answer.approved:
                 self._order(step, to, RELEASE, (request.place, answer.mode))
             if answer.mode:
                 self._order(step, to, MODE, answer.mode)
-        elif isinstance(answer, PermissionResponse):
+        elif isinstance(answer, m.PermissionResponse):
             if answer.mode:
                 self._order(step, to, MODE, answer.mode)
             allow, deny = message_text.added_rules(answer.updates) if answer.updates else ((), ())
             if allow or deny:
-                self._order(step, to, POLICY, PolicyUpdate(allow=allow, deny=deny, adds=True))
-        elif isinstance(answer, SandboxResponse) and answer.approved and answer.scope == "session":
-            asked = request.payload.hosts if isinstance(request.payload, SandboxRequest) else ()
+                self._order(step, to, POLICY, m.PolicyUpdate(allow=allow, deny=deny, adds=True))
+        elif isinstance(answer, m.SandboxResponse) and answer.approved and answer.scope == "session":
+            asked = request.payload.hosts if isinstance(request.payload, m.SandboxRequest) else ()
             self._order(step, to, HOSTS, answer.hosts or asked)
 
-    def _ordered(self, step: ControlStep, payload: Payload) -> Verdict:
+    def _ordered(self, step: ControlStep, payload: m.Payload) -> Verdict:
         """Apply a mode or a policy: for each agent addressed by its id, or for all that the sender leads."""
         refused, recipients = [], step.message.recipients
         for to in recipients:
@@ -304,7 +271,7 @@ class ControlState:
                 refused.append(f"{word(to)}: only ids and all are taken here, for an agent chooses its own tags")
             elif to != ALL and not step.may_restrict(to):
                 refused.append(f"{word(step.speaker)} is not the lead of {word(to)}")
-            elif isinstance(payload, ModeSet):
+            elif isinstance(payload, m.ModeSet):
                 self._order(step, to, MODE, payload.mode)
             else:
                 self._order(step, to, POLICY, payload)
@@ -313,20 +280,20 @@ class ControlState:
         why = [] if step.is_proven else [f"{UNPROVEN}, so it only narrows"]
         return Verdict(APPLIED, "", "; ".join([*why, *refused]), about=recipients[0])
 
-    def _task(self, step: ControlStep, payload: Payload) -> Verdict:
-        if not isinstance(payload, TaskAssignment):
+    def _task(self, step: ControlStep, payload: m.Payload) -> Verdict:
+        if not isinstance(payload, m.TaskAssignment):
             verdict = self.tasks.take(step, payload)
         else:
             verdict = self.tasks.assign(step, payload, is_taken=payload.request_id in self.requests)
-        if verdict.outcome == APPLIED and isinstance(payload, TaskAssignment | TaskClaim):
+        if verdict.outcome == APPLIED and isinstance(payload, m.TaskAssignment | m.TaskClaim):
             why = self._hold_for_plan(step.message, self.tasks[payload.request_id])
             return verdict.replace(why=why)
         return verdict
 
     def _hold_for_plan(self, message: Message, task: Task) -> str:
         """Have a task's holder wait for a plan's approval, if its lead required that; return why not."""
-        asked, worker = task.payload, task.answerer
-        if not (isinstance(asked, TaskAssignment) and asked.plan_required and worker):
+        worker = task.answerer
+        if not (task.payload.plan_required and worker):
             return ""
         at = message.timestamp
         if not authority.commands(task.adder, worker, at, self.roster, proven=False):
@@ -345,13 +312,13 @@ class ControlState:
 
     def _list(self, step: ControlStep, payload: Listed) -> bool | str:
         """Return whether the entry is new; of one that ended, the agent that had it."""
-        if isinstance(payload, LeasePaths):
+        if isinstance(payload, m.LeasePaths):
             return self.leases.add(step, payload)
-        if isinstance(payload, LeaseRelease):
+        if isinstance(payload, m.LeaseRelease):
             return self.leases.end(step, payload.request_id)
-        if isinstance(payload, WatchAgent):
+        if isinstance(payload, m.WatchAgent):
             return self.watches.add(step, payload)
-        if isinstance(payload, WatchReport):
+        if isinstance(payload, m.WatchReport):
             return self.watches.report(step, payload)
         return self.watches.end(step, payload.request_id)
 
@@ -367,14 +334,16 @@ def _why_not(message: Message, about: str) -> str:
     return f"{whom} cannot decide for itself" if sender == whom else f"{sender} is not the lead of {whom}"
 
 
-def _may_only_narrow(payload: Payload, flow: str | None) -> bool:
+def _may_only_narrow(payload: m.Payload) -> bool:
     """Return whether an unproven message of this kind denies or binds at most."""
-    if flow in (transitions.PLAN, transitions.PERMISSION, transitions.SANDBOX):
-        return isinstance(payload, Answer) and payload.cause != TIMEOUT
-    is_step = (isinstance(payload, TaskClaim) and not payload.holder) or isinstance(payload, TaskDropped | TaskProgress)
-    return is_step or isinstance(payload, ModeSet | PolicyUpdate | TaskAssignment)
+    if payload.flow in (transitions.PLAN, transitions.PERMISSION, transitions.SANDBOX):
+        return isinstance(payload, m.Answer) and payload.cause != m.TIMEOUT
+    is_step = (isinstance(payload, m.TaskClaim) and not payload.holder) or isinstance(
+        payload, m.TaskDropped | m.TaskProgress
+    )
+    return is_step or isinstance(payload, m.ModeSet | m.PolicyUpdate | m.TaskAssignment)
 
 
 def opens(content: str) -> bool:
     """Return whether a control message's body is a request or a task, which precedes all others about it."""
-    return isinstance(message_text.parse(content), Ask | TaskAssignment)
+    return isinstance(message_text.parse(content), m.Ask | m.TaskAssignment)

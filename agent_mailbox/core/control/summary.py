@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .. import codec, frame, instant
 from ..text import clipped, neutral, typed
-from . import lease_paths, message_fields, message_text, watches
+from . import lease_paths, message_text, watches
 from . import messages as m
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def whole(payload: m.Payload | m.Unknown) -> str:
     if isinstance(payload, m.Unknown):
         return neutral(f"not understood ({payload.reason}): {payload.raw}")
     said = [*filter(None, _said(payload))] or [_ALONE.get(type(payload), "without a text")]
-    return neutral(f"{message_fields.NAMES[type(payload)]} {payload.request_id}".rstrip() + f": {'; '.join(said)}")
+    return neutral(f"{payload.kind} {payload.request_id}".rstrip() + f": {'; '.join(said)}")
 
 
 _ALONE: dict[type[m.Payload], str] = {

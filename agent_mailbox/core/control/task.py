@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from . import transitions
 from .control_requests import ControlRequest
-from .messages import TaskAssignment
 
 if TYPE_CHECKING:
     from ..roster import Roster
+    from .messages import TaskAssignment
 
 HANDOVER = "handover-"
 """The beginning of the id of a task by which a session hands over what it holds."""
@@ -28,6 +28,7 @@ class Task(ControlRequest):
     ``handed``: the latest task by which its holder hands it over. ``adder``: who spoke when it was added.
     """
 
+    payload: TaskAssignment
     to: tuple[str, ...] = ()
     claim: str = ""
     moved: int = 0
@@ -49,12 +50,12 @@ class Task(ControlRequest):
     @property
     def title(self) -> str:
         """Return what it is called."""
-        return self.payload.title if isinstance(self.payload, TaskAssignment) else ""
+        return self.payload.title
 
     @property
     def after(self) -> tuple[str, ...]:
         """Return the tasks that must be done before."""
-        return self.payload.after if isinstance(self.payload, TaskAssignment) else ()
+        return self.payload.after
 
     @property
     def is_handover(self) -> bool:
@@ -64,7 +65,7 @@ class Task(ControlRequest):
     @property
     def hands(self) -> tuple[str, ...]:
         """Return the tasks that go to who claims it: it hands them over."""
-        return self.payload.hands if isinstance(self.payload, TaskAssignment) else ()
+        return self.payload.hands
 
     def list_deciders(self, roster: Roster) -> list[str]:
         """Return its holder."""

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from ..roster import Roster
     from .control_step import ControlStep
 
-_TABLE = transitions.TABLES[transitions.TASK]
-
 
 class Tasks(dict[str, Task]):
     """The fold: every task by its id."""
@@ -117,7 +115,7 @@ class Tasks(dict[str, Task]):
             return Verdict(REFUSED, "", "it would wait for itself", about=message.sender)
         direct = all(step.roster.mode(stored) == DIRECT for stored in message.recipients)
         worker = message.recipients[0] if direct else ""
-        state = _TABLE[None, transitions.ASSIGN if direct else transitions.OFFER]
+        state = transitions.ASSIGNED if direct else transitions.OPEN
         task = Task(
             payload.request_id, transitions.TASK, message.sender, worker, payload, message.id, step.place,
             message.timestamp, state, proven=step.is_proven, proof=message.proof,
@@ -139,7 +137,7 @@ class Tasks(dict[str, Task]):
         task = self.get(payload.request_id)
         if task is None:
             return Verdict(NOTED, "", "of a task that was not assigned here", about=step.message.sender)
-        after = _TABLE.get((task.state, transitions.TASK_EVENTS[type(payload)]))
+        after = transitions.TASKS.get((task.state, payload.kind))
         if proofs.is_bare_word(step.message.proof) and not self._is_elsewhere(step, step.speaker):
             return step.refused(step.speaker, "another machine speaks for its own sessions alone")
         if task.is_over:

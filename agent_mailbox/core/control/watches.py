@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ..roster import Roster
     from .control_step import ControlStep
-    from .messages import WatchAgent, WatchReport
+    from .messages import WatchReport
 
 LONGEST = 7 * 24 * 3600 * 1000
 """Milliseconds that a watch lasts at most."""
@@ -50,17 +50,13 @@ class AgentWatch(StandingNotice):
 class Watches(StandingNotices[AgentWatch]):
     """The fold of all watches, in log order. ``done_by`` tells who did one of the log's tasks."""
 
+    NOTICE = AgentWatch
     KIND, OWNER, SAME = "watch", "watcher", ("owner", "agent", "until", "task")
     LONGEST, MOST_HELD = LONGEST, MOST_HELD
 
     def __init__(self, roster: Roster, done_by: Callable[[str], str]) -> None:
         super().__init__(roster)
         self._done_by = done_by
-
-    def add(self, step: ControlStep, payload: WatchAgent) -> bool:
-        """Fold a watch in; return False if it is there already. Raise ``ValueError`` with the reason if it is none."""
-        about = self.common(step, payload)
-        return self.enter(AgentWatch(**about, agent=payload.agent, until=payload.until, task=payload.task))
 
     def report(self, step: ControlStep, payload: WatchReport) -> bool:
         """Fold in that an event happened; return False if the watch was over before. Raise ``ValueError`` with the

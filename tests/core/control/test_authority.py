@@ -53,6 +53,6 @@ def test_an_order_to_all_binds_those_whom_its_sender_leads_by_a_foreign_line_alo
             standing_orders.Order(number, "eve", 2, ALL, standing_orders.MODE, mode, f"m{number}", proven)
             for number, mode in enumerate(("plan", "acceptEdits"))
         )
-        assert standing_orders.mode([plan], "ann", roster) == "plan"
-        assert standing_orders.mode([plan], "ben", roster) == "default"
-        assert standing_orders.mode([loose], "ann", roster) == "default"
+        assert standing_orders.find_mode([plan], "ann", roster)[0] == "plan"
+        assert standing_orders.find_mode([plan], "ben", roster)[0] == "default"
+        assert standing_orders.find_mode([loose], "ann", roster)[0] == "default"

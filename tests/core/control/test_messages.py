@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_mailbox.core import codec
-from agent_mailbox.core.control import message_fields, message_text, summary
+from agent_mailbox.core.control import message_text, summary
 from agent_mailbox.core.control import messages as m
-from agent_mailbox.core.control.message_fields import FIELDS, SPECS, Field
+from agent_mailbox.core.control.message_fields import Field
 from agent_mailbox.core.control.messages import MODES, Unknown
 from tests.core.control.samples import CATALOG, OBSERVED, VERBATIM
 
@@ -47,13 +47,13 @@ def value(field: Field) -> st.SearchStrategy[Any]:
 @st.composite
 def payloads(draw: st.DrawFn) -> m.Payload:
     """Any message of the union, any of its optional fields left out."""
-    kind = draw(st.sampled_from(sorted(SPECS)))
-    said = {f.name: draw(value(f)) for f in FIELDS[kind] if f.required or draw(st.booleans())}
+    kind = draw(st.sampled_from(sorted(m.TYPES)))
+    said = {f.name: draw(value(f)) for f in m.TYPES[kind].fields if f.required or draw(st.booleans())}
     if said.get("approved"):
         said.pop("cause", None)
     if kind == "plan_approval_request":
         said["goal"] = draw(WORDS)
-    return SPECS[kind][0](**said)
+    return m.TYPES[kind](**said)
 
 
 @given(payloads())
@@ -61,7 +61,7 @@ def test_what_is_written_is_read_back(payload: m.Payload) -> None:
     """Each value of the union survives the wire, in an object that names its type and version."""
     text = message_text.written(payload)
     assert message_text.parse(text) == payload
-    assert json.loads(text)["type"] == message_fields.NAMES[type(payload)]
+    assert json.loads(text)["type"] == payload.kind
     assert json.loads(text)["version"] == 1
 
 
@@ -70,7 +70,7 @@ def test_the_catalog_s_form_is_the_one_that_is_written(kind: str) -> None:
     """Each sample of the catalog comes back key for key: nothing renamed, nothing lost but what is empty."""
     sample = json.loads(CATALOG[kind])
     payload = message_text.parse(CATALOG[kind])
-    assert type(payload) is SPECS[kind][0]
+    assert type(payload) is m.TYPES[kind]
     written = json.loads(message_text.written(payload))
     assert written.pop("version") == 1
     sample.get("result", {}).pop("errors", None)  # empty
