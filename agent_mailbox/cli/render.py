@@ -310,7 +310,7 @@ def agent_text(agent: Agent, seen: int | None, gone: Collection[str], style: Sty
     """Return one agent, one fact per line; ``seen`` in ms, None for the person."""
     state, why = shown_state(agent, gone), neutral(shown_reason(agent, gone))
     short = frame.short_session(agent.session_id)
-    is_only = sum(frame.short_session(one.session_id) == short for one in roster.shown_as(short.casefold())) < 2
+    is_only = sum(frame.short_session(one.session_id) == short for one in roster.mentioning(short.casefold())) < 2
     rows = [
         ("session", short if is_only else frame.whole_id(agent.session_id)),
         ("name", frame.bare_name(agent)),

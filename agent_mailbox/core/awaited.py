@@ -78,17 +78,12 @@ def _unread(message: Message, state: InboxState) -> Iterator[str]:
             continue
         mode = roster.mode(stored)
         if mode == DIRECT:
-            yield from _direct(stored, roster)
+            yield from roster.heirs_of(stored)
         elif mode != ROLE:
             yield from _others(message, stored, roster)
         elif message_reads.holder(message, state.reads, roster, stored) is None:
             claim = message_reads.claimer(message, state.reads, roster, stored)
             yield claim.session_id if claim is not None else stored
-
-
-def _direct(word: str, roster: Roster) -> list[str]:
-    agent = roster.meant(word)
-    return roster.heirs(agent.session_id if agent else word)
 
 
 def _others(message: Message, stored: str, roster: Roster) -> list[str]:

@@ -6,8 +6,8 @@ Belongs here: which mail that is, why, and who is to be told. Everything is a fu
 
 from __future__ import annotations
 
-from . import inbox, message_reads, obligations, proofs
-from .address import DIRECT, route
+from . import inbox, message_reads, obligations, proofs, threads
+from .address import DIRECT
 from .instant import HOUR
 from .records import USER, Message
 
@@ -15,7 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-    from .address import Reader
     from .inbox import InboxState
     from .roster import Roster
 
@@ -35,13 +34,8 @@ def dead_reason(message: Message, state: InboxState, now: int) -> str | None:
     if state.expired(message, now):
         return EXPIRED
     roster = state.roster
-    gone = all(roster.mode(a) == DIRECT and not _living_recipient(a, roster) for a in message.recipients)
+    gone = all(roster.mode(a) == DIRECT and roster.meant(a) and not roster.heirs_of(a) for a in message.recipients)
     return RECIPIENT_DEAD if gone else None
-
-
-def _living_recipient(word: str, roster: Roster) -> bool:
-    agent = roster.meant(word)
-    return agent is None or bool(roster.heirs(agent.session_id))
 
 
 def last_dead(to: str, hours: int, state: InboxState, now: int) -> int:
@@ -68,18 +62,7 @@ def last_dead(to: str, hours: int, state: InboxState, now: int) -> int:
 def dead_letters(state: InboxState, now: int, session_id: str | None = None) -> list[tuple[Message, str]]:
     """Return dead letters with their reason: those the session sent or was to get, or everyone's."""
     reader = state.roster.reader(session_id) if session_id is not None else None
-    return list(
-        _letters(
-            state,
-            now,
-            lambda m: reader is None or is_concerned(m, reader),
-        )
-    )
-
-
-def is_concerned(message: Message, reader: Reader) -> bool:
-    """Return whether the reader sent the message, or was to get it."""
-    return message.sender in reader.lineage or route(message.recipients, reader, message.bare) is not None
+    return list(_letters(state, now, lambda m: reader is None or threads.visible(m, reader)))
 
 
 def _letters(state: InboxState, now: int, wanted: Callable[[Message], bool]) -> Iterator[tuple[Message, str]]:

@@ -55,5 +55,5 @@ def _candidates(session_id: str) -> Iterator[str]:
 def _is_known(spelt: str, roster: Roster) -> bool:
     """Return whether an agent, dead or not, has that name or id; in any case of letters."""
     return any(
-        spelt in (agent.session_id.casefold(), (agent.name or "").casefold()) for agent in roster.shown_as(spelt)
+        spelt in (agent.session_id.casefold(), (agent.name or "").casefold()) for agent in roster.mentioning(spelt)
     )

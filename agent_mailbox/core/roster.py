@@ -172,22 +172,25 @@ def _spans(before: Agent, state: str, at: int) -> tuple[tuple[int, int | None], 
     return before.frozen
 
 
+def led_word(session_id: str) -> str:
+    """Return the word that finds the agents whose lead the session is."""
+    return f"led by {session_id}"
+
+
 class Roster:
     """The agents, by session id, in the order they registered. ``user`` is always there and always lives."""
 
     agents: dict[str, Agent]
     roles_ever: set[str]
 
-    def __init__(self, events: Iterable[RosterEvent] = (), base: Roster | None = None) -> None:
-        self.agents = dict(base.agents) if base else {}
-        self.roles_ever = set(base.roles_ever) if base else set()
+    def __init__(self, events: Iterable[RosterEvent] = ()) -> None:
+        self.agents = {}
+        self.roles_ever = set()
         self._bearers: dict[str, dict[str, None]] = {}  # of those alone that bear a name now
         self._lineages: dict[str, tuple[str, ...]] = {}
         self._got: dict[str, Agent | None] = {}
         """Answers that were given since the last change."""
         self._line: dict[str, list[Agent]] | None = None
-        for agent in self.agents.values():
-            self._note_name(agent)
         for event in events:
             self.apply(event)
 
@@ -221,7 +224,8 @@ class Roster:
         if before is not None and before.name is not None and before.name != agent.name:
             del self._bearers[before.name][agent.session_id]
         self.agents[agent.session_id] = agent
-        self._note_name(agent)
+        if agent.name is not None:
+            self._bearers.setdefault(agent.name, {})[agent.session_id] = None
         self._line = None
         self._got.clear()
 
@@ -237,10 +241,6 @@ class Roster:
         for bearer in self._named(word) if word else ():
             if bearer.session_id != taker.session_id and bearer.state == DEAD:
                 self._put(bearer.replace(name=None))
-
-    def _note_name(self, agent: Agent) -> None:
-        if agent.name is not None:
-            self._bearers.setdefault(agent.name, {})[agent.session_id] = None
 
     def get(self, session_id: str) -> Agent | None:
         """Return the agent of that session id, ``user`` included; None for a stranger."""
@@ -300,21 +300,30 @@ class Roster:
             return [USER]
         return [agent.session_id for agent in self.line(session_id) if agent.state != DEAD]
 
+    def heirs_of(self, word: str) -> list[str]:
+        """Return the agents not dead to whom mail to an id or a name goes: its agent, or those that continue it."""
+        agent = self.meant(word)
+        return self.heirs(agent.session_id if agent else word)
+
     def named(self, word: str) -> list[Agent]:
         """Return the agents not dead that have the word as name or id, or continue that id (``address.has_name``)."""
         found = {a.session_id: a for a in (*self._named(word), *self.line(word)) if a.state != DEAD}
         return list(found.values())
 
-    def carrying(self, tag: str, state: str | None = ALIVE) -> list[Agent]:
-        """Return the agents in ``state`` (None: any) that carry the tag."""
-        return [a for a in self.agents.values() if tag in a.tags and (state is None or a.state == state)]
+    def mentioning(self, _word: str, /) -> Iterable[Agent]:
+        """Return all agents that a word of theirs (``roster_cache``) finds, and perhaps others, as they registered."""
+        return self.agents.values()
 
     def carriers(self, tag: str) -> list[Agent]:
         """Return the agents, alive or frozen, that carry the tag."""
-        return [a for a in self.agents.values() if tag in a.tags and a.state != DEAD]
+        return [a for a in self.mentioning(tag) if tag in a.tags and a.state != DEAD]
+
+    def carrying(self, tag: str) -> list[Agent]:
+        """Return the living ones of these."""
+        return [a for a in self.carriers(tag) if a.state == ALIVE]
 
     def some_carrying(self, tag: str, most: int) -> list[Agent]:
-        """Return at most so many of the living agents that carry the tag; which ones is not defined."""
+        """Return at most so many of the living ones; which ones is not defined."""
         return self.carrying(tag)[:most]
 
     def crowd(self, tag: str) -> int:
@@ -323,11 +332,7 @@ class Roster:
 
     def led_by(self, session_id: str) -> list[Agent]:
         """Return the agents, dead or not, whose lead the session is."""
-        return [a for a in self.agents.values() if a.lead == session_id]
-
-    def shown_as(self, _spelt: str, /) -> Iterable[Agent]:
-        """Return all agents that a word of this folded case may show (``frame.shown_words``), and perhaps others."""
-        return self.agents.values()
+        return [a for a in self.mentioning(led_word(session_id)) if a.lead == session_id]
 
     def bearer(self, name: str) -> Agent | None:
         """Return the agent that a name means: its bearer that is not dead, else the last one."""
@@ -367,21 +372,20 @@ class Roster:
         """Return whether the word is a role that an agent not dead holds."""
         return f"role:{word}" in self.roles_ever and bool(self.carriers(f"role:{word}"))
 
-    def find(self, word: str, *, prefixes: bool = True) -> Agent:
+    def find(self, word: str) -> Agent:
         """Return the agent of a word: id, else name, else unique id prefix of ``MIN_PREFIX`` or more; ``team:t/n``.
 
         Raise ``NotFound``, or ``Ambiguous`` with the candidates."""
         word = (":" in word and address.teammate(word)) or word
         agent = self.meant(word)
-        may_be_short = prefixes and len(word) == address.ID_SHOWN
-        if agent is not None and not (may_be_short and self.is_shown_of_another(word, agent)):
+        if agent is not None and not (len(word) == address.ID_SHOWN and self.is_shown_of_another(word, agent)):
             return agent
-        if prefixes and len(word) >= MIN_PREFIX:
+        if len(word) >= MIN_PREFIX:
             matches = [a for a in self.agents.values() if a.session_id.startswith(word) or a is agent]
             matches = [a for a in matches if a.state != DEAD] or matches
             if (found := address.only_match(word, [a.session_id for a in matches], "agents")) is not None:
                 return self.agents[found]
-        meant = TOO_SHORT if prefixes and self.begins_too_shortly(word) else did_you_mean(self.near(word))
+        meant = TOO_SHORT if self.begins_too_shortly(word) else did_you_mean(self.near(word))
         raise NotFound(f"no agent {word!r}", meant or "run `agent-mailbox roster list` for the known agents")
 
     def is_shown_of_another(self, word: str, agent: Agent | None = None) -> bool:

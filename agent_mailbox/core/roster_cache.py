@@ -22,8 +22,7 @@ from __future__ import annotations
 from . import codec
 from .address import shorten_id
 from .frame import shown_words, whole_id
-from .records import USER
-from .roster import ALIVE, DEAD, Agent, Roster
+from .roster import ALIVE, DEAD, Agent, Roster, led_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,11 +104,8 @@ class RosterCache(Roster):
 
     def is_shown_of_another(self, word: str, agent: Agent | None = None) -> bool:
         mine = None if agent is None else agent.session_id
-        others = (a for _, a in self._mentioning(whole_id(word).casefold()) if a.session_id != mine and a.state != DEAD)
+        others = (a for a in self.mentioning(whole_id(word).casefold()) if a.session_id != mine and a.state != DEAD)
         return any(shorten_id(a.session_id) == word != a.session_id for a in others)
-
-    def heirs(self, session_id: str) -> list[str]:
-        return [USER] if session_id == USER else [a.session_id for a in self.line(session_id) if a.state != DEAD]
 
     def line(self, session_id: str) -> list[Agent]:
         if session_id not in self._lines_of:
@@ -124,15 +120,6 @@ class RosterCache(Roster):
             self._lines_of[session_id] = [found[place] for place in sorted(found)]
         return self._lines_of[session_id]
 
-    def carrying(self, tag: str, state: str | None = ALIVE) -> list[Agent]:
-        if state is None:
-            return [a for a in self.agents.values() if tag in a.tags]
-        found = [agent for _, agent in self._mentioning(_of_dead(tag) if state == DEAD else tag)]
-        return [a for a in found if tag in a.tags and a.state == state]
-
-    def carriers(self, tag: str) -> list[Agent]:
-        return [a for _, a in self._mentioning(tag) if tag in a.tags and a.state != DEAD]
-
     def some_carrying(self, tag: str, most: int) -> list[Agent]:
         kept = (self._at(place) for place in self._with(tag) if place not in self._changed)
         changed = (self._changed[place] for place in self._changed_with.get(tag, ()))
@@ -142,14 +129,11 @@ class RosterCache(Roster):
     def crowd(self, tag: str) -> int:
         return len(self._with(tag)) + len(self._changed_with.get(tag, ()))
 
-    def led_by(self, session_id: str) -> list[Agent]:
-        return [a for _, a in self._mentioning(_led_by(session_id)) if a.lead == session_id]
+    def mentioning(self, word: str, /) -> list[Agent]:
+        return [agent for _, agent in self._mentioning(word)]
 
     def _named(self, name: str) -> list[Agent]:
-        return [agent for _, agent in self._mentioning(name) if agent.name == name]
-
-    def shown_as(self, spelt: str, /) -> list[Agent]:
-        return [agent for _, agent in self._mentioning(spelt)]
+        return [agent for agent in self.mentioning(name) if agent.name == name]
 
     def _known(self, session_id: str) -> Agent | None:
         if self._agents is not None:
@@ -262,19 +246,11 @@ def _words(agent: Agent) -> set[str]:
     """Return the words that find an agent: its id, its name, both as one reads them, tags, the agents it continues, its
     lead.
 
-    The tags of the dead are other words: who asks for a role's holders passes by those of the past."""
-    tags = map(_of_dead, agent.tags) if agent.state == DEAD else agent.tags
+    The tags of the dead find nobody: who asks for a role's holders passes by those of the past."""
+    tags = () if agent.state == DEAD else agent.tags
     words = {agent.session_id, agent.name or agent.session_id, *tags, *agent.continues}
-    words.update([_led_by(agent.lead)] if agent.lead else ())
+    words.update([led_word(agent.lead)] if agent.lead else ())
     return words.union([word.casefold() for word in shown_words(agent)])
-
-
-def _of_dead(tag: str) -> str:
-    return f"{tag} {DEAD}"
-
-
-def _led_by(session_id: str) -> str:
-    return f"led by {session_id}"
 
 
 def _entries(agent: Agent, place: int) -> list[int]:

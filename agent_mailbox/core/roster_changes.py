@@ -138,7 +138,7 @@ def _look_alikes(what: str, word: str, me: str, roster: Roster) -> Iterator[str]
     """Yield how readers would take a name or an id for another agent: it differs in case alone, or is that one's
     short id."""
     spelt = word.casefold()
-    for agent in roster.shown_as(spelt):
+    for agent in roster.mentioning(spelt):
         shown = next((one for one in shown_words(agent) if one.casefold() == spelt), None)
         if shown is not None and agent.session_id != me and agent.state != DEAD and agent.name != word:
             yield f"the {what} {word!r} looks like that of {agent.session_id}, shown as {shown}"

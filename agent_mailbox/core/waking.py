@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from .address import DIRECT, ROLE
 from .records import Record
-from .roster import ALIVE, FROZEN
+from .roster import FROZEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,7 +45,7 @@ def calls(item: Item, roster: Roster) -> bool:
     if message.priority != "high" and message.type != "control":
         return False
     if item.mode == ROLE:
-        return not any(agent.state == ALIVE for agent in roster.carrying(item.via))
+        return not roster.carrying(item.via)
     return item.mode == DIRECT
 
 

@@ -125,16 +125,11 @@ def is_finished(message: Message, state: InboxState, now: int, replies: Mapping[
 def _part_done(address: str, message: Message, state: InboxState) -> bool:
     mode = state.roster.mode(address)
     if mode == DIRECT:
-        heirs = _heirs(address, state.roster)
+        heirs = state.roster.heirs_of(address)
         return all(message_reads.read_by(message, state.reads, state.roster.lineage(h), state.roster) for h in heirs)
     if mode == ROLE:
         return message_reads.holder(message, state.reads, state.roster, address) is not None
     return False  # tag and broadcast mail is finished by expiry alone
-
-
-def _heirs(word: str, roster: Roster) -> list[str]:
-    agent = roster.meant(word)
-    return roster.heirs(agent.session_id if agent else word)
 
 
 def _owed(
