@@ -43,6 +43,13 @@ class Draft(Record):
     extra: Any = None
 
 
+_CARRIED = (
+    *("content", "subject", "thread", "ttl_hours", "expires_at", "ack"),
+    *("references", "attachments", "metadata"),
+)
+"""The fields that a draft and its message have alike."""
+
+
 class Composed(Record):
     """A message that may be sent: the written addresses and their meaning, its line, warnings for its sender."""
 
@@ -123,20 +130,12 @@ def draft_from(obj: object) -> Draft:
     return Draft(
         sender=obj.get("sender") or obj.get("from") or "",
         to=m.recipients,
-        content=m.content,
-        subject=m.subject,
-        thread=m.thread,
-        ttl_hours=m.ttl_hours,
-        expires_at=m.expires_at,
-        ack=m.ack,
         priority=obj.get("priority") or "normal",
         type=obj.get("type") or "message",
         when=obj.get("when") or None,
         id=obj.get("id"),
-        references=m.references,
-        attachments=m.attachments,
-        metadata=m.metadata,
         extra={key: value for key, value in (m.extra or {}).items() if key != "from"} or None,
+        **{name: getattr(m, name) for name in _CARRIED},
     )
 
 
@@ -361,19 +360,11 @@ def message(
         sender=draft.sender,
         recipients=recipients,
         timestamp=now,
-        content=draft.content,
-        subject=draft.subject or None,
-        thread=draft.thread,
-        ttl_hours=draft.ttl_hours,
-        expires_at=draft.expires_at,
+        priority=draft.priority,
         type=draft.type,
         when=draft.when,
-        ack=draft.ack,
-        priority=draft.priority,
-        references=draft.references,
-        attachments=draft.attachments,
-        metadata=draft.metadata,
         extra={**(draft.extra or {}), BARE: list(bare)} if bare else draft.extra,
+        **{name: getattr(draft, name) for name in _CARRIED} | {"subject": draft.subject or None},
     )
 
 

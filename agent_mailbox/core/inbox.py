@@ -41,8 +41,9 @@ class InboxState(Record):
     sign: Callable[[str], int] = _never
 
     def expired(self, message: Message, now: int) -> bool:
-        """Return whether it has expired; see ``expired``."""
-        return expired(message, now, self.roster, self.ttls)
+        """Return whether the message has expired at ``now``. At the deadline exactly: yes."""
+        deadline = expires_at(message, self.roster, self.ttls)
+        return deadline is not None and now >= deadline
 
 
 class Item(Record):
@@ -107,7 +108,6 @@ def _another_way(message: Message, reader: Reader, state: InboxState) -> Route |
     )
 
 
-_TASK = "task_assignment"
 _USUAL = ("message", "notification", "system")
 """Types of messages that are mail, whatever they say."""
 
@@ -116,23 +116,24 @@ def is_on_board(message: Message, mode: str) -> bool:
     """Return whether a message that comes by a mode is a note, or a task for whoever claims it: no mail to be read."""
     if message.type == "note":
         return True
-    if message.type != "control" or mode == DIRECT or _TASK not in message.content:
+    return mode != DIRECT and _is_control(message, "task_assignment")
+
+
+def _is_control(message: Message, kind: str) -> bool:
+    """Return whether it is a control message of a kind, without the time that it takes to read others."""
+    if message.type != "control" or kind not in message.content:
         return False
     said = codec.parse(message.content.encode("utf-8", "surrogatepass"))
-    return isinstance(said, dict) and said.get("type") == _TASK
+    return isinstance(said, dict) and said.get("type") == kind
 
 
 ALONG = "along"
 """When a session is shown an idle notice: with other mail, and never for itself alone."""
-_IDLE = "idle_notification"
 
 
 def is_idle_notice(message: Message) -> bool:
     """Return whether a message says that its sender's turn ended: a state, which the sender's next one replaces."""
-    if message.type != "control" or _IDLE not in message.content:
-        return False
-    said = codec.parse(message.content.encode("utf-8", "surrogatepass"))
-    return isinstance(said, dict) and said.get("type") == _IDLE
+    return _is_control(message, "idle_notification")
 
 
 def timing(item: Item) -> str:
@@ -275,9 +276,3 @@ def _successors(agent: Agent, roster: Roster) -> list[tuple[Agent, int]]:
                 first[successor] = start
                 to_visit.append(successor)
     return [(line[session_id], start) for session_id, start in first.items()]
-
-
-def expired(message: Message, now: int, roster: Roster, ttls: Mapping[str, float | None]) -> bool:
-    """Return whether the message has expired at ``now``. At the deadline exactly: yes."""
-    deadline = expires_at(message, roster, ttls)
-    return deadline is not None and now >= deadline
