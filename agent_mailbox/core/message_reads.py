@@ -18,7 +18,7 @@ from __future__ import annotations
 from . import proofs
 from .address import own_route, role_or_tag, route
 from .records import USER, Message, Read
-from .roster import CLIENT_ENDED, DEAD, FROZEN
+from .roster import DEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -300,7 +300,7 @@ def lapsed(claim: Read, message: Message, reads: Reads, roster: Roster, sign: Ca
 def _may_show(session_id: str, message: Message, reads: Reads, roster: Roster) -> bool:
     """Return whether the next check of that session would show it the role message that it claimed."""
     agent, reader = roster.get(session_id), roster.reader(session_id)
-    if agent is None or agent.state == DEAD or (agent.state == FROZEN and agent.reason == CLIENT_ENDED):
+    if agent is None or agent.state == DEAD or agent.has_ended:
         return False
     way = route(message.recipients, reader, message.bare)
     mine = way is not None and way.claims and message.sender != session_id

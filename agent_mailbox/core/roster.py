@@ -84,7 +84,7 @@ class Agent(Record):
     @property
     def may_be_gone(self) -> bool:
         """Return whether it counts as alive, or as frozen since its client's process was gone."""
-        return self.state == ALIVE or (self.state == FROZEN and self.reason == CLIENT_ENDED)
+        return self.state == ALIVE or self.has_ended
 
     @property
     def has_ended(self) -> bool:
@@ -107,20 +107,15 @@ def changed(agent: Agent | None, event: RosterEvent) -> Agent | None:
     if old is not None and old not in (USER, *continues, event.session_id):
         continues, heir = (old, *continues), (event.timestamp, *heir)
         inherits = (old, *inherits) if proofs.speaker(event.proof, old) in (USER, old) else inherits
-    return Agent(
-        session_id=event.session_id,
+    said = {name: event.__dict__[name] for name in ("name", "tags", "lead", "client", "muted")}
+    return before.replace(
+        **{name: value for name, value in said.items() if value is not None},
         state=state,
-        name=event.name if event.name is not None else before.name,
-        tags=event.tags if event.tags is not None else before.tags,
-        lead=event.lead if event.lead is not None else before.lead,
         continues=continues,
         heir=heir,
-        registered=before.registered,
         changed=event.timestamp,
         frozen=_spans(before, state, event.timestamp),
         reason=event.reason if state != before.state or event.reason else before.reason,
-        client=event.client if event.client is not None else before.client,
-        muted=event.muted if event.muted is not None else before.muted,
         leads=(*before.leads, (event.timestamp, event.lead)) if event.lead not in (None, before.lead) else before.leads,
         again=event.timestamp if again else before.again,
         proven_leads=_proven_leads(before, event),
