@@ -269,6 +269,11 @@ def route(recipients: tuple[str, ...], reader: Reader, bare: Container[str] = ()
     return Route(mode=own[0], via=own[1], claims=False)
 
 
+def is_concerned(message: Message, reader: Reader) -> bool:
+    """Return whether the message is part of the reader's history: sent by it, or addressed to it."""
+    return message.sender in reader.lineage or route(message.recipients, reader, message.bare) is not None
+
+
 def uuid_of(digits: str, version: str, variant: str = "") -> str:
     """Return 32 or more hexadecimal digits as a UUID (RFC 9562), without the 8 ms of ``import uuid``.
 

@@ -6,8 +6,8 @@ Belongs here: which mail that is, why, and who is to be told. Everything is a fu
 
 from __future__ import annotations
 
-from . import inbox, message_reads, obligations, proofs, threads
-from .address import DIRECT
+from . import inbox, message_reads, obligations, proofs
+from .address import DIRECT, is_concerned
 from .instant import HOUR
 from .records import USER, Message
 
@@ -62,7 +62,7 @@ def last_dead(to: str, hours: int, state: InboxState, now: int) -> int:
 def dead_letters(state: InboxState, now: int, session_id: str | None = None) -> list[tuple[Message, str]]:
     """Return dead letters with their reason: those the session sent or was to get, or everyone's."""
     reader = state.roster.reader(session_id) if session_id is not None else None
-    return list(_letters(state, now, lambda m: reader is None or threads.visible(m, reader)))
+    return list(_letters(state, now, lambda m: reader is None or is_concerned(m, reader)))
 
 
 def _letters(state: InboxState, now: int, wanted: Callable[[Message], bool]) -> Iterator[tuple[Message, str]]:

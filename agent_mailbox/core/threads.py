@@ -1,24 +1,18 @@
-"""Mail as history: visibility, correspondence, conversations.
+"""Mail as history: correspondence, conversations.
 
 Belongs here: questions that ignore whether mail was read.
 """
 
 from __future__ import annotations
 
-from .address import ALL, DIRECT, role_of, route, teammate
+from .address import ALL, DIRECT, role_of, teammate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from .address import Reader
     from .records import Message
     from .roster import Roster
-
-
-def visible(message: Message, reader: Reader) -> bool:
-    """Return whether the message is part of the reader's history: sent by it, or addressed to it."""
-    return message.sender in reader.lineage or route(message.recipients, reader, message.bare) is not None
 
 
 def exchanged(messages: Iterable[Message], word: str, roster: Roster) -> list[Message]:

@@ -7,7 +7,7 @@ narrows it. The index only offers candidates; ``chooses`` decides.
 from __future__ import annotations
 
 from ..core import threads, words
-from ..core.address import ALL, Reader, teammate
+from ..core.address import ALL, Reader, is_concerned, teammate
 from ..core.line_forms import words_of
 from ..core.records import USER, Record
 from ..errors import MailboxError
@@ -83,7 +83,7 @@ def chooses(selection: Selection, roster: Roster) -> Callable[[Message], bool]:
             (selection.since is None or m.timestamp >= selection.since)
             and (selection.until is None or m.timestamp <= selection.until)
             and (not selection.person or m.sender == USER or USER in m.recipients)
-            and (reader is None or threads.visible(m, reader))
+            and (reader is None or is_concerned(m, reader))
             and (not selection.address or bool(threads.exchanged((m,), selection.address, roster)))
             and (sender is None or m.sender in sender)
             and (to is None or not to.isdisjoint(m.recipients))

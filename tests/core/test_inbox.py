@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_mailbox.core import awaited, dead_letters, inbox, obligations, reach, threads
+from agent_mailbox.core import address, awaited, dead_letters, inbox, obligations, reach, threads
 from agent_mailbox.core.inbox import InboxState
 from agent_mailbox.core.records import Message
 
@@ -339,9 +339,9 @@ def test_visible_is_what_one_sent_or_what_is_addressed_to_one():
         message(to="role:x"),
         message(to="all"),
     ):
-        assert threads.visible(mine, bob)
+        assert address.is_concerned(mine, bob)
     for others in (message(to="cat-1"), message(to="role:y"), message(to="project:p")):
-        assert not threads.visible(others, bob)
+        assert not address.is_concerned(others, bob)
 
 
 def as_log(*mails: Message) -> dict[str, Message]:

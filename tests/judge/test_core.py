@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from agent_mailbox.core import codec, dead_letters, inbox, obligations, proofs, reach, threads
+from agent_mailbox.core import address, codec, dead_letters, inbox, obligations, proofs, reach, threads
 from agent_mailbox.core.inbox import InboxState
 from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.message_reads import Reads
@@ -267,7 +267,7 @@ class Core(RuleBasedStateMachine):
             assert [item.claims for item in told] == [judge.way(mail[i.message.id], one)[1] for i in told], one
             assert all(item.via.startswith("role:") == item.claims for item in told)
             assert [item.message.id for item in inbox.unread(one, retold, now)] == judge.unread(one), one
-            assert [m.id for m in state.messages.values() if threads.visible(m, state.roster.reader(one))] == (
+            assert [m.id for m in state.messages.values() if address.is_concerned(m, state.roster.reader(one))] == (
                 judge.history(one)
             ), one
             assert [m.id for m in obligations.obligations(one, state)] == judge.owes(one), one

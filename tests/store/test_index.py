@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from agent_mailbox import Draft, Mailbox, MailboxError, Request
-from agent_mailbox.core import codec, instant, message_reads, threads, words
+from agent_mailbox.core import address, codec, instant, message_reads, threads, words
 from agent_mailbox.core.inbox import InboxState
 from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.records import BadLine, Message, Read
@@ -101,7 +101,7 @@ def history(state: InboxState, who: str | None, with_: str | None, since: int | 
     found = list(state.messages.values())
     if who is not None:
         reader = state.roster.reader(who)
-        found = [m for m in found if threads.visible(m, reader)]
+        found = [m for m in found if address.is_concerned(m, reader)]
     if with_ is not None:
         found = _exchanged(found, with_, state.roster)
     return newest([m for m in found if since is None or m.timestamp >= since], limit)
