@@ -10,7 +10,7 @@ from __future__ import annotations
 from . import frame
 from .address import ALL, DIRECT, ROLE, is_muted, role_or_tag, route, when_shown
 from .records import TURN, USER, Message, Record
-from .roster import ALIVE, FROZEN, Agent, Roster
+from .roster import ALIVE, DEAD, FROZEN, Agent, Roster
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,8 +42,9 @@ def find_reach(message: Message, roster: Roster, gone: Collection[str] = ()) -> 
     for stored in message.recipients:
         mode = roster.mode(stored)
         if mode == DIRECT:
-            for agent in filter(None, map(roster.get, roster.heirs(stored))):
-                if agent.session_id != message.sender:
+            others = [Agent(USER)] if stored == USER else roster.line(stored)
+            for agent in others:
+                if agent.session_id != message.sender and agent.state != DEAD:
                     is_there = agent.session_id not in gone and agent.state == ALIVE
                     (now if is_there else waiting)[agent.session_id] = None
             continue

@@ -22,6 +22,7 @@ from __future__ import annotations
 from . import codec
 from .address import shorten_id
 from .frame import shown_words, whole_id
+from .records import USER
 from .roster import ALIVE, DEAD, Agent, Roster, led_word
 
 TYPE_CHECKING = False
@@ -78,7 +79,8 @@ class RosterCache(Roster):
         self._decoded: dict[int, Agent] = {}
         self._changed: dict[int, Agent] = {}
         """The agents that events changed or added since, by their lines; an added one's is behind those there are."""
-        self._changed_at: dict[str, int] = {}
+        self._line_of: dict[str, int] = {}
+        """The lines of the agents that were decoded or changed."""
         self._changed_with: dict[str, dict[int, None]] = {}
         """The changed agents' lines by each word that they have, or had since the text was written."""
         self._lines_of: dict[str, list[Agent]] = {}
@@ -91,8 +93,9 @@ class RosterCache(Roster):
         """Return all agents, decoded."""
         if self._agents is None:
             lines = self._text[self._lines : -1].replace(b"\n", b",")
-            agents = dict(enumerate(map(_agent, _value_of(b"[" + lines + b"]")))) | self._changed
-            self._agents = {agent.session_id: agent for agent in agents.values()}
+            self._decoded = dict(enumerate(map(_agent, _value_of(b"[" + lines + b"]"))))
+            self._line_of |= {agent.session_id: place for place, agent in self._decoded.items()}
+            self._agents = {agent.session_id: agent for agent in (self._decoded | self._changed).values()}
         return self._agents
 
     @property
@@ -107,15 +110,18 @@ class RosterCache(Roster):
         others = (a for a in self.mentioning(whole_id(word).casefold()) if a.session_id != mine and a.state != DEAD)
         return any(shorten_id(a.session_id) == word != a.session_id for a in others)
 
+    def heirs(self, session_id: str) -> list[str]:
+        return [USER] if session_id == USER else [a.session_id for a in self.line(session_id) if a.state != DEAD]
+
     def line(self, session_id: str) -> list[Agent]:
         if session_id not in self._lines_of:
             found: dict[int, Agent] = {}
             queue = [session_id]
             for one in queue:
-                for place, agent in self._mentioning(one):
+                for agent in self.mentioning(one):
                     is_next = agent.session_id == one or one in agent.continues
-                    if is_next and place not in found:
-                        found[place] = agent
+                    if is_next and self._line_of[agent.session_id] not in found:
+                        found[self._line_of[agent.session_id]] = agent
                         queue += [agent.session_id] if agent.session_id != one else []
             self._lines_of[session_id] = [found[place] for place in sorted(found)]
         return self._lines_of[session_id]
@@ -130,40 +136,31 @@ class RosterCache(Roster):
         return len(self._with(tag)) + len(self._changed_with.get(tag, ()))
 
     def mentioning(self, word: str, /) -> list[Agent]:
-        return [agent for _, agent in self._mentioning(word)]
+        kept = [place for place in self._with(word) if place not in self._changed]
+        places = sorted([*kept, *self._changed_with.get(word, ())])
+        return [self._changed[place] if place in self._changed else self._at(place) for place in places]
 
     def _named(self, name: str) -> list[Agent]:
         return [agent for agent in self.mentioning(name) if agent.name == name]
 
     def _known(self, session_id: str) -> Agent | None:
-        if self._agents is not None:
-            return self._agents.get(session_id)
-        if session_id in self._changed_at:
-            return self._changed[self._changed_at[session_id]]
-        agents = map(self._at, self._with(session_id))
-        return next((agent for agent in agents if agent.session_id == session_id), None)
+        if session_id not in self._line_of:
+            for place in self._with(session_id):
+                self._at(place)
+        place = self._line_of.get(session_id, -1)
+        return self._changed[place] if place in self._changed else self._decoded.get(place)
 
     def _put(self, agent: Agent) -> None:
-        if agent.session_id not in self._changed_at:
-            kept = (place for place in self._with(agent.session_id) if self._at(place).session_id == agent.session_id)
-            added = sum(at >= len(self._places) for at in self._changed)
-            self._changed_at[agent.session_id] = next(kept, len(self._places) + added)
-        place = self._changed_at[agent.session_id]
+        if self._known(agent.session_id) is None:
+            added = sum(place >= len(self._places) for place in self._changed)
+            self._line_of[agent.session_id] = len(self._places) + added
+        place = self._line_of[agent.session_id]
         self._changed[place] = agent
         for word in _words(agent):
             self._changed_with.setdefault(word, {})[place] = None
         self._got.clear()
         self._lines_of.clear()
         self._agents = None
-
-    def _mentioning(self, word: str) -> list[tuple[int, Agent]]:
-        """Return the agents with this word and their lines, in that order, and agents that had it, or have
-        a word of the same hash."""
-        found = [(place, self._at(place)) for place in self._with(word) if place not in self._changed]
-        if word in self._changed_with:
-            found += [(place, self._changed[place]) for place in self._changed_with[word]]
-            found.sort(key=lambda at: at[0])
-        return found
 
     def _with(self, word: str) -> list[int]:
         """Return the lines whose agents have a word with this word's hash."""
@@ -175,7 +172,8 @@ class RosterCache(Roster):
         if place not in self._decoded:
             start = self._lines + self._places[place]
             line = self._text[start : self._text.index(b"\n", start)]
-            self._decoded[place] = _agent(_value_of(line))
+            agent = self._decoded[place] = _agent(_value_of(line))
+            self._line_of[agent.session_id] = place
         return self._decoded[place]
 
     # -- writing it again -------------------------------------------------------------------------------------------
