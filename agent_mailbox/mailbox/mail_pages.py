@@ -7,6 +7,7 @@ bounded steps, or a scan if there is none. ``core.conversations`` decides what b
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
@@ -147,12 +148,8 @@ class MailPages(MailQueries):
         counted = self._ask(lambda view: view.hours(since, until, HOUR))
         if counted is not None:
             return counted
-        found: dict[int, int] = {}
-        for message in self.everything().messages.values():
-            if since <= message.timestamp <= until:
-                begin = message.timestamp - message.timestamp % HOUR
-                found[begin] = found.get(begin, 0) + 1
-        return found
+        times = (message.timestamp for message in self.everything().messages.values())
+        return dict(Counter(at - at % HOUR for at in times if since <= at <= until))
 
     def within(self, since: int, until: int) -> list[Message]:
         """Return the messages from one instant (ms) to another, newest last."""
@@ -254,12 +251,14 @@ class MailPages(MailQueries):
     def is_in(self, message: Message, address: str, topic: str | None) -> bool:
         """Return whether a message belongs to a channel, or to its topic."""
         roster = self._mailbox.logs.read_roster()
+
+        def belongs(parent: Parent) -> bool:
+            return _chooses(address, topic, roster, parent, OlderSelection(None))(message)
+
         if message.thread is None:
-            return _chooses(address, topic, roster, lambda _: None, OlderSelection(None))(message)
-        found = self._ask(lambda view: _chooses(address, topic, roster, view.message, OlderSelection(None))(message))
-        if found is None:
-            return _chooses(address, topic, roster, self.everything().messages.get, OlderSelection(None))(message)
-        return found
+            return belongs(lambda _: None)
+        found = self._ask(lambda view: belongs(view.message))
+        return belongs(self.everything().messages.get) if found is None else found
 
     def newest(self, address: str) -> list[Digest]:
         """Return the newest messages to an address, newest first."""

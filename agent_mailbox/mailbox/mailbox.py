@@ -178,9 +178,7 @@ class Mailbox(OpenMailbox):
         if not standing and not found.reads.released(found.message.id, lineage):
             _refuse_non_reader(found, session_id, roster)
         now = self.now()
-        records = [
-            Read(message_id=found.message.id, session_id=reader, timestamp=now, event="release") for reader in standing
-        ]
+        records = [Read(found.message.id, reader, now, "release") for reader in standing]
         self.giving_back([session_id]).decide(self._release, session_id, found, records)
         if self.replica is not None:  # another machine's steward may have been first
             _refuse_archived(found.message, archived=not self._is_live(found))

@@ -123,10 +123,8 @@ class Registry:
         records = map(codec.read, (line for _, line in theirs))
         ids = {record.message_id for record in records if isinstance(record, Read)}
         state = self.box.logs.state_of(ids, self.box.config.ttls) if ids else None  # who read nothing owes nothing
-        given = [
-            Read(message_id=i, session_id=session_id, timestamp=now, event="release")
-            for session_id, i in (obligations.owed_on_death(sessions, state) if state else ())
-        ]
+        owed = obligations.owed_on_death(sessions, state) if state else ()
+        given = [Read(message_id, session_id, now, "release") for session_id, message_id in owed]
         log.append(map(codec.spell_read, given), EVERYONE, [self.box.prove(actor or r.session_id) for r in given])
         log.sync(None if given else theirs)  # a killed process may have given back before
 

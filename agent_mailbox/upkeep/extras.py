@@ -43,10 +43,11 @@ def refuse_missing(extra: str, purpose: str, libraries: Iterable[str]) -> None:
 def command_to_add(extra: str) -> str:
     """Return the command that adds an extra to this installation, by the installer that made its environment."""
     parts = Path(sys.prefix).parts
-    if "uv" in parts and "tools" in parts:  # it makes the environment again, of what is named alone
+    if is_uv := "uv" in parts and "tools" in parts:  # it makes the environment again, of what is named alone
         extra = ",".join(sorted({extra, *_list_present()}))
-        return f"uv tool install --force {quoted_requirement(extra, _read_origin(), _version_of(DISTRIBUTION))}"
     wanted = quoted_requirement(extra, _read_origin(), _version_of(DISTRIBUTION))
+    if is_uv:
+        return f"uv tool install --force {wanted}"
     if "pipx" in parts:
         return f"pipx install --force {wanted}"
     return f"{shell_quoted(sys.executable)} -m pip install {wanted}"

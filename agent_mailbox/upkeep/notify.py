@@ -61,14 +61,8 @@ def notify_if_due(mailbox: Mailbox, link: str = "") -> Looked:
             made = attention.decide(found, told, now, again, _quiet_until(settings, now))
             if made.told != told:  # before: whoever dies in between tells too little
                 replace_file(path(_STATE), codec.dumps(made.told.__dict__).encode("utf-8", "surrogatepass"))
-            ways = (
-                tell_notice(
-                    mailbox,
-                    attention.notice(found, content=bool(settings.get("content")), told=told.ids, link=link),
-                )
-                if made.tell
-                else {}
-            )
+            notice = attention.notice(found, content=bool(settings.get("content")), told=told.ids, link=link)
+            ways = tell_notice(mailbox, notice) if made.tell else {}
     except Busy as error:
         if error.code != "busy":
             raise

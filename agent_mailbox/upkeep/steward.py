@@ -151,11 +151,8 @@ def _sweep_roster(mailbox: Mailbox) -> tuple[RosterEvent, ...]:
 
     def decide_sweep(roster: Roster) -> roster_changes.Decision:
         seen = agents.judged_signs(mailbox, roster.agents)
-        return roster_changes.Decision(
-            events=roster_changes.swept(
-                roster, seen, mailbox.now(), config.freeze_after_hours, config.retire_after_days
-            )
-        )
+        hours, days = config.freeze_after_hours, config.retire_after_days
+        return roster_changes.Decision(roster_changes.swept(roster, seen, mailbox.now(), hours, days))
 
     gone = absence.note(mailbox, mailbox.logs.read_roster().agents, STEWARD)
     decision = mailbox.part(Registry).change_roster(decide_sweep, STEWARD)

@@ -177,10 +177,8 @@ def _effects_of_events(log: Log) -> dict[int, str]:
         event = event.replace(proof=None if view is None else view.proof(line, position))
         agent = roster.get(event.session_id)
         if not proves(event.proof) and (roster.has_client(event.session_id) or (event.proof and event.lead)):
-            name, by = (
-                _name_of_word(event.session_id, roster),
-                f" by {_name_of_word(event.by, roster)}" if event.by else "",
-            )
+            name = _name_of_word(event.session_id, roster)
+            by = f" by {_name_of_word(event.by, roster)}" if event.by else ""
             binds = narrowed(agent, event, None) is not None and event.lead is not None
             effect = (
                 f"it binds {name} to {_name_of_word(event.lead or '', roster)}, and allows nothing"
