@@ -18,7 +18,7 @@ from ..core.records import USER
 from ..core.text import neutral
 from ..errors import MailboxError, Malformed
 from ..mailbox import absence
-from ..space import engines, joining_space, replicator, space_checks, space_words
+from ..space import joining_space, replicator, space_checks, space_words
 from ..space import space as spaces
 from ..space.exchanged_files import ExchangedFiles
 from ..space.joining_space import SpaceStanding
@@ -319,7 +319,7 @@ def serve(app: App, /, install: bool, remove: bool) -> None:
         app.print_answer(f"serving {found.space} as {found.machine}\n", _value_of(found))
         copy = spaces.open_replica(logs, space)
         replicator.judge_again(copy, engine_output.print_logged)
-        files = engines.files_of(spaces.order_in(copy))
+        files = spaces.order_in(copy).files
         exchanged = ExchangedFiles(logs, files, copy.directory, engine_output.print_logged)
 
         def says_away(why: MailboxError | None) -> None:

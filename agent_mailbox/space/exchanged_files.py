@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ..core.records import Message
     from ..store.log.logs import Logs
-    from .order.space_files import SpaceFiles
+    from .order.engine_parts import SpaceFiles
 
 STATE = "files"
 MOST_WANTED = 10_000

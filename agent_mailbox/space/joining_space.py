@@ -1,22 +1,33 @@
 """Joining a space, leaving it, and what is in it.
 
 Belongs here: the order of those steps. ``space.copy.replica`` publishes and takes in.
+
+**Names.** The engine keeps the mailbox that was first to take a machine's name. Another one may take it over once a
+person gave the machine up (`engine forget`) and nothing came of that machine since. A machine that lives answers as it
+hears that (``replica``), so its name stays its own. Each of these records is as good as its writer:
+
+    first mailbox, took over    whoever has the credential of that name, which may say anything in that name
+    gave up                     any machine of the space; alone it gives nobody the name
+    answer                      the machine itself, as the engine proves it
+
+The record of a take-over has the new key. An earlier one counts for nothing on any machine that comes to this record.
 """
 
 from __future__ import annotations
 
+import itertools
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from ..core import codec, instant
 from ..core.records import USER, BadLine, Message, Record
 from ..errors import NotFound, Refused, Unavailable
-from . import engines, machine_names, purging
+from . import purging
 from . import space as spaces
-from .copy import comparison, following, publishing
-from .copy.space_troubles import GONE, note_trouble
-from .order import elsewhere, follow_progress
-from .order.follow_progress import FollowProgress
+from .copy import following, lost_records, publishing
+from .copy.space_troubles import GONE, note_displaced, note_trouble
+from .order import elsewhere
+from .order.follow_progress import GAVE_UP, TOOK_OVER, FollowProgress, spell_word
 from .order.order import MESSAGES, PASSED, ROSTER, START, NoServer
 from .trust import machine_keys, machine_trust, space_judge, space_trust
 
@@ -27,7 +38,6 @@ if TYPE_CHECKING:
     from ..store.log.logs import Logs
     from .copy.replica import Replica
     from .order.order import SpaceOrder
-    from .order.space_files import SpaceFiles
     from .purging import PurgePlan
     from .space import Space
     from .trust.space_trust import RightsChange
@@ -35,6 +45,8 @@ if TYPE_CHECKING:
 STARTING, OPENING, PAUSE = 10.0, 1.0, 0.2
 """Seconds within which servers may come up as a machine joins, within which one that was just started opens its port,
 and between two looks."""
+AHEAD = 1000
+"""Records that a look reads ahead: each is a question."""
 LOOKING = 2.0
 """Seconds for which a look at the engine waits for it."""
 _REMOVER = "a machine may remove nothing: give `--credential cluster/keeper`"
@@ -90,8 +102,8 @@ def join_space(logs: Logs, space: Space, changes: Iterable[RightsChange] = ()) -
         )
     copy = spaces.open_replica(logs, space)
     order = spaces.order_in(copy)
-    _make_space(order, engines.files_of(order))
-    machine_names.take_name(copy, order)
+    _make_space(order)
+    _take_name(copy, order)
     with copy.machine_lock():
         if spaces.last_name(logs) not in ("", space.machine):  # a copy of another machine has that one's key
             machine_keys.remove_key(copy.directory)
@@ -100,7 +112,7 @@ def join_space(logs: Logs, space: Space, changes: Iterable[RightsChange] = ()) -
         copy.catch_up()
         if following.hand_over(copy):
             copy.catch_up()
-        comparison.compare_with_order(copy)
+        lost_records.compare_with_order(copy)
         spaces.keep_ids(logs, ())
         spaces.save_space(logs, space)
         copy.catch_up()
@@ -108,13 +120,13 @@ def join_space(logs: Logs, space: Space, changes: Iterable[RightsChange] = ()) -
     return read_standing(logs)
 
 
-def _make_space(order: SpaceOrder, files: SpaceFiles) -> None:
+def _make_space(order: SpaceOrder) -> None:
     """Make the space unless it is there; a server that was just started may take a moment until it can."""
     begun = monotonic()
     while True:
         try:
             order.make_unless_there()
-            files.make_unless_there()
+            order.files.make_unless_there()
             return
         except Unavailable as error:
             if error.code == "outdated":
@@ -123,6 +135,56 @@ def _make_space(order: SpaceOrder, files: SpaceFiles) -> None:
                 error.hint = f"check the address; {START}; then repeat this command"
                 raise
             sleep(PAUSE)
+
+
+def _take_name(copy: Replica, order: SpaceOrder) -> None:
+    """Take the machine's name for the mailbox of a copy, perhaps from a machine that was given up; idempotent.
+
+    Raises ``Refused`` if another mailbox has it."""
+    mine, machine = spaces.owner_of(copy.logs), order.machine
+    first = order.take_name(mine)
+    standing = FollowProgress().take_records(order.of_log(PASSED))
+    key = standing.keys.get(machine)
+    if first != mine if key is None else key != _own_fingerprint(copy):
+        if machine not in standing.gone:
+            raise Refused(
+                f"machine's name is another mailbox's: {machine}",
+                f"choose another --machine; or, if {machine} is lost, repeat this once another machine of the space"
+                f" ran: agent-mailbox engine forget {machine}",
+            )
+        _take_over(copy, order, standing.position)
+    if first != mine:
+        spaces.keep_owner(copy.logs, first)
+
+
+def look_ahead(copy: Replica, order: SpaceOrder) -> FollowProgress:
+    """Return who was given up and whose name was taken over, also by what the copy has yet to follow.
+
+    If this machine's name was, that is noted."""
+    ahead = itertools.islice(order.of_log(PASSED, copy.state.applied), AHEAD)
+    standing = FollowProgress({*copy.state.gone}, {**copy.state.keys}).take_records(ahead)
+    key = standing.keys.get(order.machine)
+    if key is not None and copy.judge is not None and not copy.judge.is_own_key(key):
+        note_displaced(copy.directory, order.machine)
+    return standing
+
+
+def _take_over(copy: Replica, order: SpaceOrder, last: int) -> None:
+    """Make a new key, and tell it; ``last``: the position of the last record by which that was decided."""
+    if not machine_keys.is_available():
+        what = "package for signatures is missing, by which a name is taken over: cryptography"
+        raise Refused(what, "agent-mailbox's extra `engine` brings it", code="no_extra")
+    with copy.machine_lock():
+        machine_keys.remove_key(copy.directory)
+        machine_keys.make_key(copy.directory)
+        spaces.keep_last_name(copy.logs, order.machine)
+    order.append_lines(PASSED, [spell_word(TOOK_OVER, _own_fingerprint(copy))], expect=last)
+
+
+def _own_fingerprint(copy: Replica) -> str:
+    """Return the fingerprint of the key that is here; empty if there is none."""
+    key = machine_keys.load_key(copy.directory)
+    return "" if key is None else machine_keys.key_fingerprint(key.public)
 
 
 def leave_space(logs: Logs) -> tuple[SpaceStanding, list[Message]]:
@@ -135,7 +197,7 @@ def leave_space(logs: Logs) -> tuple[SpaceStanding, list[Message]]:
     with copy.machine_lock():
         try:
             copy.catch_up()
-            comparison.compare_with_order(copy)
+            lost_records.compare_with_order(copy)
             spaces.order_in(copy).tell_machines(elsewhere.parting_word())
         except (Unavailable, Refused):
             pass
@@ -190,7 +252,7 @@ def give_up(desk: Mailbox, order: SpaceOrder, machine: str) -> list[str]:
     }
     homes = space_judge.homes_of(desk.logs)
     theirs = [who for who in registered if not homes.is_another_s(who, machine)]
-    order.append_lines(PASSED, [follow_progress.gave_up(machine)])
+    order.append_lines(PASSED, [spell_word(GAVE_UP, machine)])
     space_trust.forget_rights(spaces.record_of(desk.logs).path(spaces.PLACE), machine)
     return theirs
 
@@ -224,7 +286,7 @@ def read_standing(logs: Logs) -> SpaceStanding:
     try:
         records, joined = copy.order.last_position(), spaces.order_in(copy).joined_machines()
         elsewhere.keep_joined(copy.directory, joined)
-        known = machine_names.look_ahead(copy, spaces.order_in(copy))
+        known = look_ahead(copy, spaces.order_in(copy))
         note_trouble(copy.directory, GONE, "")  # this machine's replicator hears it within seconds
     except (Unavailable, Refused) as error:
         trouble = f"{error.what}; {error.hint}" if error.code == "no_space" else error.what

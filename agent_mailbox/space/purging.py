@@ -14,15 +14,12 @@ from ..errors import Refused
 from ..store.log.unordered import digest, unsealed
 from .order import follow_progress
 from .order.bundles import unpack_bundle
-from .order.order import ARCHIVE, PASSED, is_known
+from .order.order import ARCHIVE, PASSED, all_records, is_known
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from .order.order import Ordered, TotalOrder
-
-PAGE = 1000
-"""Records that are read at once."""
 
 
 class PurgePlan(Record):
@@ -42,7 +39,7 @@ class PurgePlan(Record):
 def plan_purge(order: TotalOrder, machines: Iterable[str]) -> PurgePlan:
     """Return what may be removed, where these machines joined. Reads all records twice."""
     standing, bundled, last, count = follow_progress.FollowProgress(), dict[bytes, int](), dict[str, int](), 0
-    for record in _all_records(order):
+    for record in all_records(order):
         count += 1
         last[record.log] = record.position
         if record.log == PASSED:
@@ -63,7 +60,7 @@ def plan_purge(order: TotalOrder, machines: Iterable[str]) -> PurgePlan:
         return not kept and record.position < bundled.get(digest(unsealed(record.line)), 0) <= floor
 
     positions, others, whole, kept = list[int](), list[int](), dict[str, int](), set[str]()
-    for record in _all_records(order):
+    for record in all_records(order):
         if not may_go(record):
             kept.add(record.log)
             continue
@@ -80,17 +77,10 @@ def purge_records(order: TotalOrder, found: PurgePlan, remover: TotalOrder) -> N
     """Remove what the plan says, by a way to the space that may; idempotent, at whatever record it was killed."""
     if not found.positions:
         return
-    order.append_lines(PASSED, [follow_progress.purged_line(found.floor)])
+    order.append_lines(PASSED, [follow_progress.spell_word(follow_progress.PURGED, found.floor)])
     try:
         for log, position in found.whole.items():
             remover.remove_through(log, position)
         remover.remove_records(found.others)
     except Refused:  # by a credential of an earlier `engine config`, it may remove one by one alone
         remover.remove_records(found.positions)
-
-
-def _all_records(order: TotalOrder) -> Iterator[Ordered]:
-    after = 0
-    while records := order.read_after(after, PAGE):
-        yield from records
-        after = records[-1].position

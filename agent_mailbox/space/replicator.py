@@ -15,7 +15,7 @@ from ..store.files import paths, system
 from ..store.locks.holder import holder_at
 from ..store.locks.lock import FileLock
 from . import space as spaces
-from .copy import copy_state
+from .copy import known_copy
 from .copy.space_troubles import AWAY, GONE, NAME, TWIN, note_trouble
 from .copy.taken_meanwhile import take_in_beside
 from .order import elsewhere
@@ -103,7 +103,7 @@ def run_replicator(
                 else:
                     ends = before
             elif monotonic() - noted >= NOTED:
-                copy_state.note_fresh(copy.directory, asked)
+                known_copy.note_fresh(copy.directory, asked)
                 noted = monotonic()
             files.take_turn(time_ns() // 1_000_000)
             if away:

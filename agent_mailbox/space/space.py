@@ -13,7 +13,7 @@ from ..errors import BadData, Refused
 from ..store.files import system
 from ..store.files.small_files import read_file, remove_file, replace_file
 from ..store.locks.lock import is_held
-from .copy import copy_state, space_troubles
+from .copy import known_copy, space_troubles
 from .copy.replica import Replica
 from .order.order import START
 from .relay.relayed_order import RelayedOrder
@@ -155,7 +155,7 @@ def why_late(logs: Logs) -> str:
     place = record_of(logs).path(PLACE)
     if displaced := space_troubles.noted_trouble(place, space_troubles.TAKEN):
         return displaced
-    age, serves = copy_state.copy_age(place), is_serving(logs)
+    age, serves = known_copy.copy_age(place), is_serving(logs)
     noted = (space_troubles.noted_trouble(place, kind) for kind in space_troubles.UNREACHED)
     away = next(filter(None, noted), "") if serves else ""
     if serves and not away and (age is None or age < LATE):

@@ -14,12 +14,11 @@ from ..core.text import term
 from ..errors import MailboxError
 from . import joining_space, replicator, space_words
 from . import space as spaces
-from .copy import comparison, space_troubles
+from .copy import lost_records, space_troubles
 from .nats.answers import number_at, object_at
 from .nats.nats_order import NatsOrder
 from .order.order import JOINED
-from .postgres import database_checks
-from .postgres.postgres_order import PostgresOrder
+from .postgres.postgres_order import PostgresOrder, database_problems
 from .servers import server_checks
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def space_problems(logs: Logs, found: SpaceStanding, system: str | None = None) 
             copy.catch_up()
             if copy.look_closer(at_all=True):
                 copy.catch_up()
-            strange = comparison.compare_with_order(copy)
+            strange = lost_records.compare_with_order(copy)
         yield from _of_others(strange)
     except MailboxError as error:
         yield error.what
@@ -111,15 +110,15 @@ def _of_others(passed: Mapping[str, int]) -> Iterator[str]:
     """Yield what the copy passed over; nothing of it is lost in the space."""
     if strange := passed.get("", 0):
         yield f"messages of other programs are among the space's records, and were passed over: {strange}"
-    if damaged := passed.get(comparison.DAMAGED, 0):
+    if damaged := passed.get(lost_records.DAMAGED, 0):
         yield f"records of the engine are damaged: {damaged}; `engine purge` removes them"
-    if later := sum(many for log, many in passed.items() if log not in ("", JOINED, comparison.DAMAGED)):
+    if later := sum(many for log, many in passed.items() if log not in ("", JOINED, lost_records.DAMAGED)):
         yield f"records of a later version were passed over: {later}; bring agent-mailbox up, leave, and join again"
 
 
 def _of_engine(order: TotalOrder, space: Space, system: str | None) -> Iterator[str]:
     if space.is_postgres:
-        yield from database_checks.database_problems(cast(PostgresOrder, order))
+        yield from database_problems(cast(PostgresOrder, order))
         return
     info = cast(NatsOrder, order).stream_info()
     yield from _of_stream(info)

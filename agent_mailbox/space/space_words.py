@@ -1,22 +1,28 @@
 """A space as people read it.
 
-Belongs here: the words and lines of `engine status`, of `engine join`, and of a machine's mailbox that was made again.
-``joining_space`` finds out what they say.
+Belongs here: the words and lines of `engine status` and `engine join`; ``joining_space`` finds out what they say. Also
+those of a mailbox that was made again in its place, or was moved away from it, and so out of its space. The record of
+the earlier place tells the latter; it decides there alone.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..core.text import count_noun, neutral
-from ..store.log import logs
-from . import moved_mailbox
+from ..core.text import count_noun, neutral, typed
+from ..store.files import paths, system
+from ..store.files.small_files import open_file, read_file
+from ..store.log import custody
+from ..store.log import logs as log_files
 from . import space as spaces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from ..store.log.custody import Custody
+    from ..store.log.logs import Logs
     from .joining_space import SpaceStanding
+    from .space import Space
 
 
 def describe_standing(found: SpaceStanding, command: Callable[[str], str], keyed: str = "") -> str:
@@ -38,19 +44,64 @@ def describe_standing(found: SpaceStanding, command: Callable[[str], str], keyed
 
 def describe_made(directory: str, environ: Mapping[str, str]) -> str:
     """Return what is said of a mailbox that `init` just recorded: it is in a space, or was moved out of one."""
-    moved = moved_mailbox.describe_move(logs.of_mailbox(directory, 0, environ), environ)
+    moved = describe_move(log_files.of_mailbox(directory, 0, environ), environ)
     return f"{moved}\n" if moved else describe_return(directory, environ)
 
 
 def describe_return(directory: str, environ: Mapping[str, str]) -> str:
     """Return what is said of a mailbox that was just made or restored in a machine's place; empty for any other."""
-    space = spaces.space_of(logs.of_mailbox(directory, 0, environ))
+    space = spaces.space_of(log_files.of_mailbox(directory, 0, environ))
     if space is None:
         return ""
     return (
         f"it is machine {space.machine} of space {space.space}, as before, and takes in what is there:"
         " `agent-mailbox engine status`\n"
     )
+
+
+def describe_move(logs: Logs, environ: Mapping[str, str]) -> str:
+    """Return that the mailbox was moved out of its space, and what puts it back; empty if it was not."""
+    if spaces.space_of(logs) is not None:
+        return ""
+    for place in custody.places(environ):
+        record = None if paths.is_mailbox(place) else custody.find(place, paths.state_directory(environ))
+        space = spaces.space_in(record) if record is not None and _is_of(record, logs) else None
+        if space is not None:
+            was = f"it was machine {space.machine} of space {space.space} at {typed(place)}, and is in no space here"
+            forget = f"agent-mailbox engine forget {space.machine}"
+            join = _command_to_join(space, logs.directory)
+            return f"{was}: move it back; or run `{forget}` on another machine, then here `{join}`"
+    return ""
+
+
+def _is_of(record: Custody, logs: Logs) -> bool:
+    """Return whether one of the logs continues what the record says of its own, wherever that was."""
+    for log in (logs.messages, logs.reads, logs.roster):
+        entry = custody.read_entry(read_file(record.path(system.basename(log.path).removesuffix(".jsonl"))) or b"")
+        if entry is None or not entry.size:
+            continue
+        try:
+            fd = open_file(log.path, system.O_RDONLY)
+        except FileNotFoundError:
+            continue
+        try:
+            if entry.replace(inode=system.fstat(fd).st_ino).continues(fd):  # a copy is another file
+                return True
+        finally:
+            system.close(fd)
+    return False
+
+
+def _command_to_join(space: Space, directory: str) -> str:
+    given = {
+        "--space": space.space,
+        "--machine": space.machine,
+        "--credential": space.credential,
+        "--authority": space.authority,
+        "--dir": directory,
+    }
+    words = (f" {name} {typed(value)}" for name, value in given.items() if value is not None)
+    return f"agent-mailbox engine join {typed(space.url)}{''.join(words)}"
 
 
 def describe_trust(found: SpaceStanding, command: Callable[[str], str], keyed: str = "") -> Iterator[str]:

@@ -20,7 +20,8 @@ from agent_mailbox.core import compose
 from agent_mailbox.core.address import uuid_of
 from agent_mailbox.space import purging
 from agent_mailbox.space.nats.nats_order import open_order as open_nats
-from agent_mailbox.space.order import bundles, follow_progress
+from agent_mailbox.space.order import bundles
+from agent_mailbox.space.order.follow_progress import spell_word
 from agent_mailbox.space.order.order import ARCHIVE, MESSAGES, MOST, PASSED
 from agent_mailbox.space.postgres.postgres_order import open_order as open_postgres
 from tests.helpers import end_all_when_terminated
@@ -46,7 +47,7 @@ def main(arguments: list[str]) -> int:
             order.append_lines(MESSAGES, [line for _, line in lines], ids=[message_id for message_id, _ in lines])
         for record in bundles.records_of(FILE, (_line(n)[1] for n in range(many))):
             order.append_lines(ARCHIVE, [record])
-        order.append_lines(PASSED, [follow_progress.followed_line(order.last_position())])
+        order.append_lines(PASSED, [spell_word("applied", order.last_position())])
         print(f"{order.last_position():,} records on {kind}", flush=True)
         start, used = time.perf_counter(), time.process_time()
         plan = purging.plan_purge(order, [order.machine])

@@ -20,13 +20,13 @@ from agent_mailbox.core.records import USER, Read
 from agent_mailbox.errors import Refused, Unavailable
 from agent_mailbox.mailbox.open_mailbox import wall_clock
 from agent_mailbox.space import purging
-from agent_mailbox.space.copy import comparison, following, publishing, replica, send_queue
+from agent_mailbox.space.copy import following, lost_records, publishing, replica, send_queue
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.copy.send_queue import SendQueue
 from agent_mailbox.space.copy.taken_meanwhile import take_in_beside
-from agent_mailbox.space.order import bundles, follow_progress
-from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, WIDEST
-from agent_mailbox.space.order.waiting_lines import id_of
+from agent_mailbox.space.order import bundles
+from agent_mailbox.space.order.follow_progress import spell_word
+from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, WIDEST, id_of
 from agent_mailbox.store.archive import roster_compaction, rotation
 from agent_mailbox.store.archive.manifest import Manifest
 from agent_mailbox.store.log.log import Log
@@ -85,12 +85,12 @@ def test_a_machine_answers_to_its_own_name_alone(two: Two, tmp_path: Path) -> No
     """Another one whose name begins with its own is given up: it has nothing to say to that."""
     north, _ = two.boxes
     machine(two, tmp_path, "north-2")
-    two.orders[1].append_lines(PASSED, [follow_progress.gave_up("north-2")])
+    two.orders[1].append_lines(PASSED, [spell_word("gave_up", "north-2")])
     end = two.orders[0].last_position()
     for _ in "12":
         north.catch_up()
     assert two.orders[0].last_position() == end
-    two.orders[1].append_lines(PASSED, [follow_progress.gave_up("north")])
+    two.orders[1].append_lines(PASSED, [spell_word("gave_up", "north")])
     end = two.orders[0].last_position()
     for _ in "12":
         north.catch_up()
@@ -119,8 +119,8 @@ def test_what_stays_in_the_engine_whoever_followed() -> None:
     (forged,) = bundles.records_of("2026-03.jsonl", [b'{"id":"m10"}'])
     order.append_lines(CLAIMS, [forged, b"last"])  # any machine may append to that log: it is no bundle there
     for name, followed, positions in (("w-1", end + 2, ()), ("w-10", 3, ()), ("w-10", end + 2, (1, 2, 3))):
-        orders[name].append_lines(PASSED, [follow_progress.followed_line(followed)])
-        order.append_lines(PASSED, [follow_progress.gave_up("gone")])
+        orders[name].append_lines(PASSED, [spell_word("applied", followed)])
+        order.append_lines(PASSED, [spell_word("gave_up", "gone")])
         order.append_lines(MESSAGES, [b"newest"])
         found = purging.plan_purge(order, order.joined_machines())
         assert found.records == len(space.records)
@@ -134,9 +134,10 @@ def test_a_purge_keeps_the_last_word_of_each_kind() -> None:
     order, other = MemoryOrder(space, "north"), MemoryOrder(space, "south")
     for _ in range(2):
         for one in (order, other):
-            one.append_lines(PASSED, [follow_progress.followed_line(1), follow_progress.took_over("k")])
-        order.append_lines(PASSED, [*map(follow_progress.gave_up, ("w", "w-2")), follow_progress.purged_line(0)])
-        order.append_lines(PASSED, [follow_progress.damaged_line(1)])
+            one.append_lines(PASSED, [spell_word("applied", 1), spell_word("took_over", "k")])
+        given_up = (spell_word("gave_up", one) for one in ("w", "w-2"))
+        order.append_lines(PASSED, [*given_up, spell_word("purged", 0)])
+        order.append_lines(PASSED, [spell_word("damaged", 1)])
     found = purging.plan_purge(order, ["north", "south"])
     assert found.positions == (*range(1, 9), 16)
     assert (found.whole, found.others) == ({PASSED: 8}, (16,))
@@ -449,7 +450,7 @@ def test_what_everybody_archived_is_purged_and_a_new_machine_has_it(two: Two, tm
     assert late.message.id in east.state().messages
     assert east.replica is not None
     with east.replica.machine_lock():
-        comparison.compare_with_order(east.replica)
+        lost_records.compare_with_order(east.replica)
 
 
 def test_a_machine_that_lost_its_record_shows_nothing_again(two: Two) -> None:
@@ -738,7 +739,7 @@ def test_a_foreign_line_with_a_purged_id_stays_here(two: Two, more: bool) -> Non
     sent = gone(two)
     assert purge(two) > 0
     if more:
-        two.orders[0].append_lines(PASSED, [follow_progress.gave_up("east")])
+        two.orders[0].append_lines(PASSED, [spell_word("gave_up", "east")])
         for box in two.boxes:
             box.catch_up()
     line = {"id": sent.id, "sender": "cron", "recipient": "ben", "timestamp": "2026-01-01T00:00:00Z", "content": "x"}
@@ -779,7 +780,7 @@ def test_mail_archived_before_joining_is_handed_over_once(two: Two, tmp_path: Pa
                 box.replica.catch_up()
                 following.hand_over(box.replica)
                 box.replica.catch_up()
-                comparison.compare_with_order(box.replica)
+                lost_records.compare_with_order(box.replica)
         except Killed:
             pass
     for other in two.boxes:

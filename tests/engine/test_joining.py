@@ -14,12 +14,12 @@ import pytest
 from agent_mailbox import Draft, Mailbox, NotFound, Refused, Registration
 from agent_mailbox.core import codec, instant, proofs
 from agent_mailbox.errors import BadData
-from agent_mailbox.space import joining_space, moved_mailbox, replicator, space_checks, space_words
+from agent_mailbox.space import joining_space, replicator, space_checks, space_words
 from agent_mailbox.space import space as spaces
-from agent_mailbox.space.copy import comparison, copy_state
+from agent_mailbox.space.copy import known_copy, lost_records, publishing
 from agent_mailbox.space.copy.space_troubles import AWAY, note_trouble
 from agent_mailbox.space.joining_space import SpaceStanding
-from agent_mailbox.space.order import elsewhere, waiting_lines
+from agent_mailbox.space.order import elsewhere
 from agent_mailbox.space.order.order import CLAIMS, MESSAGES, ROSTER, WIDEST, reads_of
 from agent_mailbox.space.space import Space
 from agent_mailbox.store.files import small_files, system
@@ -98,33 +98,33 @@ def test_a_moved_mailbox_is_told_with_the_way_back(join: Callable[[str], Joined]
     north.box.send(Draft(sender="ann", to=("all",), content="x"))
     other = Mailbox(creation.create(str(tmp_path / "other"), os.environ)).logs
     there, moved = Path(north.path), tmp_path / "moved"
-    assert moved_mailbox.describe_move(Mailbox(north.path).logs, os.environ) == ""
+    assert space_words.describe_move(Mailbox(north.path).logs, os.environ) == ""
     shutil.copytree(there, moved)  # as from one disk to another
     shutil.rmtree(there)
     logs = Mailbox(str(moved)).logs
-    told = moved_mailbox.describe_move(logs, os.environ)
+    told = space_words.describe_move(logs, os.environ)
     assert told.startswith(f"it was machine north of space {north.space.space} at {there}, and is in no space here: ")
     join_again = f"`agent-mailbox engine join {north.space.url} --space {north.space.space} --machine north"
     assert f"{join_again} --credential {north.space.credential} --dir {moved}`" in told
     Path(other.reads.path).touch()
-    assert moved_mailbox.describe_move(other, os.environ) == ""
+    assert space_words.describe_move(other, os.environ) == ""
     (moved / "agent-mailbox.jsonl").write_bytes(b"")
-    assert moved_mailbox.describe_move(logs, os.environ) == told
+    assert space_words.describe_move(logs, os.environ) == told
     kept = (roster := moved / "agent-roster.jsonl").read_bytes()
     roster.unlink()
-    assert moved_mailbox.describe_move(logs, os.environ) == ""
+    assert space_words.describe_move(logs, os.environ) == ""
     roster.write_bytes(kept)
-    assert moved_mailbox.describe_move(logs, os.environ) == told
+    assert space_words.describe_move(logs, os.environ) == told
     creation.create(str(moved), os.environ)
     joining_space.join_space(logs := Mailbox(str(moved)).logs, north.space.replace(machine="east"))
-    assert moved_mailbox.describe_move(logs, os.environ) == ""
+    assert space_words.describe_move(logs, os.environ) == ""
 
 
 def test_how_old_a_copy_is_and_why(join: Callable[[str], Joined]) -> None:
     """It is told unless a replicator keeps the copy up, and the engine answered it a moment ago."""
     north = join("north")
     logs = Mailbox(north.path).logs
-    record, fresh = spaces.record_of(logs), system.join(north.directory, copy_state.FRESH)
+    record, fresh = spaces.record_of(logs), system.join(north.directory, known_copy.FRESH)
 
     def told(age: int | None) -> str:
         if age is None:
@@ -225,9 +225,9 @@ def test_a_line_is_published_up_to_the_width_that_an_engine_takes() -> None:
     event = b'{"event":"register","session_id":"a","timestamp":"2026-01-01T00:00:00Z"}'
     for kind, line in ((MESSAGES, mail), (ROSTER, event), (CLAIMS, read.replace("%", "read").encode())):
         for room, fits in ((WIDEST, True), (WIDEST + 1, False)):
-            found = waiting_lines.place_line(kind, 7, line.ljust(room), "n", None)
+            found = publishing.place_line(kind, 7, line.ljust(room), "n", None)
             assert (found is not None) == fits
-        assert waiting_lines.place_line(kind, 7, b"[]", "n", None) is None
+        assert publishing.place_line(kind, 7, b"[]", "n", None) is None
     for word, proof, log in (
         ("claim", None, reads_of("n")),
         ("release", None, reads_of("n")),
@@ -235,7 +235,7 @@ def test_a_line_is_published_up_to_the_width_that_an_engine_takes() -> None:
         ("release", proofs.of_session("a"), CLAIMS),
         ("read", proofs.of_session("a"), reads_of("n")),
     ):
-        (placed,) = filter(None, [waiting_lines.place_line(CLAIMS, 7, read.replace("%", word).encode(), "n", proof)])
+        (placed,) = filter(None, [publishing.place_line(CLAIMS, 7, read.replace("%", word).encode(), "n", proof)])
         assert (placed.position, placed.log, placed.id, placed.proof) == (7, log, None, proof)
 
 
@@ -254,7 +254,7 @@ def test_what_an_engine_s_stream_may_not_have_is_told() -> None:
 def test_records_that_a_copy_passed_over_are_told_by_their_kind() -> None:
     """The names of those that joined are no records that are missing here."""
     assert [*space_checks._of_others({space_checks.JOINED: 3})] == []
-    passed = {"": 1, comparison.DAMAGED: 2, space_checks.JOINED: 4, "new": 8, "newer": 16}
+    passed = {"": 1, lost_records.DAMAGED: 2, space_checks.JOINED: 4, "new": 8, "newer": 16}
     told = [*space_checks._of_others(passed)]
     assert [one.rpartition(": ")[2].partition(";")[0] for one in told[:2]] == ["1", "2"]
     assert told[2].startswith("records of a later version were passed over: 24; ")

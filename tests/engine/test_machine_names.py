@@ -11,7 +11,7 @@ import pytest
 
 from agent_mailbox import Draft, Mailbox, Refused, Registration
 from agent_mailbox.errors import BadData, Unavailable
-from agent_mailbox.space import joining_space, machine_names, replicator, space_checks, space_words
+from agent_mailbox.space import joining_space, replicator, space_checks, space_words
 from agent_mailbox.space import space as spaces
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.copy.space_troubles import TAKEN, noted_trouble
@@ -42,13 +42,15 @@ def take_over(place: Path, space: Callable[[str], Space]) -> None:
     with pytest.raises(Refused, match=IS_ANOTHER_S):
         joining_space.join_space(logs, north.space)
 
+    make_key = machine_keys.make_key
+
     def north_speaks(directory: str) -> None:
-        machine_keys.make_key(directory)
+        make_key(directory)
         north.catch_up()  # it hears that it was given up, and says that it lives
 
     joining_space.forget_machine(south.box, "north")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(machine_names, "make_key", north_speaks)
+        patch.setattr(machine_keys, "make_key", north_speaks)
         with pytest.raises(Moved):
             joining_space.join_space(logs, north.space)
     with pytest.raises(Refused, match=IS_ANOTHER_S):
@@ -83,7 +85,7 @@ def take_over(place: Path, space: Callable[[str], Space]) -> None:
         raise Unavailable("away", "")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(machine_names, "look_ahead", is_away)
+        patch.setattr(joining_space, "look_ahead", is_away)
         assert [one["key"] for one in joining_space.read_standing(south.box.logs).machines] == [key]
     told = space_words.describe_standing(joining_space.read_standing(south.box.logs), str)
     assert f"engine join --key north={key} --speaks north=user,all" in told

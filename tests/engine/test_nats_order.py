@@ -13,7 +13,8 @@ from agent_mailbox.space import purging
 from agent_mailbox.space.nats import nats_order
 from agent_mailbox.space.nats.connection import Publication
 from agent_mailbox.space.nats.nats_order import open_order
-from agent_mailbox.space.order import bundles, follow_progress
+from agent_mailbox.space.order import bundles
+from agent_mailbox.space.order.follow_progress import spell_word
 from agent_mailbox.space.order.order import ARCHIVE, MESSAGES, PASSED, ROSTER, NoSpace, Ordered, reads_of
 
 from .conformance import Pair, SpaceConformance, lines_of
@@ -106,7 +107,7 @@ def test_what_all_archived_goes_at_once_up_to_what_must_stay(
         order.append_lines(MESSAGES, lines, ids=[f"m{n}" for n in range(first, last)])
         for record in bundles.records_of("2026-01.jsonl", lines):
             order.append_lines(ARCHIVE, [record])
-        order.append_lines(PASSED, [follow_progress.followed_line(order.last_position())])
+        order.append_lines(PASSED, [spell_word("applied", order.last_position())])
 
     archived(0, 5)
     order.connection.ask_each([Publication(f"mbx.{space}.b.messages.x", b"of a stranger")])

@@ -10,6 +10,7 @@ import shlex
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -21,12 +22,11 @@ from agent_mailbox.core.records import USER
 from agent_mailbox.errors import Malformed, Refused, Unavailable
 from agent_mailbox.space import joining_space
 from agent_mailbox.space.order import hurry
+from agent_mailbox.space.order.engine_parts import MOST_PARTS, PART
 from agent_mailbox.space.order.order import MESSAGES, ROSTER, HeldUp, NoSpace, reads_of
-from agent_mailbox.space.order.space_files import MOST_PARTS, PART
-from agent_mailbox.space.postgres import database_checks, postgres_connection, space_tables
+from agent_mailbox.space.postgres import postgres_connection, postgres_order, space_tables
 from agent_mailbox.space.postgres.database_roles import write_roles
-from agent_mailbox.space.postgres.postgres_files import PostgresFiles
-from agent_mailbox.space.postgres.postgres_order import PostgresOrder, open_order
+from agent_mailbox.space.postgres.postgres_order import PostgresFiles, PostgresOrder, open_order
 from agent_mailbox.space.postgres.server_probe import words_in
 from agent_mailbox.space.servers import server_certificates
 from agent_mailbox.space.space import Space
@@ -309,13 +309,13 @@ def test_passwords_are_scrambled_as_scram_says_whatever_the_server_would_do(
 
 def test_the_doctor_names_what_a_server_would_lose(postgres: PostgresServer, opened: PostgresOrder) -> None:
     """Without fsync, and with a role that may speak as any machine."""
-    assert list(database_checks.database_problems(opened)) == [
+    assert list(postgres_order.database_problems(opened)) == [
         "any machine may speak as another: `engine config --postgresql` writes a role for each"
     ]
     postgres.ask("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
     try:
         until(lambda: opened.connection.query_rows("SHOW fsync")[0][0] == "off")
-        said = next(database_checks.database_problems(opened))
+        said = next(postgres_order.database_problems(opened))
         assert said == "server acknowledges what a power failure loses; set fsync to on, it is off"
     finally:
         postgres.ask("ALTER SYSTEM RESET fsync", "SELECT pg_reload_conf()")
@@ -326,8 +326,8 @@ def test_the_doctor_tells_a_clock_that_is_ahead_or_behind(
 ) -> None:
     """Mail of two machines is sorted by their times."""
     for ahead, said in ((900, r"server's clock differs by -9\d\d s"), (-900, r"server's clock differs by [89]\d\d s")):
-        monkeypatch.setattr(database_checks, "time", lambda ahead=ahead: time.time() + ahead)
-        assert re.fullmatch(said, next(database_checks.database_problems(opened)))
+        monkeypatch.setattr(postgres_order, "time", SimpleNamespace(time=lambda ahead=ahead: time.time() + ahead))
+        assert re.fullmatch(said, next(postgres_order.database_problems(opened)))
 
 
 def test_the_last_word_of_each_machine_is_told_once(opened: PostgresOrder) -> None:

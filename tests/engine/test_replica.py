@@ -17,7 +17,7 @@ from agent_mailbox.core.instant import DAY
 from agent_mailbox.core.records import Read
 from agent_mailbox.errors import BadData, Busy, Unavailable
 from agent_mailbox.mailbox.open_mailbox import wall_clock
-from agent_mailbox.space.copy import comparison, copy_state, publishing, replica
+from agent_mailbox.space.copy import known_copy, lost_records, publishing, replica
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.copy.taken_records import CROWD
 from agent_mailbox.space.order.order import MESSAGES, Ordered, reads_of
@@ -215,7 +215,7 @@ def test_a_read_that_another_machine_s_release_overtook_is_taken_back(two: Two, 
         assert [read.session_id for read in box.state().reads.of(sent)] == ["amy"]
     assert not [*north.replica.part_of(north.logs.reads).waiting()], "it is settled, once and for all"
     with north.replica.machine_lock():
-        comparison.compare_with_order(north.replica)
+        lost_records.compare_with_order(north.replica)
     assert shown(south, "ben") == ["to one of you"]
 
 
@@ -325,10 +325,10 @@ def test_a_copy_is_as_old_as_its_last_whole_look(two: Two, tmp_path: Path, monke
     monkeypatch.setattr(replica, "ROUNDS", 3)
     with pytest.raises(Busy, match="engine is too busy") as told:
         north.catch_up()
-    assert (told.value.hint, copy_state.copy_age(place)) == ("try again; nothing is lost", None)
+    assert (told.value.hint, known_copy.copy_age(place)) == ("try again; nothing is lost", None)
     two.orders[0].first = None
     north.catch_up()
-    assert copy_state.copy_age(place) is not None
+    assert known_copy.copy_age(place) is not None
 
 
 def test_what_another_process_took_in_since_is_not_asked_for_again(two: Two, tmp_path: Path) -> None:
@@ -340,10 +340,10 @@ def test_what_another_process_took_in_since_is_not_asked_for_again(two: Two, tmp
     two.boxes[0].catch_up()
     order.reachable = False
     for looked, began, asks in ((-10, -20, False), (-10, -10, True), (-10, -5, True), (3_600_000, -20, True)):
-        copy_state.note_fresh(place, now + looked)
+        known_copy.note_fresh(place, now + looked)
         with other.machine_lock(), pytest.raises(Unavailable) if asks else nullcontext():
             other.catch_up_since(now + began)
-    copy_state.note_fresh(place, now - 10)
+    known_copy.note_fresh(place, now - 10)
     path = Path(logs.messages.path)
     path.with_name("other").write_bytes(path.read_bytes())
     path.with_name("other").replace(path)
@@ -436,12 +436,12 @@ def test_a_copy_that_was_changed_is_found_by_the_sums_alone(two: Two) -> None:
         replica.catch_up()
         position, asked = two.orders[1].read_after, list[int]()
         two.orders[1].read_after = lambda after, most: (asked.append(after), position(after, most))[1]  # type: ignore[method-assign]
-        comparison.compare_with_order(replica)
+        lost_records.compare_with_order(replica)
         assert asked == []
         path = Path(south.logs.messages.path)
         path.write_bytes(path.read_bytes().replace(b"number 1", b"number 7"))
         with pytest.raises(BadData, match="record of the space is not here"):
-            comparison.compare_with_order(replica)
+            lost_records.compare_with_order(replica)
 
 
 def test_what_comes_while_a_copy_is_compared_is_no_difference(two: Two) -> None:
@@ -454,11 +454,11 @@ def test_what_comes_while_a_copy_is_compared_is_no_difference(two: Two) -> None:
     with replica.machine_lock():
         replica.catch_up()
         north.send(Draft(sender="ann", to=("ben",), content="two"))
-        comparison.compare_with_order(replica)
+        lost_records.compare_with_order(replica)
         path = Path(south.logs.messages.path)
         path.write_bytes(path.read_bytes().replace(b"one", b"one more"))
         with pytest.raises(BadData, match="record of the space is not here"):
-            comparison.compare_with_order(replica)
+            lost_records.compare_with_order(replica)
 
 
 def test_a_doctor_does_not_judge_another_machine_s_sessions(two: Two) -> None:

@@ -10,10 +10,11 @@ import pytest
 from agent_mailbox import Draft, Registration
 from agent_mailbox.core import codec
 from agent_mailbox.core.records import RosterEvent
-from agent_mailbox.space.copy import comparison, lost_records
+from agent_mailbox.space.copy import lost_records
 from agent_mailbox.space.copy import replica as replica_module
 from agent_mailbox.space.copy.replica import Replica
-from agent_mailbox.space.order import bundles, follow_progress
+from agent_mailbox.space.order import bundles
+from agent_mailbox.space.order.follow_progress import spell_word
 from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, Moved, Ordered, reads_of
 from agent_mailbox.store.archive.archive import ROSTER as ARCHIVED
 from agent_mailbox.upkeep import shared_steward
@@ -73,7 +74,7 @@ def check(two: Two, place: Path) -> None:
         assert len(reads) == len(set(reads))
         assert box.replica is not None
         with box.replica.machine_lock():
-            comparison.compare_with_order(box.replica)
+            lost_records.compare_with_order(box.replica)
     assert shown(two.boxes[0], "ann") == []
     assert "unread" in shown(two.boxes[1], "ben")
 
@@ -179,7 +180,7 @@ def test_a_damaged_record_stops_nobody_and_comes_back(
     assert "broken" not in {content for box in two.boxes for content in live(box)}
     settled(two, doubt=False)
     assert sum(b'"damaged"' in r.line for r in space.records) == 1
-    two.orders[0].append_lines(PASSED, [follow_progress.followed_line(7)])
+    two.orders[0].append_lines(PASSED, [spell_word("applied", 7)])
     for box in two.boxes:
         monkeypatch.setattr(box.replica, "restore_lost", lambda: pytest.fail("all records are read again"))
     settled(two, doubt=False)
@@ -235,12 +236,12 @@ def test_an_engine_whose_new_end_says_the_same(two: Two) -> None:
     """Other records have the lost positions, and the last says of a machine what the lost one said: it is noticed."""
     with_history(two)
     north, space = two.boxes[0], two.orders[0].space
-    end = two.orders[0].append_lines(PASSED, [follow_progress.followed_line(7)])
+    end = two.orders[0].append_lines(PASSED, [spell_word("applied", 7)])
     settled(two)
     space.lose(end - 3)
     for n in range(2):
         space.append("west", MESSAGES, [_line(f"w{n}")], [f"w{n}"], None)
-    assert two.orders[0].append_lines(PASSED, [follow_progress.followed_line(7)]) == end
+    assert two.orders[0].append_lines(PASSED, [spell_word("applied", 7)]) == end
     settled(two)
     for box in two.boxes:
         assert [message.content for message in box.state().messages.values()].count("other") == 2

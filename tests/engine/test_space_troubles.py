@@ -18,9 +18,9 @@ from agent_mailbox import Mailbox
 from agent_mailbox.core import compose
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.errors import Unavailable
-from agent_mailbox.space import engines, replicator, space_checks, space_words
+from agent_mailbox.space import replicator, space_checks, space_words
 from agent_mailbox.space import space as spaces
-from agent_mailbox.space.copy import copy_state
+from agent_mailbox.space.copy import known_copy
 from agent_mailbox.space.copy.send_queue import SendQueue
 from agent_mailbox.space.copy.space_troubles import AWAY, KINDS, RESTORED, note_trouble, noted_trouble, waiting_sends
 from agent_mailbox.space.exchanged_files import ExchangedFiles
@@ -76,7 +76,7 @@ def take_turns(
 ) -> None:
     """Have a replicator take so many turns."""
     left = iter(range(count))
-    files = ExchangedFiles(copy.logs, engines.files_of(spaces.order_in(copy)), copy.directory, told)
+    files = ExchangedFiles(copy.logs, spaces.order_in(copy).files, copy.directory, told)
     replicator.run_replicator(copy, files, lambda: next(left, None) is None, told, time.sleep, says_away)
 
 
@@ -140,10 +140,10 @@ def test_a_replicator_without_news_says_that_its_copy_is_fresh(pair: Pair, monke
 
     def forget(_: MailboxError | None) -> None:
         if next(turns) == 3:
-            os.unlink(os.path.join(copy.directory, copy_state.FRESH))
+            os.unlink(os.path.join(copy.directory, known_copy.FRESH))
 
     take_turns(copy, 6, print, forget)
-    assert copy_state.copy_age(copy.directory) is not None
+    assert known_copy.copy_age(copy.directory) is not None
 
 
 def test_a_name_that_another_mailbox_took_is_told(pair: Pair) -> None:

@@ -14,7 +14,7 @@ from agent_mailbox import Draft, Mailbox, Registration
 from agent_mailbox.core import codec
 from agent_mailbox.core.records import Read, RosterEvent
 from agent_mailbox.space import purging
-from agent_mailbox.space.copy import comparison
+from agent_mailbox.space.copy import lost_records
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, Ordered, reads_of
 from agent_mailbox.space.trust import machine_keys
@@ -76,10 +76,10 @@ class _Copy:
         with self.copy.machine_lock():
             self.copy.catch_up()
             self.copy.heard = None
-            comparison.compare_with_order(self.copy)
+            lost_records.compare_with_order(self.copy)
             self.copy.look_closer(at_all=True)
             self.copy.catch_up()
-            comparison.compare_with_order(self.copy)
+            lost_records.compare_with_order(self.copy)
 
     def lines(self) -> list[list[bytes]]:
         """What is in the files."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from agent_mailbox.core.records import Proof
+    from agent_mailbox.space.order.engine_parts import SpaceFiles
     from agent_mailbox.space.order.order import Ordered
     from tests.simulation.machines_plans import Network
 
@@ -296,6 +297,8 @@ class Machines(World):
 
 class LossyOrder(MemoryOrder):
     """A machine's way to the space, over the network: what the product gets for a connection to an engine."""
+
+    files: SpaceFiles
 
     def __init__(self, world: Machines, machine: str) -> None:
         super().__init__(world.space, machine)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.core import proofs
 from agent_mailbox.core.compose import Draft
-from agent_mailbox.space import engines
 from agent_mailbox.space import space as spaces
 from agent_mailbox.space.exchanged_files import ExchangedFiles
 from agent_mailbox.store.attachments import attachment_files
@@ -83,7 +82,7 @@ def false_file(deed: Deed) -> None:
 def exchange(stage: Stage, process: Process, machine: Machine) -> None:
     """In the end: a machine's replicator ships and fetches files."""
     logs = stage.desk(machine, None).logs
-    files = engines.files_of(spaces.order_of(space_of(machine)))
+    files = spaces.order_of(space_of(machine)).files
     ExchangedFiles(logs, files, spaces.record_of(logs).path(spaces.PLACE), lambda _: None).take_turn(
         system.time_ns() // 1_000_000
     )

@@ -9,9 +9,10 @@ import traceback
 from time import process_time
 from typing import TYPE_CHECKING, Any
 
-from agent_mailbox.space import engines, joining_space, replicator
+from agent_mailbox.space import joining_space, replicator
 from agent_mailbox.space import space as spaces
 from agent_mailbox.space.copy import machine_lock, replica, taken_meanwhile
+from agent_mailbox.space.order.order import PAGE
 from agent_mailbox.space.trust import machine_keys
 from agent_mailbox.upkeep import shared_steward
 from tests.simulation import machines_absence, machines_days, machines_files, machines_proofs, machines_tasks
@@ -59,7 +60,9 @@ def networked(world: Machines, *, small: bool = False) -> AbstractContextManager
     ``small``: a few are many for it."""
 
     def order_of(space: Space, _patience: float = 5.0) -> LossyOrder:
-        return LossyOrder(world, space.machine)
+        found = LossyOrder(world, space.machine)
+        found.files = LossyFiles(world, space.machine)
+        return found
 
     def is_signed(*words: Any) -> bool:
         if is_blind():
@@ -73,14 +76,13 @@ def networked(world: Machines, *, small: bool = False) -> AbstractContextManager
     return replaced(
         (
             (spaces, "order_of", order_of),
-            (engines, "files_of", lambda order: LossyFiles(world, order.machine)),
             (joining_space, "monotonic", doors["monotonic"]),
             (joining_space, "sleep", doors["sleep"]),
             (replicator, "monotonic", doors["monotonic"]),
             (replicator, "time_ns", doors["time_ns"]),
             (shared_steward, "COMPACT_ABOVE", 6 if small else 15),
-            (replica, "PAGE", 4 if small else replica.PAGE),
-            (taken_meanwhile, "PAGE", 4 if small else taken_meanwhile.PAGE),
+            (replica, "PAGE", 4 if small else PAGE),
+            (taken_meanwhile, "PAGE", 4 if small else PAGE),
             (machine_lock, "KEPT", 0.01 if small else machine_lock.KEPT),
             (machine_keys, "is_available", lambda: not is_blind()),
             (machine_keys, "is_signed", is_signed),

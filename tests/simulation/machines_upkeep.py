@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox.core import proofs
 from agent_mailbox.errors import Refused
-from agent_mailbox.space import engines, replicator
+from agent_mailbox.space import replicator
 from agent_mailbox.space import space as spaces
-from agent_mailbox.space.copy import comparison
+from agent_mailbox.space.copy import lost_records
 from agent_mailbox.space.exchanged_files import ExchangedFiles
 from agent_mailbox.space.trust import space_trust
 from agent_mailbox.store.files import system
@@ -45,7 +45,7 @@ def replicate(stage: Stage, process: Process, me: Session) -> None:
     turns = 1 + int(process.chance.random() * 6)
     copy = spaces.open_replica(stage.desk(me.machine, proofs.TERMINAL).logs, space_of(me.machine))
     left = iter(range(turns))
-    files = ExchangedFiles(copy.logs, engines.files_of(spaces.order_in(copy)), copy.directory, lambda _: None)
+    files = ExchangedFiles(copy.logs, spaces.order_in(copy).files, copy.directory, lambda _: None)
     replicator.run_replicator(
         copy, files, lambda: next(left, None) is None, lambda _: None, system.sleep, lambda _: None
     )
@@ -56,7 +56,7 @@ def settle(stage: Stage, process: Process, machine: Machine) -> None:
     copy = _mended(stage, machine)
     if not stage.judge.edited and not stage.judge.is_damaged:
         with copy.machine_lock():
-            comparison.compare_with_order(copy)
+            lost_records.compare_with_order(copy)
 
 
 def tidy(stage: Stage, process: Process, machine: Machine) -> None:

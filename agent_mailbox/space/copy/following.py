@@ -14,9 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...config import config
-from ...core import codec
 from ...core.keeping import retention
-from ...core.records import USER, BadLine
+from ...core.records import USER
 from ...core.roster import DEAD
 from ...store.archive import roster_compaction, rotation
 from ...store.archive.archive import ROSTER
@@ -24,17 +23,17 @@ from ...store.archive.manifest import Manifest
 from ...store.files import system
 from ...store.log.unordered import digest, unsealed
 from ..order.bundles import READS_END, records_of, unpack_bundle
-from ..order.order import ARCHIVE, CLAIMS, MESSAGES
+from ..order.order import ARCHIVE, CLAIMS, MESSAGES, all_records, id_of
 from ..order.order import ROSTER as EVENTS
 
 if TYPE_CHECKING:
     from ...core.inbox import InboxState
     from ...store.log.log import Log
-    from ..local_copy import LocalCopy
     from ..order.bundles import Bundle
+    from .replica import Replica
 
 
-def follow_bundle(copy: LocalCopy, bundle: Bundle, machine: str) -> None:
+def follow_bundle(copy: Replica, bundle: Bundle, machine: str) -> None:
     """Archive what a bundle of that machine has; idempotent.
 
     The caller holds the machine's lock. Raises ``Busy`` while another process maintains the mailbox."""
@@ -48,7 +47,7 @@ def follow_bundle(copy: LocalCopy, bundle: Bundle, machine: str) -> None:
         Manifest(copy.archive).seal()
 
 
-def hand_over(copy: LocalCopy, present: set[bytes] | None = None) -> int:
+def hand_over(copy: Replica, present: set[bytes] | None = None) -> int:
     """Publish what this machine archived before it joined, under its lock, after ``catch_up``; return how many records.
 
     The order's own lines, in records or in bundles, are left out. So the next process goes on where one was killed.
@@ -57,7 +56,7 @@ def hand_over(copy: LocalCopy, present: set[bytes] | None = None) -> int:
     if not names:
         return 0
     known, count = set[bytes]() if present is None else present, 0
-    for record in copy.all_records() if present is None else ():
+    for record in all_records(copy.order) if present is None else ():
         bundle = unpack_bundle(record.line) if record.log == ARCHIVE else None
         known.update(map(digest, (unsealed(record.line),) if bundle is None else bundle.lines))
     for name in names:
@@ -68,12 +67,12 @@ def hand_over(copy: LocalCopy, present: set[bytes] | None = None) -> int:
     return count
 
 
-def _follow_messages(copy: LocalCopy, bundle: Bundle, *, is_ours: bool) -> None:
+def _follow_messages(copy: Replica, bundle: Bundle, *, is_ours: bool) -> None:
     for line in bundle.lines:
         copy.parts[MESSAGES].strike(digest(line))  # it waited here, and is in the order by the bundle
     keys = {digest(line): line for line in bundle.lines}
     live = {digest(line): line for _, line in copy.parts[MESSAGES].ordered()}
-    ids = {_message_id_of(keys[key]) for key in keys.keys() & live.keys()}
+    ids = {id_of(keys[key]) for key in keys.keys() & live.keys()}
     # First what was never live here: its reads may be, and move as those of archived mail do.
     copy.filed.add(copy.archive.file(bundle.file), [line for key, line in keys.items() if key not in live])
 
@@ -90,7 +89,7 @@ def _follow_messages(copy: LocalCopy, bundle: Bundle, *, is_ours: bool) -> None:
         copy.go_on_in(replaced)
 
 
-def _follow_reads(copy: LocalCopy, bundle: Bundle) -> None:
+def _follow_reads(copy: Replica, bundle: Bundle) -> None:
     """Archive reads that are not here. Those that are live here move with their messages, whose bundle comes next."""
     for line in bundle.lines:
         copy.parts[CLAIMS].strike(digest(line))
@@ -98,7 +97,7 @@ def _follow_reads(copy: LocalCopy, bundle: Bundle) -> None:
     copy.filed.add(copy.archive.file(bundle.file), [line for line in bundle.lines if digest(line) not in live])
 
 
-def _follow_events(copy: LocalCopy, bundle: Bundle) -> None:
+def _follow_events(copy: Replica, bundle: Bundle) -> None:
     for line in (*bundle.lines, *bundle.told):
         copy.parts[EVENTS].strike(digest(line))
     replaced = roster_compaction.retell_roster(copy.logs, copy.archive, bundle, _shared_order_of(copy))
@@ -108,13 +107,8 @@ def _follow_events(copy: LocalCopy, bundle: Bundle) -> None:
     copy.filed.add(copy.archive.roster_log(), [line for line in bundle.lines if digest(line) not in live])
 
 
-def _shared_order_of(copy: LocalCopy) -> rotation.SharedOrder:
+def _shared_order_of(copy: Replica) -> rotation.SharedOrder:
     def has(log: Log, position: int) -> bool:
         return copy.part_of(log).is_ordered(position)
 
     return rotation.SharedOrder(has, copy.filed)
-
-
-def _message_id_of(line: bytes) -> str:
-    message = codec.message(line)
-    return "" if isinstance(message, BadLine) else message.id

@@ -1,9 +1,9 @@
 """Bringing back into the order what its engine lost: every machine's files are a second copy.
 
-Belongs here: finding the lines that were in the order and are there no more, publishing them in bundles, and taking in
-such a bundle. A server whose file was damaged may drop thousands of records as it starts, without a word, and give
-their positions to others. So a copy keeps the digest of the last record that it took in, and how many positions have
-none.
+Belongs here: comparing a copy with the order. Then finding the lines that were in the order and are there no more,
+publishing them in bundles, and taking in such a bundle. A server whose file was damaged may drop thousands of records
+as it starts, without a word, and give their positions to others. So a copy keeps the digest of the last record that it
+took in, and how many positions have none. Whatever was taken in of the order is in the local logs, or archived.
 
 A bundle of this kind names a log in place of an archive's file. A machine that has a line already, live or archived,
 does not write it again. So any number of machines may restore the same at once. Agents whose lives were retold come
@@ -12,29 +12,70 @@ back as a steward's decision: with what is archived of them, and what is told in
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from ...core import codec
-from ...core.records import BadLine, Message
+from ...core.records import BadLine
 from ...core.space_seals import is_ignored
+from ...errors import BadData
 from ...store.archive.archive import ROSTER as EVENTS
 from ...store.files import system
 from ...store.log.stamps import EVERYONE
-from ...store.log.unordered import digest, unsealed
+from ...store.log.unordered import Unordered, digest, unsealed
 from ..order.bundles import WHOLE, Bundle, pack_bundle, records_of, unpack_bundle
-from ..order.order import ARCHIVE, CLAIMS, KINDS, MESSAGES, ROSTER, is_known
-from ..order.waiting_lines import taken_back
+from ..order.order import (
+    ARCHIVE,
+    CLAIMS,
+    KINDS,
+    MESSAGES,
+    ROSTER,
+    all_records,
+    decode_line,
+    has_known_log,
+    id_of,
+    is_known,
+)
 from ..trust.space_judge import Judged
 from . import following
+from .publishing import taken_back
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..local_copy import LocalCopy
     from ..trust.space_judge import SpaceJudge
+    from .replica import Replica
+
+DAMAGED = "damaged"
+"""The word for damaged records among those that were passed over: no log has that name."""
 
 
-def restore_lost(copy: LocalCopy) -> int:
+def compare_with_order(copy: Replica) -> dict[str, int]:
+    """Compare a copy with the order, under the machine's lock, after ``catch_up``; raise ``BadData`` if they differ.
+
+    Return how many records of each log were passed over, since nobody here knows it. Those that no file can hold count
+    as another program's, of no log. These and damaged ones keep nobody from joining or leaving.
+    Lines of no known form, and messages whose id another message has, stay here alone. A record that came since is no
+    difference. A process that has just taken in everything compares the sums of what it read with those of what is
+    here, and passes over none."""
+    if copy.heard is not None and all(part.total() == copy.heard[kind] for kind, part in copy.parts.items()):
+        return {}
+    parts = {kind: Unordered(part.log) for kind, part in copy.parts.items()}
+    for part in parts.values():
+        part.look()
+    copy.filed.look()
+    strange, end = dict[str, int](), copy.state.applied
+    for record in itertools.takewhile(lambda one: one.position <= end, all_records(copy.order)):
+        key = digest(unsealed(record.line))
+        if record.damaged or not is_known(record):
+            kind = DAMAGED if record.damaged else "" if has_known_log(record) else record.log
+            strange[kind] = strange.get(kind, 0) + 1
+        elif not (record.is_decision or parts[record.kind].strike(key) or copy.filed.has(key)):
+            raise BadData(f"record of the space is not here: {record.position}", "`agent-mailbox engine join`")
+    return strange
+
+
+def restore_lost(copy: Replica) -> int:
     """Publish what the order lost, under the machine's lock, after a look; return how many records. Reads them all.
 
     The ends of the logs are noted first. Lines behind them came meanwhile, by another process, and were not lost."""
@@ -42,7 +83,7 @@ def restore_lost(copy: LocalCopy) -> int:
     present, bundled = set[bytes](), set[bytes]()
     if copy.judge is not None:
         copy.judge.prepare_judging(copy.logs)
-    for record in copy.all_records():
+    for record in all_records(copy.order):
         if record.damaged or not is_known(record):
             continue
         bundle = unpack_bundle(record.line) if record.log == ARCHIVE else None
@@ -64,7 +105,7 @@ def restore_lost(copy: LocalCopy) -> int:
     return count + following.hand_over(copy, bundled)  # a record alone does not tell that its line is archived
 
 
-def _heeded_lines(copy: LocalCopy, bundle: Bundle, machine: str) -> Iterator[bytes]:
+def _heeded_lines(copy: Replica, bundle: Bundle, machine: str) -> Iterator[bytes]:
     """Yield the lines of a bundle, but for those about this machine's sessions that another ``machine`` brought back.
 
     A machine that joins later ignores them in that one's name. So this machine brings them back, too."""
@@ -72,7 +113,7 @@ def _heeded_lines(copy: LocalCopy, bundle: Bundle, machine: str) -> Iterator[byt
     return (line for line in bundle.lines if judge is None or not judge.is_ours_alone(machine, bundle.file, line))
 
 
-def _retold_bundles(copy: LocalCopy, bundled: set[bytes]) -> Iterator[Bundle]:
+def _retold_bundles(copy: Replica, bundled: set[bytes]) -> Iterator[Bundle]:
     """Yield the decisions to retell the dead that are lost, some agents in each.
 
     A line of a retold life may be one that the agent had: by itself it would be left out, or the dead would rise."""
@@ -100,7 +141,7 @@ def _retold_bundles(copy: LocalCopy, bundled: set[bytes]) -> Iterator[Bundle]:
             size += own
 
 
-def _lost_lines(copy: LocalCopy, kind: str, present: set[bytes], end: int) -> Iterator[bytes]:
+def _lost_lines(copy: Replica, kind: str, present: set[bytes], end: int) -> Iterator[bytes]:
     """Yield the lines before ``end`` that were in the order.
 
     A message whose id another one has, archived or not, never was. Neither was a read that a release behind it
@@ -111,19 +152,19 @@ def _lost_lines(copy: LocalCopy, kind: str, present: set[bytes], end: int) -> It
         taken_back(copy.parts[kind].log.lines(), copy.parts[kind].log.view(), late) if kind == CLAIMS and late else ()
     )
     lines = [line for at, line in late.items() if at not in over]
-    ids = set[str | None]()
+    ids = set[str]()
     if kind == MESSAGES and lines:
-        ids.update(_message_id_of(line) for _, line in ordered if digest(line) in present)
-        ids.update(map(_message_id_of, copy.archive.mentioning({_message_id_of(line) or "" for line in lines})))
+        ids.update(id_of(line) for _, line in ordered if digest(line) in present)
+        ids.update(map(id_of, copy.archive.mentioning({id_of(line) for line in lines})))
     for line in lines:
-        if _message_id_of(line) in ids:
+        if id_of(line) in ids:
             continue
         if kind == MESSAGES:
-            ids.add(_message_id_of(line))
+            ids.add(id_of(line))
         yield line
 
 
-def take_back(copy: LocalCopy, bundle: Bundle, machine: str) -> None:
+def take_back(copy: Replica, bundle: Bundle, machine: str) -> None:
     """Write the lines of such a bundle that this machine does not have, live or archived, or ignores so far.
 
     The ``machine`` whose bundle it is tells of its own sessions alone, as in every record."""
@@ -151,10 +192,4 @@ def _judge_restored(judge: SpaceJudge | None, machine: str, kind: str, line: byt
 
 
 def _is_record(kind: str, line: bytes) -> bool:
-    decode = {MESSAGES: codec.message, ROSTER: codec.roster_event}.get(kind, codec.read)
-    return not isinstance(decode(line), BadLine)
-
-
-def _message_id_of(line: bytes) -> str | None:
-    message = codec.message(line)
-    return message.id if isinstance(message, Message) else None
+    return not isinstance(decode_line(kind, line), BadLine)

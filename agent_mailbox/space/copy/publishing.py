@@ -1,33 +1,55 @@
 """Publishing what is in a machine's files and not in the order of its shared mailbox.
 
-Belongs here: which lines those are, and putting each into the order once, whenever a process of this machine was
-killed. ``replica`` catches up before, and writes what comes of it. A decision is not published here: it is in the order
-before it is in any file (``Replica.publish_lines``).
+Belongs here: which lines those are, where each belongs in the order, the appends that an engine takes, and putting each
+into the order once, whenever a process of this machine was killed. ``replica`` catches up before, and writes what comes
+of it. A decision is not published here: it is in the order before it is in any file (``Replica.publish_lines``).
 """
 
 from __future__ import annotations
 
 import itertools
 
+from ...core import codec, proofs
 from ...core.line_forms import may_be_message, may_release
+from ...core.records import BadLine, Message, Read, Record
+from ...store.log.proof_view import add_proof
 from ...store.log.stamps import EVERYONE
 from ...store.log.unordered import unsealed
-from ..order.order import CLAIMS, MESSAGES, Taken
-from ..order.waiting_lines import batch_lines, id_of, is_same, place_line, taken_back
-from . import copy_state
+from ..order.order import CLAIMS, DECIDED, MESSAGES, MOST, WIDEST, Taken, decode_line, id_of, reads_of
+from . import known_copy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from ...core.records import Proof
+    from ...store.log.proof_view import ProofView
     from ...store.log.unordered import Unordered
-    from ..local_copy import PublishingCopy
-    from ..order.waiting_lines import Waiting
     from ..trust.space_judge import SpaceJudge
+    from .replica import Replica
 
 
-def lines_to_publish(copy: PublishingCopy) -> Iterator[Waiting]:
+class Waiting(Record):
+    """A local line that the order does not have: its position in the local log, where it belongs, and its proof."""
+
+    position: int
+    line: bytes
+    log: str
+    id: str | None
+    proof: Proof | None
+
+
+def place_line(kind: str, position: int, line: bytes, machine: str, proof: Proof | None) -> Waiting | None:
+    """Return where a local log's line, without seals, belongs in the order of that machine; None for no record."""
+    if len(line) > WIDEST or isinstance(record := decode_line(kind, line), BadLine):
+        return None
+    if not isinstance(record, Read):
+        return Waiting(position, line, kind, record.id if isinstance(record, Message) else None, proof)
+    is_decision = record.event in DECIDED and proofs.proves(proof)  # another program's line decides nothing
+    return Waiting(position, line, CLAIMS if is_decision else reads_of(machine), None, proof)
+
+
+def lines_to_publish(copy: Replica) -> Iterator[Waiting]:
     """Yield what is here and not in the order; settle what is no record, and reads that were taken back meanwhile."""
     for kind, part in copy.parts.items():
         view = None if copy.judge is None else part.log.view()
@@ -58,7 +80,7 @@ def sign_line(judge: SpaceJudge | None, log: str, line: bytes, proof: Proof | No
     return line if judge is None else judge.sign_line(log, line, proof)
 
 
-def publish_waiting(copy: PublishingCopy) -> bool:
+def publish_waiting(copy: Replica) -> bool:
     """Publish what is here alone; return whether there is now something to read.
 
     Raises ``Moved`` if another machine was first, or a process of this one that was killed."""
@@ -71,11 +93,11 @@ def publish_waiting(copy: PublishingCopy) -> bool:
     return done
 
 
-def _sign_waiting(copy: PublishingCopy, one: Waiting) -> Waiting:
+def _sign_waiting(copy: Replica, one: Waiting) -> Waiting:
     return one.replace(line=sign_line(copy.judge, one.log, one.line, one.proof))
 
 
-def _publish_lines(copy: PublishingCopy, log: str, batch: Sequence[Waiting], last: int) -> int:
+def _publish_lines(copy: Replica, log: str, batch: Sequence[Waiting], last: int) -> int:
     """Publish lines of a log behind its record at ``last``; return the last one's position."""
     if log == MESSAGES and copy.state.purged and (batch := _drop_archived(copy, batch)) == []:
         return last
@@ -88,7 +110,7 @@ def _publish_lines(copy: PublishingCopy, log: str, batch: Sequence[Waiting], las
         return last
 
 
-def _drop_archived(copy: PublishingCopy, batch: Sequence[Waiting]) -> list[Waiting]:
+def _drop_archived(copy: Replica, batch: Sequence[Waiting]) -> list[Waiting]:
     """Return the messages whose ids no archived message has; the others stay here alone.
 
     The order may have no more what is archived."""
@@ -100,7 +122,7 @@ def _drop_archived(copy: PublishingCopy, batch: Sequence[Waiting]) -> list[Waiti
     return [one for one in batch if one.id not in archived]
 
 
-def _publish_message(copy: PublishingCopy, one: Waiting) -> None:
+def _publish_message(copy: Replica, one: Waiting) -> None:
     try:
         copy.order.append_lines(MESSAGES, [one.line], ids=[one.id or ""])
     except Taken as taken:
@@ -108,14 +130,14 @@ def _publish_message(copy: PublishingCopy, one: Waiting) -> None:
             copy.parts[MESSAGES].settle(one.position)  # another message has its id; this one stays here alone
 
 
-def send_queued(copy: PublishingCopy) -> None:
+def send_queued(copy: Replica) -> None:
     """Publish what waited for the engine: each send once."""
     for entry in copy.queue.read_entries():
         lines = [sign_line(copy.judge, MESSAGES, *one) for one in entry.about()]
         ids = [id_of(line) for line in entry.lines]
         about = dict(entry.about())
         known = _archived_lines_with(copy, {*ids})  # which the order may have no more
-        copy_state.note_proofs(copy.directory, about)
+        known_copy.note_proofs(copy.directory, about)
         try:
             if not known:
                 copy.order.append_lines(MESSAGES, lines, ids=ids)
@@ -127,7 +149,7 @@ def send_queued(copy: PublishingCopy) -> None:
         copy.queue.drop_oldest(entry)
 
 
-def keep_queued(copy: PublishingCopy) -> list[bytes]:
+def keep_queued(copy: Replica) -> list[bytes]:
     """Write the mail that waits for the engine into this machine's files, as a leaving machine does; return its lines.
 
     A kill loses nothing, and doubles nothing: what is in the files already is only taken from the queue."""
@@ -143,7 +165,7 @@ def keep_queued(copy: PublishingCopy) -> list[bytes]:
     return kept
 
 
-def _archived_lines_with(copy: PublishingCopy, ids: set[str]) -> list[bytes]:
+def _archived_lines_with(copy: Replica, ids: set[str]) -> list[bytes]:
     """Return the lines of this machine's files, archived ones too, whose message has one of the ids."""
     wanted = {message_id.encode() for message_id in ids}
     live = (line for _, line in copy.logs.messages.lines() if may_be_message(line, wanted))
@@ -151,8 +173,57 @@ def _archived_lines_with(copy: PublishingCopy, ids: set[str]) -> list[bytes]:
     return [unsealed(line) for line in found if id_of(line).encode() in wanted]
 
 
-def _find_archived(copy: PublishingCopy, ids: set[str]) -> list[bytes]:
+def _find_archived(copy: Replica, ids: set[str]) -> list[bytes]:
     """Return the archived lines that may have one of the ids."""
     from ...store.projection.archived_mail import find_lines  # not on the way of most sends
 
     return find_lines(copy.logs, copy.archive, ids)
+
+
+def taken_back(lines: Iterable[tuple[int, bytes]], view: ProofView | None, late: Collection[int]) -> set[int]:
+    """Return the ``late`` ones among a reads log's records, by position, that a decided release behind them took back.
+
+    The order has that release already. Behind it they would count again on other machines, and here they do not:
+
+        this file    read by ann, release by ann      nobody's
+        the order    release by ann, read by ann      ann's
+    """
+    standing: dict[tuple[str, str], set[tuple[int, bool]]] = {}
+    found = set[int]()
+    for position, line in lines:
+        record = codec.read(line)
+        if isinstance(record, BadLine):
+            continue
+        is_proven = proofs.proves(add_proof(record, view, line, position).proof)
+        about = standing.setdefault((record.message_id, record.session_id), set())
+        if record.event != "release" and position in late:
+            about.add((position, is_proven))
+        elif record.event == "release" and record.nonce is None and position not in late:
+            ended = {one for one in about if is_proven or not one[1]}
+            about -= ended
+            found.update(place for place, _ in ended)
+    return found
+
+
+def batch_lines(found: Iterable[Waiting]) -> Iterator[list[Waiting]]:
+    """Yield the lines in appends that an engine takes; of lines with the same id each in one of its own."""
+    batch: list[Waiting] = []
+    size, ids = 0, set[str]()
+    for one in found:
+        if batch and (len(batch) == MOST or size + len(one.line) > WIDEST or one.id in ids):
+            yield batch
+            batch, size, ids = [], 0, set()
+        batch.append(one)
+        size += len(one.line)
+        if one.id is not None:
+            ids.add(one.id)
+    if batch:
+        yield batch
+
+
+def is_same(these: bytes, those: bytes) -> bool:
+    """Return whether two lines are the same mail, perhaps written at two times."""
+    one, other = codec.message(these), codec.message(those)
+    if isinstance(one, BadLine) or isinstance(other, BadLine):
+        return False
+    return one.replace(timestamp=0) == other.replace(timestamp=0)

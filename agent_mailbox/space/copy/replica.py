@@ -26,19 +26,18 @@ from ...errors import Busy
 from ...store.archive.archived_digests import ArchivedDigests
 from ...store.files import system
 from ...store.log.unordered import digest, number, unsealed
-from ..order import follow_progress
 from ..order.bundles import unpack_bundle
-from ..order.order import ARCHIVE, KINDS, MESSAGES, MOST, PASSED, Moved, Ordered, Taken, is_known
-from ..order.waiting_lines import id_of
+from ..order.follow_progress import APPLIED, DAMAGED, GAVE_UP, PURGED, TOOK_OVER, FollowProgress, read_word, spell_word
+from ..order.order import ARCHIVE, KINDS, MESSAGES, MOST, PAGE, PASSED, Moved, Ordered, Taken, id_of, is_known
 from ..trust.space_judge import Judged
-from . import copy_state, publishing, taken_records
+from . import known_copy, publishing, taken_records
 from .known_copy import KnownCopy
 from .send_queue import SendQueue
 from .space_troubles import RESTORED, displaced_from, note_displaced, note_trouble, restored_warning
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ...core.records import Proof
     from ...store.log.log import Log
@@ -46,8 +45,8 @@ if TYPE_CHECKING:
     from ..order.order import TotalOrder
     from ..trust.space_judge import SpaceJudge
 
-PAGE, PAGE_SIZE = 1000, 1 << 20
-"""Records that are read at once, and bytes of records that are written at once."""
+PAGE_SIZE = 1 << 20
+"""Bytes of records that are written at once."""
 ROUNDS = 200
 """Times that others may be first before a caller hears of it."""
 
@@ -69,7 +68,7 @@ class Replica(KnownCopy):
 
     def catch_up_since(self, since: int) -> None:
         """Do what ``catch_up`` does, unless another process did all of it after that time (ms): then look here."""
-        if not copy_state.is_fresh(self.directory, since):
+        if not known_copy.is_fresh(self.directory, since):
             self.catch_up()
             return
         self._is_sure = False
@@ -109,7 +108,7 @@ class Replica(KnownCopy):
             publishing.send_queued(self)
             self._note_settled()
             self._is_sure = True
-            copy_state.note_fresh(self.directory, began)
+            known_copy.note_fresh(self.directory, began)
             return
         raise Busy("engine is too busy: others are always first", "try again; nothing is lost")
 
@@ -132,7 +131,7 @@ class Replica(KnownCopy):
         ids = [id_of(line) for line in lines] if kind == MESSAGES else []
         signed = [publishing.sign_line(self.judge, kind, line, proofs.get(line)) for line in lines]
         before = self.state.applied
-        copy_state.note_proofs(self.directory, proofs)
+        known_copy.note_proofs(self.directory, proofs)
         try:
             last = self.order.append_lines(kind, signed, ids=ids, expect=None if ids else self.state.last.get(kind, 0))
         except Taken as taken:
@@ -150,9 +149,9 @@ class Replica(KnownCopy):
     def _note_settled(self) -> None:
         """Tell that this machine has followed all decisions, and forget what a comparison needed."""
         if self.state.owes:
-            self.order.append_lines(PASSED, [follow_progress.followed_line(self.state.applied)])
+            self.order.append_lines(PASSED, [spell_word(APPLIED, self.state.applied)])
         if new := sorted(self.state.damaged - self._told)[:MOST]:
-            self.order.append_lines(PASSED, [*map(follow_progress.damaged_line, new)])
+            self.order.append_lines(PASSED, [spell_word(DAMAGED, one) for one in new])
             self._told.update(new)
         if self.state.doubts:
             self.restore_lost()
@@ -299,19 +298,21 @@ class Replica(KnownCopy):
 
     def _hear_word(self, record: Ordered) -> None:
         """Take in what a machine tells of the order."""
-        self.state.purged = self.state.purged or follow_progress.is_purge(record.line)
-        if follow_progress.given_up(record.line) == self.order.machine:
+        what, said = read_word(record.line)
+        if what == PURGED:
+            self.state.purged = True
+        elif what == GAVE_UP and said == self.order.machine:
             self.state.owes = True  # whoever lives says more, and nobody may have its name
-        follow_progress.FollowProgress(self.state.gone, self.state.keys).take_record(record)
-        if self.judge is not None and (key := follow_progress.new_key(record.line)) is not None:
+        elif what == DAMAGED:
+            self.state.doubts = True
+            self.state.damaged.discard(said)
+        elif what == TOOK_OVER and self.judge is not None:
             if record.machine == self.order.machine:
-                self.state.displaced = not self.judge.is_own_key(key)
+                self.state.displaced = not self.judge.is_own_key(said)
                 note_displaced(self.directory, record.machine if self.state.displaced else None)
             else:
-                self.judge.hear_new_key(record.machine, key)
-        if (damaged := follow_progress.damaged_position(record.line)) is not None:
-            self.state.doubts = True
-            self.state.damaged.discard(damaged)
+                self.judge.hear_new_key(record.machine, said)
+        FollowProgress(self.state.gone, self.state.keys).take_record(record)
 
     def _take_lines(self, records: Sequence[Ordered]) -> None:
         """Append the records that the local logs do not have."""
@@ -347,13 +348,6 @@ class Replica(KnownCopy):
         """Return the verdict on a record; ``line`` is its line without seals."""
         ours = self._proofs.get(line) if record.machine == self.order.machine else None
         return Judged(line, ours) if self.judge is None else self.judge.judge_record(record, ours)
-
-    def all_records(self) -> Iterator[Ordered]:
-        """Yield all records of the order."""
-        after = 0
-        while records := self.order.read_after(after, PAGE):
-            yield from records
-            after = records[-1].position
 
     def keep_state(self, numbers: Mapping[str, int]) -> None:
         """Keep what is known after ``catch_up``, and that these numbers of machines are used

@@ -9,16 +9,14 @@ from __future__ import annotations
 import itertools
 
 from ...store.log.unordered import digest, unsealed
-from . import copy_state
+from ..order.order import PAGE
+from . import known_copy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...core.records import Proof
     from ..order.order import Ordered
     from .replica import Replica
-
-PAGE = 1000
-"""Records that are read at once."""
 
 
 def take_in_beside(copy: Replica) -> int:
@@ -44,5 +42,5 @@ def take_in_beside(copy: Replica) -> int:
 def _own_proofs(copy: Replica, records: list[Ordered]) -> dict[bytes, Proof | None]:
     """Return what the process that published lines of this machine saw of their writers, by line."""
     lines = {unsealed(record.line) for record in records if record.machine == copy.order.machine}
-    noted = copy_state.noted_proofs(copy.directory) if lines else {}
+    noted = known_copy.noted_proofs(copy.directory) if lines else {}
     return {line: noted[key] for line in lines if (key := digest(line).hex()) in noted}

@@ -10,11 +10,10 @@ an empty message without a count of parts means nothing. Part 0 comes last, and 
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any
 
+from ..order.engine_parts import MOST_PARTS, checksum_of, parts_of
 from ..order.order import NoSpace
-from ..order.space_files import MOST_PARTS, parts_of
 from . import stream_settings
 from .answers import bytes_at, number_at, text_at
 from .connection import Publication, header_value
@@ -28,7 +27,7 @@ _PARTS, _SUM = "Mailbox-Parts", "Mailbox-Sum"
 
 
 class NatsFiles:
-    """One machine's way to the files of a space in NATS; see ``space.order.space_files.SpaceFiles``."""
+    """One machine's way to the files of a space in NATS; see ``space.order.engine_parts.SpaceFiles``."""
 
     def __init__(self, order: NatsOrder) -> None:
         self._order = order
@@ -46,7 +45,7 @@ class NatsFiles:
     def ship_file(self, digest: str, data: bytes) -> None:
         """Give a file to the space."""
         parts = parts_of(data)
-        first, *others = ({_PARTS: str(len(parts)), _SUM: _checksum_of(part)} for part in parts)
+        first, *others = ({_PARTS: str(len(parts)), _SUM: checksum_of(part)} for part in parts)
         for number, head in enumerate(others, 1):
             self._put_part(digest, number, parts[number], head)
         self._put_part(digest, 0, parts[0], first)
@@ -88,7 +87,3 @@ def _part_count(head: bytes) -> int:
     """Return how many parts a file has by its first one's head; 0 if there is no file."""
     said = header_value(head, _PARTS.encode())
     return int(said) if said.isdigit() and len(said) < 4 and int(said) <= MOST_PARTS else 0
-
-
-def _checksum_of(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:16]

@@ -14,14 +14,14 @@ digest. Both need server 2.12 or later, and so do atomic batches.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from typing import TYPE_CHECKING, Any
 
 from ...core import codec
 from ...core.proofs import is_machine
-from ...errors import Malformed, Refused, Unavailable
+from ...errors import Refused, Unavailable
+from ..order.engine_parts import check_names, checksum_of, digest_of_id
 from ..order.order import (
     ARCHIVE,
     MESSAGES,
@@ -37,6 +37,7 @@ from ..order.order import (
 from . import stream_settings
 from .answers import bytes_at, number_at, object_at, parse_object, text_at
 from .connection import API, NEWS, NatsConnection, Publication, ServerAnswer, header_value
+from .nats_files import NatsFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -68,8 +69,7 @@ class NatsOrder:
     """One machine's way to a space in NATS; see ``space.order.order.TotalOrder``."""
 
     def __init__(self, connection: NatsConnection, space: str, machine: str) -> None:
-        if not is_machine(space) or not is_machine(machine):
-            raise Malformed(f"name is not lower-case letters, digits and -: {space} {machine}", "choose another")
+        check_names(space, machine)
         self.connection = connection
         self.space = space
         self.machine = machine
@@ -80,6 +80,11 @@ class NatsOrder:
     def stream(self) -> str:
         """Return the stream's name."""
         return f"MBX_{self.space}"
+
+    @property
+    def files(self) -> NatsFiles:
+        """Return the way to the files of the space."""
+        return NatsFiles(self)
 
     # -- the stream ---------------------------------------------------------------------------------------------------
 
@@ -137,7 +142,7 @@ class NatsOrder:
     def take_name(self, owner: str) -> str:
         """Take the machine's name for an owner unless it is taken; return whose it is."""
         subject = f"mbx.{self.space}.{self.machine}.joined"
-        one = Publication(subject, owner.encode(), {_EXPECTED: "0", _SUM: _checksum_of(owner.encode())})
+        one = Publication(subject, owner.encode(), {_EXPECTED: "0", _SUM: checksum_of(owner.encode())})
         try:
             self.require_success(self.connection.ask_each([one])[0])
             return owner
@@ -179,8 +184,8 @@ class NatsOrder:
         check_size(lines)
         if not lines:
             return self.last_position()
-        names = [f"{log}.{_digest_of_id(one)}" for one in ids] or ["reads" if is_reads(log) else log] * len(lines)
-        heads = [{_SUM: _checksum_of(line)} for line in lines]
+        names = [f"{log}.{digest_of_id(one)}" for one in ids] or ["reads" if is_reads(log) else log] * len(lines)
+        heads = [{_SUM: checksum_of(line)} for line in lines]
         if ids:
             for name, head in zip(names, heads, strict=True):
                 head |= {_EXPECTED: "0", f"{_EXPECTED}-Subject": f"mbx.{self.space}.*.{name}"}
@@ -216,7 +221,7 @@ class NatsOrder:
         return self.connection.ask_each([last])[0]
 
     def _refuse_taken(self, message_id: str) -> None:
-        subject = f"mbx.{self.space}.*.{MESSAGES}.{_digest_of_id(message_id)}"
+        subject = f"mbx.{self.space}.*.{MESSAGES}.{digest_of_id(message_id)}"
         if found := object_at(parse_object(self._ask_for_message({"last_by_subj": subject}).data), "message"):
             raise Taken(message_id, number_at(found, "seq", 1))
 
@@ -375,13 +380,5 @@ def _make_ordered(seq: int, subject: str, head: bytes, line: bytes) -> Ordered:
         return Ordered(seq, "", b"", "")  # a stranger's
     machine, log = words[2], words[3]
     return Ordered(
-        seq, reads_of(machine) if log == "reads" else log, line, machine, known != _checksum_of(line).encode()
+        seq, reads_of(machine) if log == "reads" else log, line, machine, known != checksum_of(line).encode()
     )
-
-
-def _digest_of_id(message_id: str) -> str:
-    return hashlib.sha256(message_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-def _checksum_of(line: bytes) -> str:
-    return hashlib.sha256(line).hexdigest()[:16]

@@ -23,64 +23,23 @@ if TYPE_CHECKING:
     from .order import Ordered
 
 
-def followed_line(applied: int) -> bytes:
-    """Return a machine's line: it has archived what was decided up to a position."""
-    return _make_line("applied", applied)
+APPLIED, GAVE_UP, TOOK_OVER, PURGED, DAMAGED = "applied", "gave_up", "took_over", "purged", "damaged"
+_FORMS: dict[str, type] = {GAVE_UP: str, TOOK_OVER: str, APPLIED: int, PURGED: int, DAMAGED: int}
 
 
-def gave_up(machine: str) -> bytes:
-    """Return the line that gives up a machine."""
-    return _make_line("gave_up", machine)
-
-
-def took_over(fingerprint: str) -> bytes:
-    """Return the line by which another mailbox takes a machine's name over, with its key."""
-    return _make_line("took_over", fingerprint)
-
-
-def purged_line(floor: int) -> bytes:
-    """Return the line that comes ahead of removing records."""
-    return _make_line("purged", floor)
-
-
-def damaged_line(position: int) -> bytes:
-    """Return the line that tells of a damaged record."""
-    return _make_line("damaged", position)
-
-
-def _make_line(what: str, said: int | str) -> bytes:
+def spell_word(what: str, said: int | str) -> bytes:
+    """Return the line that says one of these things."""
     return codec.dumps({what: said, "mark": system.urandom(8).hex()}).encode()
 
 
-def damaged_position(line: bytes) -> int | None:
-    """Return the position of the damaged record that the line tells of, if it does."""
-    found = _parse_line(line).get("damaged")
-    return found if type(found) is int else None
-
-
-def given_up(line: bytes) -> str | None:
-    """Return the machine that the line gives up, if it does."""
-    return _text_of(_parse_line(line), "gave_up")
-
-
-def new_key(line: bytes) -> str | None:
-    """Return the fingerprint of the key with which the line takes its machine's name over, if it does."""
-    return _text_of(_parse_line(line), "took_over")
-
-
-def is_purge(line: bytes) -> bool:
-    """Return whether the line comes ahead of removing records."""
-    return "purged" in _parse_line(line)
-
-
-def _parse_line(line: bytes) -> dict[str, Any]:
+def read_word(line: bytes) -> tuple[str, Any]:
+    """Return which of these things the line says, and of what; an empty word for a line of another form."""
     said = codec.parse(line)
-    return said if isinstance(said, dict) else {}
-
-
-def _text_of(said: dict[str, Any], what: str) -> str | None:
-    found = said.get(what)
-    return found if isinstance(found, str) else None
+    if isinstance(said, dict):
+        for what, kind in _FORMS.items():
+            if type(said.get(what)) is kind:
+                return what, said[what]
+    return "", None
 
 
 class FollowProgress:
@@ -94,8 +53,8 @@ class FollowProgress:
         """The fingerprint of the key with which each name was taken over last."""
         self.position = 0
         """That of the last record that was taken in."""
-        self.latest: dict[str, int] = {}
-        """The position of the last record of each kind: earlier ones tell nothing more."""
+        self.latest: dict[tuple[str, str], int] = {}
+        """The position of the last word of each kind about a machine: earlier ones tell nothing more."""
 
     def take_records(self, records: Iterable[Ordered]) -> Self:
         """Take in the next records of the log; return this."""
@@ -105,22 +64,18 @@ class FollowProgress:
 
     def take_record(self, record: Ordered) -> None:
         """Take in the next record of the log; one of another form counts for nothing."""
-        self.position = record.position
-        said = _parse_line(record.line)
-        machine, key, applied = _text_of(said, "gave_up"), _text_of(said, "took_over"), said.get("applied")
-        if machine is not None:
-            self.gone.add(machine)
-            self.latest[f"gave_up {machine}"] = record.position
-        elif key is not None:
-            self.gone.discard(record.machine)
-            self.keys[record.machine] = key
-            self.latest[f"took_over {record.machine}"] = record.position
-        elif type(applied) is int:
-            self.gone.discard(record.machine)
-            self.applied[record.machine] = applied
-            self.latest[f"applied {record.machine}"] = record.position
-        elif "purged" in said:
-            self.latest["purged"] = record.position
+        self.position, machine = record.position, record.machine
+        what, said = read_word(record.line)
+        if what == GAVE_UP:
+            self.gone.add(machine := said)
+        elif what == TOOK_OVER:
+            self.gone.discard(machine)
+            self.keys[machine] = said
+        elif what == APPLIED:
+            self.gone.discard(machine)
+            self.applied[machine] = said
+        if what and what != DAMAGED:
+            self.latest[what, "" if what == PURGED else machine] = record.position
 
     def common_floor(self, machines: Iterable[str]) -> int:
         """Return up to where all of the machines have followed, those that were given up left out."""

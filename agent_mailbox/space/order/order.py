@@ -18,7 +18,8 @@ An expectation on ``ARCHIVE`` is one on the whole order: nothing at all was appe
 
 from __future__ import annotations
 
-from ...core.records import Record
+from ...core import codec
+from ...core.records import BadLine, Message, Record
 from ...errors import BadData, Busy, Refused
 from ...errors import Unavailable as Unavailable
 
@@ -26,6 +27,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Protocol
+
+    from ...core.records import Read, RosterEvent
+    from .engine_parts import SpaceFiles
 else:
     Protocol = object
 
@@ -33,11 +37,15 @@ MESSAGES, ROSTER, CLAIMS = "messages", "roster", "claims"
 ARCHIVE, PASSED = "archive", "passed"
 KINDS = (ROSTER, MESSAGES, CLAIMS)
 """The logs of a mailbox. The roster comes first: it says whose the mail is."""
+DECIDED = ("claim", "release")
+"""The events of the reads log that the order decides; all others belong to their machine."""
 JOINED = "joined"
 """The log of a record that tells of a machine which joined; it has no line for the mailbox."""
 START = "start its server, or look at the tunnel and the port between"
 """The hint about an engine that is out of reach."""
 _READS = "reads."
+PAGE = 1000
+"""Records that are read at once."""
 MOST = 500
 """Lines of one append: it is one atomic batch, of which an engine takes only so many."""
 WIDEST = 512 << 10
@@ -159,6 +167,10 @@ class TotalOrder(Protocol):
 class SpaceOrder(TotalOrder, Protocol):
     """An order that an engine keeps: with what machines do as they join, and tell of themselves."""
 
+    @property
+    def files(self) -> SpaceFiles:
+        """Return the way to the files of the space, over the same connection."""
+
     def make_unless_there(self) -> bool:
         """Make the space unless it is there; return whether it was made."""
 
@@ -179,6 +191,14 @@ class SpaceOrder(TotalOrder, Protocol):
 
     def close(self) -> None:
         """Close the connection; the next call opens one."""
+
+
+def all_records(order: TotalOrder) -> Iterator[Ordered]:
+    """Yield all records of the order."""
+    after = 0
+    while records := order.read_after(after, PAGE):
+        yield from records
+        after = records[-1].position
 
 
 def of_another_form() -> Unavailable:
@@ -209,6 +229,19 @@ def is_known(record: Ordered) -> bool:
 def has_known_log(record: Ordered) -> bool:
     """Return whether the mailbox has the record's log, or the steward decides by it."""
     return record.is_decision or record.log in (MESSAGES, ROSTER, CLAIMS) or is_reads(record.log)
+
+
+def decode_line(log: str, line: bytes) -> Message | Read | RosterEvent | BadLine:
+    """Return what a line of a log of the order, or of a mailbox, says."""
+    if log == MESSAGES:
+        return codec.message(line)
+    return codec.roster_event(line) if log == ROSTER else codec.read(line)
+
+
+def id_of(line: bytes) -> str:
+    """Return the id of a message's line; empty if it is none."""
+    message = codec.message(line)
+    return message.id if isinstance(message, Message) else ""
 
 
 def check_size(lines: Sequence[bytes]) -> None:

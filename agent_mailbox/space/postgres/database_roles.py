@@ -8,10 +8,10 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
-from ...core.proofs import is_machine
 from ...errors import BadData, Malformed, NotFound, Refused
 from ...store.files import system
 from ...store.files.small_files import read_file, remove_file, replace_file
+from ..order.engine_parts import check_names
 from . import space_tables
 from .postgres_order import open_order
 
@@ -39,8 +39,7 @@ def write_roles(
     a name that is none, ``Refused``, ``NotFound``, ``Unavailable``, ``BadData`` for a password file of another form."""
     named = [*dict.fromkeys(machines), *dict.fromkeys(removed)]
     for name in (space, *named):
-        if not is_machine(name):
-            raise Malformed(f"name is not lower-case letters, digits and -: {name}", "choose another")
+        check_names(name)
         if len(space_tables.role_name(space, name)) > LONGEST:
             raise Malformed(f"names are too long for a role: {space} {name}", "choose shorter ones")
     if not named or len({*named}) < len(named):

@@ -1,7 +1,8 @@
 """A connection to a PostgreSQL server, by ``psycopg2``: its settings, time limits, and its errors in our words.
 
-Belongs here: connecting and asking. Must not know the tables. Any trouble closes the connection and is
-``Unavailable``; the next question connects again.
+Belongs here: connecting, asking, and that each row of an answer has the columns that it must have, or the answer counts
+for nothing: the owner of the tables may have changed them. Must not know the tables. Any trouble closes the connection
+and is ``Unavailable``; the next question connects again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from urllib.parse import urlsplit
 
 from ...errors import MailboxError, Malformed, Refused, Unavailable
 from ..order import hurry
-from ..order.order import START, HeldUp, NoServer, NoSpace
+from ..order.order import START, HeldUp, NoServer, NoSpace, of_another_form
 from .server_probe import is_silent, words_in
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
+TEXT, NUMBER, BYTES = (str,), (int,), (bytes,)
+MAYBE_TEXT, MAYBE_NUMBER = (str, type(None)), (int, type(None))
+"""Kinds of a column."""
 LEAST = 140000
 """The first version of the server that is known to do what is used here, as it numbers itself: 14."""
 _CREDENTIAL = ("password", "authentication", "pg_hba.conf", "role ", "client certificate")
@@ -207,6 +211,26 @@ class PostgresConnection:
         is_known = not state and any(word in said for word in _NOBODY)
         kind = NoServer if is_known else Unavailable
         return kind(f"engine is out of reach: {where.hostname or ''}{where.path}: {said}", START)
+
+
+def rows_of(rows: Sequence[Any], *kinds: tuple[type, ...]) -> list[tuple[Any, ...]]:
+    """Return the rows, each with columns of these kinds; raise ``Unavailable`` for others."""
+    for row in rows:
+        if len(row) != len(kinds) or not all(map(isinstance, row, kinds)):
+            raise of_another_form()
+    return [*rows]
+
+
+def row_of(rows: Sequence[Any], *kinds: tuple[type, ...]) -> tuple[Any, ...]:
+    """Return the only row; raise ``Unavailable`` if there is another number of them, or it has other columns."""
+    if len(rows) != 1:
+        raise of_another_form()
+    return rows_of(rows, *kinds)[0]
+
+
+def value_of(rows: Sequence[Any], kind: tuple[type, ...]) -> Any:
+    """Return the only column of the only row; raises as ``row_of`` does."""
+    return row_of(rows, kind)[0]
 
 
 def _fetch_rows(connection: Connection, query: str, words: Sequence[object]) -> list[Any]:

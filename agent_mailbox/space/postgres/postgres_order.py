@@ -1,21 +1,32 @@
-"""The order of a space as one table of a PostgreSQL database.
+"""The order of a space, and its files, in the tables of a PostgreSQL database.
 
-Belongs here: the mapping of the order to the tables and functions of ``space_tables``. A position is ``log.pos``.
+Belongs here: the mapping of both to the tables and functions of ``space_tables``, and the troubles that the server
+tells of itself. It tells them to every role, but not how full its disk is. A position is ``log.pos``. A file has a row
+for each part, and the machine that shipped it.
 A message's id is kept as its digest: a foreign program may choose any text, and PostgreSQL's has no NUL.
 """
 
 from __future__ import annotations
 
-import hashlib
 import time
 from typing import TYPE_CHECKING, Any
 
 from ...core.proofs import is_machine
-from ...errors import Malformed, Refused
+from ...errors import Refused
+from ..order.engine_parts import MOST_PARTS, check_names, checksum_of, digest_of_id, parts_of
 from ..order.order import HeldUp, Moved, Ordered, Taken, check_size, of_another_form
 from . import space_tables
-from .answered_rows import BYTES, MAYBE_NUMBER, MAYBE_TEXT, NUMBER, TEXT, row_of, rows_of, value_of
-from .postgres_connection import PostgresConnection
+from .postgres_connection import (
+    BYTES,
+    MAYBE_NUMBER,
+    MAYBE_TEXT,
+    NUMBER,
+    TEXT,
+    PostgresConnection,
+    row_of,
+    rows_of,
+    value_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,6 +37,10 @@ _HOLDERS = """SELECT usename::text, a.pid FROM pg_locks l JOIN pg_stat_activity 
     WHERE l.relation = %s::text::regclass AND l.mode <> 'AccessShareLock' AND l.granted
     AND NOT EXISTS (SELECT FROM pg_locks waited WHERE waited.pid = l.pid AND NOT waited.granted)"""
 """It gives who keeps the row that every append locks, and waits for nobody."""
+WANTED = {"fsync": "on", "full_page_writes": "on"}
+"""The settings without which a power failure takes what was acknowledged."""
+APART = 2.0
+"""Seconds that two clocks may differ: mail of two machines is sorted by their times."""
 _AT_ONCE = 10_000
 """Records that are removed at once."""
 
@@ -34,13 +49,13 @@ class PostgresOrder:
     """One machine's way to a space in PostgreSQL; see ``space.order.order.TotalOrder``."""
 
     def __init__(self, connection: PostgresConnection, space: str, machine: str) -> None:
-        if not is_machine(space) or not is_machine(machine):
-            raise Malformed(f"name is not lower-case letters, digits and -: {space} {machine}", "choose another")
+        check_names(space, machine)
         self.connection = connection
         self.space = space
         self.machine = machine
         self._known = False
         self._since: object = None
+        self.files = PostgresFiles(self)
 
     @property
     def schema(self) -> str:
@@ -117,8 +132,8 @@ class PostgresOrder:
         check_size(lines)
         if not lines:
             return self.last_position()
-        given = {_digest_of_id(one): one for one in ids}
-        words = [*lines], [_checksum_of(line) for line in lines], [_digest_of_id(one) for one in ids] or None, expect
+        given = {digest_of_id(one): one for one in ids}
+        words = [*lines], [checksum_of(line) for line in lines], [digest_of_id(one) for one in ids] or None, expect
         question = "SELECT * FROM SPACE.append(%s, %s, %s::bytea[], %s::text[], %s::text[], %s::bigint)"
         rows = self.query_rows(question, self.machine, log, *words)
         said, place, taken = row_of(rows, TEXT, MAYBE_NUMBER, MAYBE_TEXT)
@@ -187,11 +202,62 @@ class PostgresOrder:
         self.connection.close()
 
 
+class PostgresFiles:
+    """One machine's way to the files of a space in PostgreSQL; see ``space.order.engine_parts.SpaceFiles``."""
+
+    def __init__(self, order: PostgresOrder) -> None:
+        self._order = order
+
+    def make_unless_there(self) -> None:
+        """Do nothing: the table came with the space."""
+
+    def ship_file(self, digest: str, data: bytes) -> None:
+        """Give a file to the space; its first part comes last."""
+        parts = parts_of(data)
+        for number in reversed(range(len(parts))):
+            words = self._order.machine, digest, number, len(parts), parts[number]
+            self._order.query_rows("SELECT SPACE.ship(%s, %s, %s, %s, %s)", *words)
+
+    def take_back(self, digest: str) -> None:
+        """Remove the file that this machine shipped."""
+        self._order.query_rows("SELECT SPACE.take_back(%s, %s)", self._order.machine, digest)
+
+    def fetch_copies(self, digest: str) -> Iterator[bytes]:
+        """Yield what machines shipped as that file."""
+        where = "SELECT machine, parts FROM SPACE.file WHERE digest = %s AND part = 0 ORDER BY machine"
+        for machine, count in rows_of(self._order.query_rows(where, digest), TEXT, NUMBER):
+            if count > MOST_PARTS:
+                continue
+            parts = [part for n in range(count) for part in self._get_part(digest, machine, n, count)]
+            if len(parts) == count:
+                yield b"".join(parts)
+
+    def _get_part(self, *words: object) -> list[bytes]:
+        where = "SELECT data FROM SPACE.file WHERE digest = %s AND machine = %s AND part = %s AND parts = %s"
+        return [data for (data,) in rows_of(self._order.query_rows(where, *words), BYTES)]
+
+
 def open_order(
     url: str, space: str, machine: str, credential: str | None = None, authority: str | None = None, wait: float = 5.0
 ) -> PostgresOrder:
     """Return the way of a machine to a space; connects at the first call."""
     return PostgresOrder(PostgresConnection(url, credential, authority, wait), space, machine)
+
+
+def database_problems(order: PostgresOrder) -> Iterator[str]:
+    """Yield the troubles, each as a sentence without a full stop."""
+    ask = order.connection.query_rows
+    for name, value in WANTED.items():
+        found = value_of(ask("SELECT current_setting(%s)", (name,)), TEXT)
+        if found != value:
+            yield f"server acknowledges what a power failure loses; set {name} to {value}, it is {found}"
+    apart = float(value_of(ask("SELECT extract(epoch FROM clock_timestamp())::float8"), (float,))) - time.time()
+    if abs(apart) > APART:
+        yield f"server's clock differs by {apart:.0f} s"
+    if not order.connection.is_private:
+        yield "connection is not encrypted: add `?sslmode=verify-full` to the URL, or `--authority`"
+    if not ask(f'SELECT 1 FROM "{order.schema}".speaker LIMIT 1'):
+        yield "any machine may speak as another: `engine config --postgresql` writes a role for each"
 
 
 def _records_from(rows: Sequence[Any], after: int) -> list[Ordered]:
@@ -200,16 +266,8 @@ def _records_from(rows: Sequence[Any], after: int) -> list[Ordered]:
     if found and found[-1][0] <= after:
         raise of_another_form()
     return [
-        Ordered(place, log, line, machine, known != _checksum_of(line))
+        Ordered(place, log, line, machine, known != checksum_of(line))
         if is_machine(machine)
         else Ordered(place, "", b"", "")  # a stranger's
         for place, log, line, machine, known in found
     ]
-
-
-def _digest_of_id(message_id: str) -> str:
-    return hashlib.sha256(message_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-def _checksum_of(line: bytes) -> str:
-    return hashlib.sha256(line).hexdigest()[:16]

@@ -10,11 +10,11 @@ import re
 import shlex
 
 from ...core import codec
-from ...core.proofs import is_machine
 from ...core.records import BadLine, Record
 from ...errors import BadData, Malformed, NotFound, Refused
 from ...store.files import system
 from ...store.files.small_files import read_file, replace_file
+from ..order.engine_parts import check_names
 from .server_accounts import SYSTEM
 
 FILE = "cluster.json"
@@ -132,9 +132,7 @@ def _changed_hosts(known: ClusterRecord | None, change: ClusterChange) -> tuple[
 def _check_names(known: ClusterRecord) -> None:
     """Raise ``Malformed`` for a name that could say something else in a server's configuration."""
     machines = [one for of_space in known.spaces.values() for one in of_space]
-    for name in (known.name, *known.spaces, *machines):
-        if not is_machine(name):
-            raise Malformed(f"name is not lower-case letters, digits and -: {name}", "choose another")
+    check_names(known.name, *known.spaces, *machines)
     if SYSTEM in machines:
         raise Malformed(f"name is that of the servers' own user: {SYSTEM}", "choose another")
     for host in known.hosts:

@@ -15,24 +15,24 @@ from __future__ import annotations
 from ...core import codec, proofs, space_seals
 from ...core.line_forms import may_settle, reader_of
 from ...core.machine_rights import SessionMachines, may_say, oversteps
-from ...core.records import BadLine, Message, Record, RosterEvent
+from ...core.records import BadLine, Message, Read, Record, RosterEvent
 from ...core.space_seals import unsealed
-from ...store.files import system
-from ..order.order import CLAIMS, MESSAGES, ROSTER
-from . import machine_keys, machine_trust, waiting_seals
+from ...store.files import paths, system
+from ..order.order import CLAIMS, DECIDED, MESSAGES, ROSTER, decode_line, reads_of
+from . import machine_keys, machine_trust
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from ...core.machine_rights import Rights
-    from ...core.records import Proof, Read
+    from ...core.records import Proof
     from ...core.space_seals import SpaceSeal
+    from ...store.log.log import Log
     from ...store.log.logs import Logs
+    from ...store.log.proof_view import ProofView
     from ..order.order import Ordered
     from .machine_keys import MachineKey
-
-    Decoded = Message | Read | RosterEvent | BadLine
 
 
 class Judged(Record):
@@ -40,6 +40,14 @@ class Judged(Record):
 
     line: bytes
     proof: Proof | None
+
+
+class WaitingLine(Record):
+    """A line that waits: with its machine's seal, and the log of the order in which that signed it."""
+
+    line: bytes
+    seal: SpaceSeal
+    log: str
 
 
 class SpaceJudge:
@@ -109,9 +117,7 @@ class SpaceJudge:
         self._homes = homes_of(logs)
         if not self._is_sure and machine_keys.is_available():
             self._is_sure = True
-            self.use_numbers(
-                waiting_seals.true_seals(self.is_confirmed, (logs.roster, logs.messages, logs.reads)).numbers
-            )
+            self.use_numbers(self.true_seals(logs.roster, logs.messages, logs.reads)[0])
 
     def is_here(self, record: Ordered) -> None:
         """Take note of a record that was written here before: its number is used."""
@@ -166,7 +172,7 @@ class SpaceJudge:
         who = reader_of(line) if log not in (MESSAGES, ROSTER) else None
         if who is not None and log != CLAIMS and homes.lives(who.decode("ascii", "replace"), machine):
             return found  # as most reads are: they are not decoded
-        record = _decode_line(log, unsealed(line))
+        record = decode_line(log, unsealed(line))
         if isinstance(record, BadLine):
             return found
         is_over = oversteps(machine, record, homes)
@@ -186,7 +192,7 @@ class SpaceJudge:
 
     def is_ours_alone(self, machine: str, log: str, line: bytes) -> bool:
         """Return whether a roster event or read is of a session of this machine, of which no other one may tell."""
-        record, homes = _decode_line(log, line), self._homes
+        record, homes = decode_line(log, line), self._homes
         if homes is None or isinstance(record, (BadLine, Message)):
             return False
         return homes.lives_here(record.session_id) and oversteps(machine, record, homes)
@@ -225,7 +231,7 @@ class SpaceJudge:
             return Judged(content, None)
         if seal.machine == self.machine:
             return Judged(content, seal.proof)
-        decoded, rights = _decode_line(log, content), self.rights.get(seal.machine)
+        decoded, rights = decode_line(log, content), self.rights.get(seal.machine)
         if isinstance(decoded, BadLine) or rights is None or homes is None:
             return Judged(line, proofs.WAITS)
         if not may_say(seal.machine, rights, seal.proof, decoded, homes):
@@ -262,6 +268,20 @@ class SpaceJudge:
         """Return whether a confirmed key of its machine made the seal, for this space and that log of the order."""
         return self.is_key_of(seal.machine, seal) and self.is_true(seal, log)
 
+    def true_seals(self, *logs: Log) -> tuple[dict[str, int], set[bytes]]:
+        """Return the last numbers and the signatures of the seals that wait in these logs and that confirmed keys made.
+
+        Each number of a sequence counts once. A log's lines stand in the order in which their machine made them; a copy
+        does not."""
+        numbers, signatures = dict[str, int](), set[bytes]()
+        for one in (one for log in logs for one in lines_that_wait(log)):
+            seal, place = one.seal, space_seals.sequence(one.log, one.seal.machine)
+            is_next = seal.number > numbers.get(place, 0)
+            if is_next and self.is_confirmed(seal, one.log):
+                numbers[place] = seal.number
+                signatures.add(seal.signature)
+        return numbers, signatures
+
     def is_true(self, seal: SpaceSeal, log: str) -> bool:
         """Return whether the seal signs its line, for this space and that log of the order."""
         return machine_keys.is_signed(seal.key, seal.signature, space_seals.covered(self.space, log, seal.signed))
@@ -272,12 +292,33 @@ def homes_of(logs: Logs) -> SessionMachines:
     return SessionMachines(logs.read_roster(), lambda who: bool(logs.last_seen([who])))
 
 
+def lines_that_wait(log: Log) -> Iterator[WaitingLine]:
+    """Yield the lines of a log that wait."""
+    view = log.view()
+    if view is not None:
+        for position, line in log.lines():
+            found = waiting_at(log, position, line, view)
+            if found is not None:
+                yield found
+
+
+def waiting_at(log: Log, position: int, line: bytes, view: ProofView) -> WaitingLine | None:
+    """Return the line at a position of a log, if it waits."""
+    if not space_seals.may_be_sealed(line) or not view.waits(line, position):
+        return None
+    sealed = space_seals.heeded(proofs.remove_seal(line))
+    seal = space_seals.of(sealed)
+    return None if seal is None else WaitingLine(sealed, seal, _ordered_as(log, sealed, seal.machine))
+
+
+def _ordered_as(log: Log, line: bytes, machine: str) -> str:
+    kind = log.path.rpartition("/")[2]
+    if kind != paths.READS:
+        return MESSAGES if kind == paths.MESSAGES else ROSTER
+    read = codec.read(line)
+    return CLAIMS if isinstance(read, Read) and read.event in DECIDED else reads_of(machine)
+
+
 def _is_sealable(line: bytes) -> bool:
     """Return whether the line is spelt as an object of ours, to which a seal can be added."""
     return line.startswith(b'{"') and line.endswith(b"}")
-
-
-def _decode_line(log: str, line: bytes) -> Decoded:
-    if log == MESSAGES:
-        return codec.message(line)
-    return codec.roster_event(line) if log == ROSTER else codec.read(line)

@@ -18,7 +18,7 @@ from ...errors import Malformed, Refused
 from ...store.archive.rotation import reseal
 from ...store.files import paths
 from . import machine_keys, machine_trust
-from .waiting_seals import TrueSeals, lines_that_wait, true_seals, waiting_at
+from .space_judge import lines_that_wait, waiting_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -115,11 +115,11 @@ def judge_waiting(copy: Replica) -> int:
         return 0
     copy.catch_up()
     logs = copy.logs.roster, copy.logs.messages, copy.logs.reads
-    true = true_seals(judge.is_confirmed, logs)
-    copy.keep_state(true.numbers)  # before a line counts: so no copy of it ever does
+    numbers, true = judge.true_seals(*logs)
+    copy.keep_state(numbers)  # before a line counts: so no copy of it ever does
     done = 0
     for log in logs:
-        if true.signatures:
+        if true:
             roster = Roster() if log is copy.logs.roster else copy.logs.read_roster()
             count, fresh = reseal(copy.logs, log, _Again(judge, true, log, roster))
             done += count
@@ -144,7 +144,7 @@ def unheard_lines(logs: Logs) -> list[Unheard]:
 class _Again:
     """Judges the lines of a log in turn. The roster of a roster log is folded on the way, as it was line by line."""
 
-    def __init__(self, judge: SpaceJudge, true: TrueSeals, log: Log, roster: Roster) -> None:
+    def __init__(self, judge: SpaceJudge, true: set[bytes], log: Log, roster: Roster) -> None:
         self._judge = judge
         self._true = true
         self._log = log
@@ -163,8 +163,9 @@ class _Again:
 
     def _judge_again(self, position: int, line: bytes, view: ProofView) -> tuple[bytes, Proof] | None:
         one = waiting_at(self._log, position, line, view)
-        if one is None or not self._true.take_seal(one.seal):
+        if one is None or one.seal.signature not in self._true:
             return None
+        self._true.remove(one.seal.signature)  # a copy of the line is no second one
         judged = self._judge.weigh_seal(one.seal, one.log, one.line, self._homes)
         if judged.proof is None or not proofs.proves(judged.proof):
             return None

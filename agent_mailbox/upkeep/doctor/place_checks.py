@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ...config import config, own_config
 from ...core.findings import CHMOD, Problem
 from ...core.text import typed
-from ...space import moved_mailbox
+from ...space import space_words
 from ...store.files import mounts, paths, system
 from ...store.user_state import own_files
 from .git_index import tracked_names
@@ -43,7 +43,7 @@ def check_place(mailbox: Mailbox, environ: Mapping[str, str] | None) -> Iterator
     if environ is not None and not paths.recorded(mailbox.directory, environ):
         what = "your records name no init of it, so hooks ignore it; if you trust it, run"
         yield Problem(mailbox.directory, None, f"{what} `agent-mailbox init {typed(mailbox.directory)}`", note=True)
-    if environ is not None and (moved := moved_mailbox.describe_move(mailbox.logs, environ)):
+    if environ is not None and (moved := space_words.describe_move(mailbox.logs, environ)):
         yield Problem(mailbox.directory, None, moved, note=True)
 
 

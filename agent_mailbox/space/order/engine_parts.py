@@ -1,12 +1,17 @@
-"""The files that messages of a shared mailbox bring, as an engine hands them from machine to machine.
+"""What every engine does alike: checked names, checksums of lines, digests of ids, and the parts of attached files.
 
-Belongs here: what is asked of an engine for that. Must not know any engine. A file is known by its SHA-256. Each
-machine ships, and takes back, in its own name alone; so what comes is another's word until its digest was compared.
+Belongs here: those, and what is asked of an engine for the files that messages bring. Must not know any engine. A file
+is known by its SHA-256. Each machine ships, and takes back, in its own name alone; so what comes is another's word
+until its digest was compared.
 """
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Protocol
+
+from ...core.proofs import is_machine
+from ...errors import Malformed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,3 +43,20 @@ class SpaceFiles(Protocol):
 def parts_of(data: bytes) -> list[bytes]:
     """Return a file's parts; an empty file has one."""
     return [data[start : start + PART] for start in range(0, len(data), PART)] or [b""]
+
+
+def check_names(*names: str) -> None:
+    """Raise ``Malformed`` for a name of a space, or of a machine, that could say something else to an engine."""
+    for name in names:
+        if not is_machine(name):
+            raise Malformed(f"name is not lower-case letters, digits and -: {name}", "choose another")
+
+
+def digest_of_id(message_id: str) -> str:
+    """Return the short form of a message's id: a foreign program may choose any text."""
+    return hashlib.sha256(message_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def checksum_of(line: bytes) -> str:
+    """Return the checksum that goes with what is kept in an engine."""
+    return hashlib.sha256(line).hexdigest()[:16]
