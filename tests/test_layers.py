@@ -369,7 +369,7 @@ def test_run_time_dependencies_are_three() -> None:
     beyond = {name: where for name, where in low.items() if where and name not in names}
     assert beyond == {"psycopg2": {"space"}, "cryptography": {"identity", "space"}}
     early = {module_of(i.path) for i in imports() if i.at_load and i.target.split(".")[0] in beyond}
-    waited_for = {"space.servers.server_certificates", "identity.tls_certificates"}  # their users wait
+    waited_for = {"space.servers.cluster", "identity.tls_certificates"}  # their users wait
     assert {name for name in early if floor_of(name) < DOORS} == waited_for
 
 

@@ -164,7 +164,7 @@ def look_ahead(copy: Replica, order: SpaceOrder) -> FollowProgress:
     ahead = itertools.islice(order.of_log(PASSED, copy.state.applied), AHEAD)
     standing = FollowProgress({*copy.state.gone}, {**copy.state.keys}).take_records(ahead)
     key = standing.keys.get(order.machine)
-    if key is not None and copy.judge is not None and not copy.judge.is_own_key(key):
+    if key is not None and not copy.judge.is_own_key(key):
         note_displaced(copy.directory, order.machine)
     return standing
 
@@ -301,7 +301,7 @@ def read_standing(logs: Logs) -> SpaceStanding:
         others[one.machine] = {"machine": one.machine, "behind": one.behind, "heard": instant.text(one.heard)}
     for machine, told in others.items():
         told |= {"given_up": machine in known.gone, "key": known.keys.get(machine)}
-    key = None if copy.judge is None else copy.judge.key
+    key = copy.judge.key
     return SpaceStanding(
         *where,
         serving,
@@ -315,7 +315,7 @@ def read_standing(logs: Logs) -> SpaceStanding:
         "" if key is None else machine_keys.key_fingerprint(key.public),
         tuple(_describe_trust(copy)),
         tuple(dict(one.__dict__) for one in space_trust.unheard_lines(logs)),
-        {} if copy.judge is None else copy.judge.refused,
+        copy.judge.refused,
         (*spaces.standing_troubles(logs),),
     )
 

@@ -176,8 +176,6 @@ def _twin_warning(copy: Replica, host: str) -> str:
 
 def _tell_strange(copy: Replica, known: frozenset[str], told: Callable[[str], None]) -> frozenset[str]:
     """Tell of each machine, once, whose lines bear another key than the person confirmed, or a seal that is wrong."""
-    if copy.judge is None:
-        return known
     for machine in sorted({*copy.judge.strange, *copy.judge.refused} - known):
         why = "bear another key than you confirmed" if machine in copy.judge.strange else "have a wrong or used seal"
         told(f"lines of {machine} {why}, and do not count: `agent-mailbox engine status`")

@@ -197,18 +197,12 @@ def open_replica(logs: Logs, space: Space, *, relayed: bool = False, patience: f
         order = RelayedOrder(space.machine, directory, patience, lambda: order_of(space, patience))
     else:
         order = order_of(space, patience)
-    return Replica(logs, order, directory, judge_of(logs, space))
+    return Replica(logs, order, directory, SpaceJudge(space.space, space.machine, directory))
 
 
 def order_in(copy: Replica) -> SpaceOrder:
     """Return the order of a copy that ``open_replica`` made: an engine keeps it."""
     return copy.order.engine  # type: ignore[return-value] # a copy needs less of its order
-
-
-def judge_of(logs: Logs, space: Space) -> SpaceJudge:
-    """Return this machine's part in the seals of the space."""
-    record = record_of(logs)
-    return SpaceJudge(space.space, space.machine, record.path(PLACE))
 
 
 def order_of(space: Space, patience: float = 5.0) -> SpaceOrder:

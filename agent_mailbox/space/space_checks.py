@@ -15,11 +15,11 @@ from ..errors import MailboxError
 from . import joining_space, replicator, space_words
 from . import space as spaces
 from .copy import lost_records, space_troubles
+from .nats import server_checks
 from .nats.answers import number_at, object_at
 from .nats.nats_order import NatsOrder
 from .order.order import JOINED
 from .postgres.postgres_order import PostgresOrder, database_problems
-from .servers import server_checks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from threading import Condition
 
+from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.order.order import ARCHIVE, Moved, Ordered, Taken, Unavailable, check_size
+from agent_mailbox.space.trust.space_judge import SpaceJudge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from agent_mailbox.space.order.order import TotalOrder
+    from agent_mailbox.store.log.logs import Logs
 
 
 class MemorySpace:
@@ -134,3 +139,8 @@ class MemoryOrder:
         self._reach()
         records = self.space.records
         self.space.remove([one.position for one in records if one.log == log and one.position <= position])
+
+
+def copy_of(logs: Logs, order: TotalOrder, directory: str) -> Replica:
+    """Return the copy of a machine that has no key."""
+    return Replica(logs, order, directory, SpaceJudge("team", order.machine, directory))

@@ -36,7 +36,7 @@ from agent_mailbox.upkeep import shared_steward
 from tests.control_desk import ControlDesk
 from tests.helpers import PATIENCE
 
-from .memory_order import MemoryOrder, MemorySpace
+from .memory_order import MemoryOrder, MemorySpace, copy_of
 from .test_commands import LOG, Pair
 from .test_commands import pair as pair
 from .test_replica import Two, shown
@@ -76,7 +76,7 @@ def read(two: Two, *contents: str) -> None:
 def machine(two: Two, place: Path, name: str) -> Mailbox:
     """One more machine of the space, which has taken in everything."""
     box = Mailbox(creation.create(str(place / name), os.environ))
-    box.share(Replica(box.logs, MemoryOrder(two.orders[0].space, name), str(place / f"{name}.engine")))
+    box.share(copy_of(box.logs, MemoryOrder(two.orders[0].space, name), str(place / f"{name}.engine")))
     box.catch_up()
     return box
 
@@ -239,7 +239,7 @@ def test_a_steward_decides_by_what_came_while_it_asked_for_the_order_s_end(
     sent = read_by_ben(two)
     assert north.replica is not None
     order, asked = two.orders[0], list[int]()
-    replicator = Replica(north.logs, MemoryOrder(order.space, "north"), north.replica.directory)
+    replicator = copy_of(north.logs, MemoryOrder(order.space, "north"), north.replica.directory)
 
     def overtaken() -> int:
         if not asked:
@@ -481,7 +481,7 @@ def test_what_a_machine_heard_it_need_not_take_in_again(two: Two) -> None:
         steward(north)
     assert two.orders[0].space.records[-1].log == PASSED
     assert north.replica is not None
-    again = Replica(north.logs, two.orders[0], north.replica.directory)
+    again = copy_of(north.logs, two.orders[0], north.replica.directory)
     again.look_locally()
     assert again.state.applied == two.orders[0].last_position()
 
@@ -773,7 +773,7 @@ def test_mail_archived_before_joining_is_handed_over_once(two: Two, tmp_path: Pa
 
     space = two.orders[0].space
     for order in (*[Mortal(space, "old")] * 5, *[MemoryOrder(space, "old")] * 2):
-        box.share(Replica(box.logs, order, str(tmp_path / "old.engine")))
+        box.share(copy_of(box.logs, order, str(tmp_path / "old.engine")))
         assert box.replica is not None
         try:
             with box.replica.machine_lock():

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.space.nats import first_server
-from agent_mailbox.space.nats.first_server import connect_first
 from agent_mailbox.space.relay.relayed_order import AWAY_FILE
+from agent_mailbox.space.servers import first_server
+from agent_mailbox.space.servers.first_server import connect_first
 from agent_mailbox.store.locks.lock import FileLock
 from tests.helpers import PATIENCE, ROSTER, until
 

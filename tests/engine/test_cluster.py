@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from agent_mailbox.errors import Refused, Unavailable
+from agent_mailbox.space.nats import server_checks
 from agent_mailbox.space.nats.connection import API, Publication
 from agent_mailbox.space.nats.nats_files import NatsFiles
 from agent_mailbox.space.nats.nats_order import NatsOrder, open_order
 from agent_mailbox.space.order.order import ROSTER
-from agent_mailbox.space.servers import server_checks
 from tests.helpers import PATIENCE, Program, until
 from tests.ports import free_row
 

@@ -26,9 +26,9 @@ from agent_mailbox.space.order.engine_parts import MOST_PARTS, PART
 from agent_mailbox.space.order.order import MESSAGES, ROSTER, HeldUp, NoSpace, reads_of
 from agent_mailbox.space.postgres import postgres_connection, postgres_order, space_tables
 from agent_mailbox.space.postgres.database_roles import write_roles
+from agent_mailbox.space.postgres.postgres_connection import words_in
 from agent_mailbox.space.postgres.postgres_order import PostgresFiles, PostgresOrder, open_order
-from agent_mailbox.space.postgres.server_probe import words_in
-from agent_mailbox.space.servers import server_certificates
+from agent_mailbox.space.servers import cluster
 from agent_mailbox.space.space import Space
 from agent_mailbox.upkeep import steward as stewards
 from tests.helpers import PATIENCE, Program, until
@@ -573,10 +573,10 @@ def test_the_database_server_proves_itself_by_its_certificate(
 ) -> None:
     """A server proves itself by a certificate that follows from the authority and names the host. Any other server
     hears nothing, nor does one without TLS. It counts as out of reach, so mail waits."""
-    key, other, own = (server_certificates.new_key() for _ in range(3))
+    key, other, own = (cluster.new_key() for _ in range(3))
     known, unknown = tmp_path / "authority.pem", tmp_path / "unknown.pem"
-    known.write_bytes(server_certificates.authority_certificate(key))
-    unknown.write_bytes(server_certificates.authority_certificate(other))
+    known.write_bytes(cluster.authority_certificate(key))
+    unknown.write_bytes(cluster.authority_certificate(other))
     word, north = credential(tmp_path / "word"), program.scratch / "north"
     send = "send", "--from", "user", "--to", "all", "--body", "hello", "--dir", north
 
@@ -585,7 +585,7 @@ def test_the_database_server_proves_itself_by_its_certificate(
 
     with pytest.raises(Unavailable, match="server does not support SSL, but SSL was required"):
         way(authority=known).last_position()
-    with postgres.encrypted(own, server_certificates.of_server(own, "127.0.0.1", key)):
+    with postgres.encrypted(own, cluster.of_server(own, "127.0.0.1", key)):
         by_url = f"{postgres.url}?sslmode=verify-full&sslrootcert={known}"
         for order in (way(authority=known), way(by_url)):
             assert order.last_position() == 0
@@ -598,7 +598,7 @@ def test_the_database_server_proves_itself_by_its_certificate(
         joined = program.run("engine", "join", postgres.url, *space, "--dir", north)
         assert joined.rc == 0, joined
         assert program.run(*send).stdout.startswith("sent ")
-    with postgres.encrypted(own, server_certificates.of_server(own, "db.example", key)):
+    with postgres.encrypted(own, cluster.of_server(own, "db.example", key)):
         with pytest.raises(Unavailable, match=r'certificate for "db\.example".* does not match host name "127'):
             way(authority=known).last_position()
         assert " to all: engine is out of reach: " in program.run(*send).stdout

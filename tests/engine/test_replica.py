@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox import Draft, Mailbox, Refused, Registration
-from agent_mailbox.core import codec
+from agent_mailbox.core import codec, proofs
 from agent_mailbox.core.instant import DAY
+from agent_mailbox.core.machine_rights import Rights
 from agent_mailbox.core.records import Read
 from agent_mailbox.errors import BadData, Busy, Unavailable
 from agent_mailbox.mailbox.open_mailbox import wall_clock
 from agent_mailbox.space.copy import known_copy, lost_records, publishing, replica
-from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.copy.taken_records import CROWD
 from agent_mailbox.space.order.order import MESSAGES, Ordered, reads_of
+from agent_mailbox.space.trust import machine_keys, machine_trust
 from agent_mailbox.store.log.log import HeldLog, Log
 from agent_mailbox.store.log.unordered import unsealed
 from agent_mailbox.store.user_state import creation
@@ -29,7 +30,7 @@ from agent_mailbox.upkeep.doctor import agent_checks
 from tests.helpers import record, until
 
 from .hostile_space import saying
-from .memory_order import MemoryOrder, MemorySpace
+from .memory_order import MemoryOrder, MemorySpace, copy_of
 from .mortal import Machine
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Two:
         self.orders = [Overtaken(space, name) for name in ("north", "south")]
         self.boxes = [Mailbox(creation.create(str(place / order.machine), os.environ)) for order in self.orders]
         for box, order, who in zip(self.boxes, self.orders, ("ann", "ben"), strict=True):
-            box.share(Replica(box.logs, order, str(place / f"{order.machine}.engine")))
+            box.share(copy_of(box.logs, order, str(place / f"{order.machine}.engine")))
             box.register(Registration(session_id=who, roles=("dev",)), who)
 
 
@@ -171,7 +172,7 @@ def test_who_gives_back_waits_for_who_decides(two: Two) -> None:
     assert shown(north, "ann") == ["to one of you"]
     assert north.replica is not None
     decider, impatient = north.replica.machine_lock(), Mailbox(north.directory, wait=0)
-    impatient.share(Replica(impatient.logs, two.orders[0], north.replica.directory))
+    impatient.share(copy_of(impatient.logs, two.orders[0], north.replica.directory))
     impatient.now = lambda: (decider.take(), 5)[1]
     with pytest.raises(Busy):
         impatient.release(sent, "ann")
@@ -184,7 +185,8 @@ def test_a_read_that_another_machine_s_release_overtook_is_taken_back(two: Two, 
     """Ann's read is not shipped yet as her mail is given back in the south: it is ahead of the release in one file, and
     would be behind it in the order, where the mail would be nobody's here and ann's elsewhere.
 
-    Amy, who has it by a tag, read it for herself: hers is not taken back with it."""
+    The person of the south gave it back, who counts in the north. Amy, who has it by a tag, read it for herself: that
+    is not taken back with it."""
     north, south = two.boxes
     north.register(Registration(session_id="amy", tags=("concern:x",)), "amy")
     north.prove = lambda _: None
@@ -198,13 +200,19 @@ def test_a_read_that_another_machine_s_release_overtook_is_taken_back(two: Two, 
             Read(sent, "amy", 1, "read", "concern:x", nonce="x"),
         )
         reads.append([*map(codec.spell_read, late)])
-    south.release(sent, "ann")
     assert north.replica is not None
+    assert south.replica is not None
+    south.prove = lambda _: proofs.TERMINAL
+    key = machine_keys.MachineKey(b"s" * 32)
+    south.replica.judge._key = key
+    rights = {"south": Rights(machine_keys.key_fingerprint(key.public), user=True)}
+    machine_trust.save_rights(north.replica.directory, rights, applied=True)
+    south.release(sent, "ann")
     with north.replica.machine_lock():
         north.replica.take_in()
     if then == "lost its state":
         os.unlink(os.path.join(north.replica.directory, "state"))
-        north.share(Replica(north.logs, two.orders[0], north.replica.directory))
+        north.share(copy_of(north.logs, two.orders[0], north.replica.directory))
     if then == "restores":
         with north.replica.machine_lock():
             north.replica.catch_up()
@@ -222,6 +230,7 @@ def test_a_read_that_another_machine_s_release_overtook_is_taken_back(two: Two, 
 def test_a_release_from_another_machine_wakes_everybody_however_it_is_spelt(two: Two) -> None:
     """A program on one machine gives mail back in a line of its own spelling: a quiet session of the other sees it."""
     north, south = two.boxes
+    north.register(Registration(session_id="cat", roles=("dev",)), "cat")
     sent = north.send(Draft(sender="user", to=("role:dev",), content="to one of you")).message.id
     north.catch_up()
     with north.logs.reads.held() as reads:
@@ -336,7 +345,7 @@ def test_what_another_process_took_in_since_is_not_asked_for_again(two: Two, tmp
     command did is none of its own, nor is one at a time to come. A log that was replaced is compared all the same."""
     logs, place = two.boxes[0].logs, str(tmp_path / "north.engine")
     order = Overtaken(two.orders[0].space, "north")
-    other, now = Replica(logs, order, place), time.time_ns() // 1_000_000
+    other, now = copy_of(logs, order, place), time.time_ns() // 1_000_000
     two.boxes[0].catch_up()
     order.reachable = False
     for looked, began, asks in ((-10, -20, False), (-10, -10, True), (-10, -5, True), (3_600_000, -20, True)):
@@ -388,7 +397,7 @@ def test_what_is_no_record_of_ours_is_passed_over_once(two: Two) -> None:
     space.records.append(Ordered(space.end() + 1, "", b"", ""))
     north.catch_up()
     assert north.replica is not None
-    again = Replica(north.logs, two.orders[0], north.replica.directory)
+    again = copy_of(north.logs, two.orders[0], north.replica.directory)
     again.look_locally()
     assert again.state.applied == two.orders[0].last_position()
     assert not again.is_behind()

@@ -20,7 +20,7 @@ from agent_mailbox.store.archive.archive import ROSTER as ARCHIVED
 from agent_mailbox.upkeep import shared_steward
 from tests.helpers import PATIENCE
 
-from .memory_order import MemoryOrder, MemorySpace
+from .memory_order import MemoryOrder, MemorySpace, copy_of
 from .mortal import Machine
 from .nats_server import serving
 from .test_archiving import archived, gone, live, machine, purge, read, roster_lines, steward, with_dead
@@ -125,7 +125,7 @@ def test_an_engine_whose_last_record_was_removed_lost_nothing(two: Two, monkeypa
     monkeypatch.setattr(Replica, "restore_lost", lambda _: pytest.fail("all records are read again"))
     for box, order in zip(two.boxes, two.orders, strict=True):
         assert box.replica is not None
-        fresh = Replica(box.logs, MemoryOrder(space, order.machine), box.replica.directory)
+        fresh = copy_of(box.logs, MemoryOrder(space, order.machine), box.replica.directory)
         with fresh.machine_lock():
             fresh.catch_up()
 
@@ -154,7 +154,7 @@ def test_a_record_that_another_process_took_in_is_not_lost(two: Two, monkeypatch
         command.begin_decision()
         with pytest.raises(Moved):
             command.publish_lines(south.logs.roster, [b'{"event":"freeze","session_id":"ben"}'], {})
-    other = Replica(south.logs, MemoryOrder(two.orders[1].space, "south"), command.directory)
+    other = copy_of(south.logs, MemoryOrder(two.orders[1].space, "south"), command.directory)
     with other.machine_lock():
         other.catch_up()
     monkeypatch.setattr(command, "restore_lost", lambda: pytest.fail("all records are read again"))
@@ -196,7 +196,7 @@ def test_a_machine_that_begins_again_tells_of_a_damaged_record_no_second_time(tw
     west.catch_up()
     for _ in range(3):
         (tmp_path / "west.engine/state").unlink()
-        west.share(Replica(west.logs, MemoryOrder(space, "west"), str(tmp_path / "west.engine")))
+        west.share(copy_of(west.logs, MemoryOrder(space, "west"), str(tmp_path / "west.engine")))
         west.catch_up()
     assert sum(b'"damaged"' in record.line for record in space.records) == 1
     assert "unread" in live(machine(two, tmp_path, "east")), "its own record is damaged in its sum alone"

@@ -31,7 +31,7 @@ from agent_mailbox.store.files.small_files import time_of
 from agent_mailbox.store.locks.lock import FileLock
 from tests.helpers import PATIENCE
 
-from .memory_order import MemoryOrder, MemorySpace
+from .memory_order import MemoryOrder, MemorySpace, copy_of
 from .mortal import Killed
 from .test_archiving import archived, live, read, steward
 from .test_replica import Two, shown
@@ -76,7 +76,7 @@ def second(two: Two, which: int) -> Replica:
     """Another process of a machine."""
     box = two.boxes[which]
     assert box.replica is not None
-    return Replica(box.logs, MemoryOrder(two.orders[0].space, box.replica.order.machine), box.replica.directory)
+    return copy_of(box.logs, MemoryOrder(two.orders[0].space, box.replica.order.machine), box.replica.directory)
 
 
 def asking(two: Two) -> Asked:
@@ -84,7 +84,7 @@ def asking(two: Two) -> Asked:
     north = two.boxes[0]
     assert north.replica is not None
     order = Asked(two.orders[0].space, "north")
-    north.share(Replica(north.logs, order, north.replica.directory))
+    north.share(copy_of(north.logs, order, north.replica.directory))
     return order
 
 
@@ -317,13 +317,13 @@ def test_a_server_that_is_no_nats_server_is_named() -> None:
             way = NatsConnection(url, None, None, patience=PATIENCE)
             with pytest.raises(Unavailable) as told:
                 way.ask_each([Publication("a.question", b"")])
-            assert way._socket is None, "the next question asks again who is there"
+            assert way._incoming is None, "the next question asks again who is there"
         assert told.value.what == f"engine is out of reach: {url}: {why}"
     with speaking(greeting=b"HTTP/1.1 400 Bad Request\r\n") as (url, _):
         way = NatsConnection(url, None, None, patience=PATIENCE)
         with pytest.raises(Unavailable, match="no NATS server answers there"):
             way.ask_for_several(Publication("a.question", b""))
-        assert way._socket is None
+        assert way._incoming is None
 
 
 def test_mail_that_expired_does_not_wait_for_the_engine(two: Two) -> None:
@@ -364,7 +364,7 @@ def test_mail_that_waits_has_nobody_ask_an_engine_that_is_away_again(two: Two) -
             super()._reach()
 
     order = Counted(two.orders[0].space, "north")
-    north.share(Replica(north.logs, order, north.replica.directory))
+    north.share(copy_of(north.logs, order, north.replica.directory))
     north.catch_up()
     north.prove = proofs.of_session
     order.reachable, costs = False, list[int]()

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.errors import MailboxError
+from agent_mailbox.space.nats import server_checks
 from agent_mailbox.space.nats.nats_files import NatsFiles
 from agent_mailbox.space.nats.nats_order import NatsOrder, is_old, open_order
 from agent_mailbox.space.order.order import MESSAGES, ROSTER, Moved, Unavailable
-from agent_mailbox.space.servers import server_checks
 from tests.helpers import PATIENCE, until
 
 from .nats_server import serving

@@ -119,12 +119,9 @@ def save_state(directory: str, state: CopyState) -> bytes:
 
 
 class KnownCopy:
-    """The copy in ``logs`` of what is in ``order``; ``directory`` is this machine's own record of it.
+    """The copy in ``logs`` of what is in ``order``; ``directory`` is this machine's own record of it."""
 
-    Without a ``judge`` nothing of another machine is proven here, and nothing of this one elsewhere.
-    """
-
-    def __init__(self, logs: Logs, order: TotalOrder, directory: str, judge: SpaceJudge | None = None) -> None:
+    def __init__(self, logs: Logs, order: TotalOrder, directory: str, judge: SpaceJudge) -> None:
         self.logs = logs
         self.order = AskedOrder(order, self._look_again)  # type: ignore[abstract] # it passes all calls on
         self.directory = directory
@@ -213,8 +210,7 @@ class KnownCopy:
     def _load_state(self) -> None:
         self._saved = read_saved(self.directory)
         self.state = state = parse_saved(self._saved)
-        if self.judge is not None:
-            self.judge.begin_from(state.numbers, state.refused)
+        self.judge.begin_from(state.numbers, state.refused)
         self.heard = None if state.applied else dict.fromkeys(KINDS, 0)
         self.parts = {kind: Unordered(self._local_log(kind), *state.marks.get(kind, (0, 0, []))) for kind in KINDS}
         if state.compares:
@@ -224,6 +220,5 @@ class KnownCopy:
         for part in self.parts.values():
             part.secure()
         self.state.marks = {kind: part.saved() for kind, part in self.parts.items()}
-        if self.judge is not None:
-            self.state.numbers, self.state.refused = self.judge.numbers, self.judge.refused
+        self.state.numbers, self.state.refused = self.judge.numbers, self.judge.refused
         self._saved = save_state(self.directory, self.state)

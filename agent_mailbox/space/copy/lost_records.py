@@ -43,7 +43,6 @@ from .publishing import taken_back
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..trust.space_judge import SpaceJudge
     from .replica import Replica
 
 DAMAGED = "damaged"
@@ -81,8 +80,7 @@ def restore_lost(copy: Replica) -> int:
     The ends of the logs are noted first. Lines behind them came meanwhile, by another process, and were not lost."""
     ends = {kind: part.end for kind, part in copy.parts.items()}
     present, bundled = set[bytes](), set[bytes]()
-    if copy.judge is not None:
-        copy.judge.prepare_judging(copy.logs)
+    copy.judge.prepare_judging(copy.logs)
     for record in all_records(copy.order):
         if record.damaged or not is_known(record):
             continue
@@ -109,8 +107,8 @@ def _heeded_lines(copy: Replica, bundle: Bundle, machine: str) -> Iterator[bytes
     """Yield the lines of a bundle, but for those about this machine's sessions that another ``machine`` brought back.
 
     A machine that joins later ignores them in that one's name. So this machine brings them back, too."""
-    judge = copy.judge if machine != copy.order.machine and bundle.file in (ROSTER, CLAIMS) else None
-    return (line for line in bundle.lines if judge is None or not judge.is_ours_alone(machine, bundle.file, line))
+    is_judged = machine != copy.order.machine and bundle.file in (ROSTER, CLAIMS)
+    return (line for line in bundle.lines if not (is_judged and copy.judge.is_ours_alone(machine, bundle.file, line)))
 
 
 def _retold_bundles(copy: Replica, bundled: set[bytes]) -> Iterator[Bundle]:
@@ -176,19 +174,14 @@ def take_back(copy: Replica, bundle: Bundle, machine: str) -> None:
     wanted = {key: line for line in bundle.lines if (key := digest(line)) not in live and not copy.filed.has(key)}
     lines = [line for line in wanted.values() if _is_record(bundle.file, line)]
     if lines:
-        judge = copy.judge if machine != copy.order.machine else None
-        if judge is not None:
-            judge.prepare_judging(copy.logs)
-        judged = [_judge_restored(judge, machine, bundle.file, line) for line in lines]
+        judged = [Judged(line, None) for line in lines]
+        if machine != copy.order.machine:
+            copy.judge.prepare_judging(copy.logs)
+            judged = [copy.judge.judge_unproven(machine, bundle.file, one, restored=True) for one in judged]
         part.log.append([one.line + b"\n" for one in judged], EVERYONE, [one.proof for one in judged])
         part.look()
         for line in lines:
             part.strike(digest(line))
-
-
-def _judge_restored(judge: SpaceJudge | None, machine: str, kind: str, line: bytes) -> Judged:
-    found = Judged(line, None)
-    return found if judge is None else judge.judge_unproven(machine, kind, found, restored=True)
 
 
 def _is_record(kind: str, line: bytes) -> bool:

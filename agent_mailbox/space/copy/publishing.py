@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ...core.records import Proof
     from ...store.log.proof_view import ProofView
     from ...store.log.unordered import Unordered
-    from ..trust.space_judge import SpaceJudge
     from .replica import Replica
 
 
@@ -52,7 +51,7 @@ def place_line(kind: str, position: int, line: bytes, machine: str, proof: Proof
 def lines_to_publish(copy: Replica) -> Iterator[Waiting]:
     """Yield what is here and not in the order; settle what is no record, and reads that were taken back meanwhile."""
     for kind, part in copy.parts.items():
-        view = None if copy.judge is None else part.log.view()
+        view = part.log.view()
         over = _taken_back(part) if kind == CLAIMS else ()
         for position, line in part.waiting():
             if position in over:
@@ -75,26 +74,17 @@ def _taken_back(part: Unordered) -> set[int]:
     return taken_back(behind, part.log.view(), late) if len(behind) > len(late) else set()
 
 
-def sign_line(judge: SpaceJudge | None, log: str, line: bytes, proof: Proof | None) -> bytes:
-    """Return a line as it is published."""
-    return line if judge is None else judge.sign_line(log, line, proof)
-
-
 def publish_waiting(copy: Replica) -> bool:
     """Publish what is here alone; return whether there is now something to read.
 
     Raises ``Moved`` if another machine was first, or a process of this one that was killed."""
     done, last = False, dict(copy.state.last)
-    found = (one if one.proof is None else _sign_waiting(copy, one) for one in lines_to_publish(copy))
+    found = (one.replace(line=copy.judge.sign_line(one.log, one.line, one.proof)) for one in lines_to_publish(copy))
     for log, group in itertools.groupby(found, lambda one: one.log):
         for batch in batch_lines(group):
             last[log] = _publish_lines(copy, log, batch, last.get(log, 0))
             done = True
     return done
-
-
-def _sign_waiting(copy: Replica, one: Waiting) -> Waiting:
-    return one.replace(line=sign_line(copy.judge, one.log, one.line, one.proof))
 
 
 def _publish_lines(copy: Replica, log: str, batch: Sequence[Waiting], last: int) -> int:
@@ -133,7 +123,7 @@ def _publish_message(copy: Replica, one: Waiting) -> None:
 def send_queued(copy: Replica) -> None:
     """Publish what waited for the engine: each send once."""
     for entry in copy.queue.read_entries():
-        lines = [sign_line(copy.judge, MESSAGES, *one) for one in entry.about()]
+        lines = [copy.judge.sign_line(MESSAGES, *one) for one in entry.about()]
         ids = [id_of(line) for line in entry.lines]
         about = dict(entry.about())
         known = _archived_lines_with(copy, {*ids})  # which the order may have no more

@@ -54,10 +54,9 @@ ROUNDS = 200
 class Replica(KnownCopy):
     """The copy that takes in what is new in the order, and publishes what is new here; see ``KnownCopy``."""
 
-    def __init__(self, logs: Logs, order: TotalOrder, directory: str, judge: SpaceJudge | None = None) -> None:
+    def __init__(self, logs: Logs, order: TotalOrder, directory: str, judge: SpaceJudge) -> None:
         super().__init__(logs, order, directory, judge)
         self.queue = SendQueue(directory, logs.wait)
-        self._proofs: Mapping[bytes, Proof | None] = {}
         self._is_fresh = False
         self._told = set[int]()
         self._is_sure = False
@@ -129,7 +128,7 @@ class Replica(KnownCopy):
         there was, and it may decide otherwise."""
         kind = self._kind_of(log)
         ids = [id_of(line) for line in lines] if kind == MESSAGES else []
-        signed = [publishing.sign_line(self.judge, kind, line, proofs.get(line)) for line in lines]
+        signed = [self.judge.sign_line(kind, line, proofs.get(line)) for line in lines]
         before = self.state.applied
         known_copy.note_proofs(self.directory, proofs)
         try:
@@ -265,13 +264,15 @@ class Replica(KnownCopy):
             return 0
         for part in self.parts.values():
             part.look()  # one that was killed wrote lines, and did not save that
-        self._proofs = proofs
         records = [record for record in there if is_known(record)]
         damaged = [record for record in records if record.damaged]
         self.state.damaged.update(record.position for record in damaged)  # ahead of the words that tell of them
         sound = (record for record in records if not record.damaged)
         for is_decision, group in itertools.groupby(sound, lambda record: record.is_decision):
-            (self._follow_decision if is_decision else self._take_lines)([*group])
+            if is_decision:
+                self._follow_decision([*group])
+            else:
+                self._take_lines([*group], proofs)
         for record in damaged:
             self.state.last[record.log] = max(record.position, self.state.last.get(record.log, 0))
         if damaged or self.state.applied != there[-1].position:  # what is none of ours is passed over
@@ -306,7 +307,7 @@ class Replica(KnownCopy):
         elif what == DAMAGED:
             self.state.doubts = True
             self.state.damaged.discard(said)
-        elif what == TOOK_OVER and self.judge is not None:
+        elif what == TOOK_OVER:
             if record.machine == self.order.machine:
                 self.state.displaced = not self.judge.is_own_key(said)
                 note_displaced(self.directory, record.machine if self.state.displaced else None)
@@ -314,23 +315,22 @@ class Replica(KnownCopy):
                 self.judge.hear_new_key(record.machine, said)
         FollowProgress(self.state.gone, self.state.keys).take_record(record)
 
-    def _take_lines(self, records: Sequence[Ordered]) -> None:
-        """Append the records that the local logs do not have."""
+    def _take_lines(self, records: Sequence[Ordered], proofs: Mapping[bytes, Proof | None]) -> None:
+        """Append the records that the local logs do not have; ``proofs``: see ``write_records``."""
         fresh: dict[str, list[tuple[Ordered, bytes, Judged]]] = {kind: [] for kind in KINDS}
-        if self.judge is not None:
-            self.judge.prepare_judging(self.logs)
+        self.judge.prepare_judging(self.logs)
         for record in records:
             kind, line = record.kind, unsealed(record.line)
             key = digest(line)
             if not self.parts[kind].strike(key) and not (self.state.compares and self.filed.has(key)):
-                fresh[kind].append((record, key, self._judge_record(record, line)))
-            elif self.judge is not None:
+                ours = proofs.get(line) if record.machine == self.order.machine else None
+                fresh[kind].append((record, key, self.judge.judge_record(record, ours)))
+            else:
                 self.judge.is_here(record)
             self.state.last[record.log] = record.position
             if self.heard is not None:
                 self.heard[kind] += number(key)
-        if self.judge is not None:
-            self.judge.settle_numbers()
+        self.judge.settle_numbers()
         for kind, found in fresh.items():
             if found:
                 self._write_verdicts(kind, found)
@@ -344,16 +344,10 @@ class Replica(KnownCopy):
         self._local_log(kind).append(lines, disturbed, [verdict.proof for _, _, verdict in found])
         self.parts[kind].look([(verdict.line, key) for _, key, verdict in found])
 
-    def _judge_record(self, record: Ordered, line: bytes) -> Judged:
-        """Return the verdict on a record; ``line`` is its line without seals."""
-        ours = self._proofs.get(line) if record.machine == self.order.machine else None
-        return Judged(line, ours) if self.judge is None else self.judge.judge_record(record, ours)
-
     def keep_state(self, numbers: Mapping[str, int]) -> None:
         """Keep what is known after ``catch_up``, and that these numbers of machines are used
         (``SpaceJudge.use_numbers``)."""
-        if self.judge is not None:
-            self.judge.use_numbers(numbers)
+        self.judge.use_numbers(numbers)
         self._save_state()
 
     def is_behind(self) -> bool:

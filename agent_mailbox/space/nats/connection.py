@@ -25,8 +25,8 @@ from ...core.records import Record
 from ...errors import Malformed, Refused, Unavailable
 from ..order import hurry
 from ..order.order import START, NoServer
+from ..servers.first_server import connect_first, read_credential
 from .answers import parse_object
-from .first_server import connect_first
 from .server_bytes import ServerBytes
 
 if TYPE_CHECKING:
@@ -81,7 +81,6 @@ class NatsConnection:
         self.patience = patience
         self._credential = credential
         self._authority = authority
-        self._socket: socket.socket | None = None
         self._incoming: ServerBytes | None = None
         self._inbox = ""
         self._api = API
@@ -104,12 +103,7 @@ class NatsConnection:
         Raises ``Unavailable`` if one stays away: the server may have taken any of them."""
         found: dict[int, ServerAnswer] = {}
         with self._closing():
-            self._ensure_connected()
-            first = self._asked
-            self._asked += len(publications)
-            self._send_bytes(
-                b"".join(self._publication_bytes(one, first + place) for place, one in enumerate(publications))
-            )
+            first = self._ask(publications)
             deadline = hurry.deadline(self.patience)
             while len(found) < len(publications):
                 answer = self._receive_message(deadline)
@@ -132,10 +126,8 @@ class NatsConnection:
         The last has a status, and is left out."""
         found: list[tuple[bytes, bytes]] = []
         with self._closing():
-            self._ensure_connected()
-            self._asked += 1
-            self._send_bytes(self._publication_bytes(one, self._asked))
-            mine = f"{self._inbox}.{self._asked}".encode()
+            number = self._ask([one])
+            mine = f"{self._inbox}.{number}".encode()
             deadline = hurry.deadline(self.patience)
             while not found or found[-1][0].startswith(_UNMARKED):
                 words = self._incoming_bytes().read_line(deadline).split()
@@ -150,13 +142,11 @@ class NatsConnection:
         """Publish a message, and return the answers of all who answer in time, at most ``most``."""
         found: list[ServerAnswer] = []
         with self._closing(), suppress(TimeoutError):
-            self._ensure_connected()
-            self._asked += 1
-            self._send_bytes(self._publication_bytes(one, self._asked))
+            mine = str(self._ask([one]))
             deadline = hurry.deadline(self.patience)
             while len(found) < most:
                 answer = self._receive_message(deadline)
-                if answer is not None and answer.subject.rpartition(".")[2] == str(self._asked):
+                if answer is not None and answer.subject.rpartition(".")[2] == mine:
                     found.append(answer)
         return found
 
@@ -183,6 +173,13 @@ class NatsConnection:
             while not self._told:
                 self._receive_message(deadline)
         return self._told
+
+    def _ask(self, publications: Sequence[Publication]) -> int:
+        """Publish the messages, each with a subject of its own for the answer; return the number of the first."""
+        self._ensure_connected()
+        first, self._asked = self._asked, self._asked + len(publications)
+        self._send_bytes(b"".join(self._publication_bytes(one, first + n) for n, one in enumerate(publications)))
+        return first
 
     @contextmanager
     def _closing(self) -> Iterator[None]:
@@ -256,35 +253,32 @@ class NatsConnection:
         return self._incoming
 
     def _send_bytes(self, data: bytes) -> None:
-        found = self._connected_socket()
-        found.settimeout(self.patience)
-        found.sendall(data)
+        to = self._incoming_bytes().source
+        to.settimeout(self.patience)
+        to.sendall(data)
 
     def _ask_word(self) -> None:
         self._send_bytes(b"PING\r\n")
 
-    def _connected_socket(self) -> socket.socket:
-        if self._socket is None:
-            raise OSError("not connected")
-        return self._socket
-
     # -- connecting ---------------------------------------------------------------------------------------------------
 
     def _ensure_connected(self) -> None:
-        if self._socket is not None:
-            return None
+        if self._incoming is not None:
+            return
         places = {_place_in(url): url for url in self.urls}
         silent = min(self.patience, hurry.SILENT if hurry.is_hurried() else CONNECTING)
         trouble: Exception = Unavailable("engine has no address", "")
         while places:
             try:
-                place, self._socket = connect_first([*places], silent)
-                return self._begin_talking(places.pop(place), place[0], hurry.deadline(self.patience))
+                place, found = connect_first([*places], silent)
+                self._incoming = ServerBytes(found, self._ask_word)
+                self._begin_talking(places.pop(place), place[0], hurry.deadline(self.patience))
+                return
             except Unavailable as error:
                 self.close()
                 trouble = error
             except OSError as error:
-                was_connected = self._socket is not None
+                was_connected = self._incoming is not None
                 self.close()
                 trouble = unavailable_error(self.urls, error)
                 if not was_connected:
@@ -293,10 +287,9 @@ class NatsConnection:
 
     def _begin_talking(self, url: str, host: str, deadline: float) -> None:
         """Log in to a server that has begun to speak."""
-        self._socket = self._connected_socket()
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._incoming = ServerBytes(self._socket, self._ask_word)
-        word, _, text = self._incoming.read_line(deadline).partition(b" ")
+        incoming = self._incoming_bytes()
+        incoming.source.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        word, _, text = incoming.read_line(deadline).partition(b" ")
         if word.upper() != b"INFO":
             raise unavailable_error([url], ConnectionRefusedError(_STRANGER))
         self.info = parse_object(text)
@@ -304,9 +297,9 @@ class NatsConnection:
             raise unavailable_error([url], ConnectionRefusedError("the server has no TLS: write nats://HOST:PORT"))
         if url.startswith("tls:") or self.info.get("tls_required") is True:
             context = ssl.create_default_context(cafile=self._authority)
-            self._socket.settimeout(hurry.SILENT if hurry.is_hurried() else self.patience)
-            self._socket = context.wrap_socket(self._socket, server_hostname=host)
-            self._incoming = ServerBytes(self._socket, self._ask_word)
+            incoming.source.settimeout(hurry.SILENT if hurry.is_hurried() else self.patience)
+            safe = context.wrap_socket(incoming.source, server_hostname=host)
+            self._incoming = ServerBytes(safe, self._ask_word)
         hello: dict[str, object] = {
             "verbose": False,
             "pedantic": False,
@@ -331,14 +324,7 @@ class NatsConnection:
     def _login_fields(self) -> dict[str, str]:
         if self._credential is None:
             return {}
-        try:
-            mode = os.stat(self._credential).st_mode
-            with open(self._credential, encoding="utf-8-sig") as file:
-                words = file.read(4096).split()
-        except (OSError, UnicodeDecodeError) as error:
-            raise Refused(f"credential cannot be read: {self._credential}: {error}", "name another file") from None
-        if mode & 0o077:
-            raise Refused(f"credential is open to others: {self._credential}", f"run `chmod 600 {self._credential}`")
+        words = read_credential(self._credential).removeprefix("\ufeff").split()
         if len(words) not in (1, 2):
             raise Refused(
                 f"credential has no known form: {self._credential}", "write a token, or a user and a password"
@@ -355,11 +341,10 @@ class NatsConnection:
 
     def close(self) -> None:
         """Close the connection; the next request opens one."""
-        self._incoming = None
         self._subjects.clear()
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+        if self._incoming is not None:
+            self._incoming.source.close()
+            self._incoming = None
 
 
 def _place_in(url: str) -> tuple[str, int]:

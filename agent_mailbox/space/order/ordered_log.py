@@ -124,8 +124,7 @@ class SharedLog:
         except Busy as error:
             self._away = error
         else:
-            if self._replica.judge is not None:
-                self._replica.judge.load_key()  # here it holds up nobody
+            self._replica.judge.load_key()  # here it holds up nobody
 
     def decide(self, act: Callable[Concatenate[HeldLog | OrderedLog, P], T], *given: P.args, **named: P.kwargs) -> T:
         """Return what ``act`` does with what is ``given``; it looks again each time that another machine was first.

@@ -12,12 +12,12 @@ import select
 import socket
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from ...errors import MailboxError, Malformed, Refused, Unavailable
 from ..order import hurry
 from ..order.order import START, HeldUp, NoServer, NoSpace, of_another_form
-from .server_probe import is_silent, words_in
+from ..servers.first_server import connect_first, read_credential
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -43,6 +43,8 @@ _SETTINGS = """SELECT
         ELSE current_setting('synchronous_commit') END, false),
     set_config('statement_timeout', %s, false), set_config('client_min_messages', 'error', false)"""
 """An acknowledged record is synced, whatever the role's default."""
+_ASK_FOR_TLS = (8).to_bytes(4, "big") + (80877103).to_bytes(4, "big")
+"""The message ``SSLRequest`` of PostgreSQL's protocol: a server answers it before it asks who connects."""
 HELD = 1.5
 """Seconds until who waits for a lock hears that, in no hurry: an append keeps its own for a few milliseconds."""
 
@@ -171,7 +173,7 @@ class PostgresConnection:
 
     def _refuse_silent(self, words: Mapping[str, object]) -> None:
         """Raise ``Unavailable`` for a caller in a hurry if the servers of a connection's words say nothing."""
-        if hurry.is_hurried() and is_silent(words, hurry.SILENT):
+        if hurry.is_hurried() and _is_silent(words, hurry.SILENT):
             raise self._complaint_error(TimeoutError("no answer in time"))
 
     def _connection_options(self) -> dict[str, Any]:
@@ -254,14 +256,7 @@ def _has_notice(connection: Connection, seconds: float) -> bool:
 
 
 def _check_path(path: str) -> str:
-    try:
-        mode = os.stat(path).st_mode
-        with open(path, encoding="utf-8") as file:
-            text = file.read(65536)
-    except (OSError, UnicodeDecodeError) as error:
-        raise Refused(f"credential cannot be read: {path}: {error}", "name another file") from None
-    if mode & 0o077:
-        raise Refused(f"credential is open to others: {path}", f"run `chmod 600 {path}`")
+    text = read_credential(path)
     if text.startswith("\ufeff"):  # libpq reads it itself, and would take that for a part of the host
         raise Refused(
             f"credential begins with a byte order mark: {path}", f"run `sed -i '1s/^\\xef\\xbb\\xbf//' {path}`"
@@ -271,13 +266,48 @@ def _check_path(path: str) -> str:
     return path
 
 
+def words_in(url: SplitResult) -> dict[str, object]:
+    """Return where the servers of a URL are, if it says that as a usual one does; else nothing: libpq reads the rest.
+
+    This costs no import of the library, which takes longer than a dark server may."""
+    there = url.netloc.rpartition("@")[2]
+    if not there or {*"[%"} & {*there} or any(word in url.query for word in ("host", "port", "service")):
+        return {}
+    places = [one.rpartition(":") for one in there.split(",")]
+    hosts = [host if colon else port for host, colon, port in places]
+    return {"host": ",".join(hosts), "port": ",".join(port if colon else "" for _, colon, port in places)}
+
+
+def _is_silent(conninfo: Mapping[str, object], seconds: float) -> bool:
+    """Return whether no server of a connection's words gives a sign for so long, once it is connected: libpq waits two
+    seconds for one that is dark, and for a query without end.
+
+    One that refuses speaks, and so does one of which the words do not tell where it is: libpq knows more."""
+    hosts = str(conninfo.get("hostaddr") or conninfo.get("host") or "").split(",")
+    ports = str(conninfo.get("port") or "").split(",")
+    ports = [port or "5432" for port in (ports if len(ports) == len(hosts) else ports[:1] * len(hosts))]
+    places = [
+        (f"{host}/.s.PGSQL.{port}" if host.startswith("/") else host, int(port))
+        for host, port in zip(hosts, ports, strict=True)
+        if host and port.isdecimal()
+    ]
+    try:
+        if places:
+            connect_first(places, seconds, _ASK_FOR_TLS)[1].close()
+    except TimeoutError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
 def _cut_in_time(connection: Connection, over: Event, patience: float, left: float | None) -> None:
     """End a connection on which nothing is over in time, from another thread: a server that stopped does not even
     cancel. ``left``: the seconds that a caller in a hurry waits while the server says a word when asked; None: it is in
     none."""
     if left is None:
         over.wait(patience + 1)
-    elif not over.wait(hurry.QUIET) and not is_silent(connection.info.dsn_parameters, hurry.WORD):
+    elif not over.wait(hurry.QUIET) and not _is_silent(connection.info.dsn_parameters, hurry.WORD):
         over.wait(left - hurry.QUIET)
     if over.is_set():
         return

@@ -1,1 +1,1 @@
-"""The servers of a space: accounts, certificates, checks."""
+"""The servers of a space: their files, accounts and certificates; and reaching them."""

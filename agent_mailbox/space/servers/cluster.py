@@ -1,6 +1,7 @@
 """The files that a cluster of NATS servers starts with, and those with which machines join its space.
 
-Belongs here: their content and their places, and what each machine may do there. Nothing here talks to a server.
+Belongs here: their content and their places, who signs the servers' certificates, and what each machine may do there.
+The authority's key is the person's: whoever has it can stand in for a server. Nothing here talks to a server.
 
     DIR/1/server.conf, server.pem, server.key, authority.pem    one directory a server, to be copied to its host
     DIR/machines/NAME, DIR/keeper                               of the first space: the credential of each machine, and
@@ -19,14 +20,19 @@ from __future__ import annotations
 
 import secrets
 import shlex
+from datetime import UTC, datetime
 from string import Template
 from typing import TYPE_CHECKING
 
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
 from ...core.records import Record
 from ...errors import BadData, Refused
+from ...identity import tls_certificates as certificates
 from ...store.files import system
 from ...store.files.small_files import read_file, remove_file, replace_file
-from . import cluster_record, server_accounts, server_certificates
+from . import cluster_record, server_accounts
 from .cluster_record import LOOPBACK, ROUTES
 
 if TYPE_CHECKING:
@@ -34,6 +40,7 @@ if TYPE_CHECKING:
 
     from .cluster_record import ClusterChange, ClusterRecord
 
+_NAME = "agent-mailbox engine"
 _SERVER = Template("""\
 # Written by `agent-mailbox engine config`. Start the server in this directory: nats-server -c server.conf
 server_name: "$name-$number"
@@ -76,14 +83,14 @@ def write_cluster(change: ClusterChange) -> ClusterFiles:
     accounts = _accounts_text(directory, before, found)
     route = _read_or_make_password(system.join(directory, "route"), "route", before is not None)
     key_file, certificate = (system.join(directory, f"authority.{kind}") for kind in ("key", "pem"))
-    key = _read_or_make_file(key_file, server_certificates.new_key, before is not None)
-    authority = _read_or_make_file(certificate, lambda: _of_key(server_certificates.authority_certificate, key))
+    key = _read_or_make_file(key_file, new_key, before is not None)
+    authority = _read_or_make_file(certificate, lambda: authority_certificate(key))
     cluster_record.save_record(directory, found)  # behind the secrets, which it promises, and ahead of what it says
     places = [(host, found.port + list(found.hosts[:n]).count(host)) for n, host in enumerate(found.hosts)]
     for number, (host, _) in enumerate(places, 1):
         home = system.join(directory, str(number))
-        own = _read_or_make_file(system.join(home, "server.key"), server_certificates.new_key)
-        replace_file(system.join(home, "server.pem"), _of_key(server_certificates.of_server, own, host, key))
+        own = _read_or_make_file(system.join(home, "server.key"), new_key)
+        replace_file(system.join(home, "server.pem"), of_server(own, host, key))
         replace_file(system.join(home, "authority.pem"), authority)
         text = _server_configuration(places, number, found.name, accounts, route)
         replace_file(system.join(home, "server.conf"), text.encode())
@@ -174,10 +181,44 @@ def _read_or_make_file(path: str, make: Callable[[], bytes], is_known: bool = Fa
     return found
 
 
-def _of_key(make: Callable[..., bytes], *given: bytes | str) -> bytes:
+def new_key() -> bytes:
+    """Return a new private key, in PEM."""
+    return certificates.key_text(certificates.new_key())
+
+
+def authority_certificate(key: bytes) -> bytes:
+    """Return the certificate of the authority that has this key, in PEM."""
+    own = _load_private_key(key)
+    return certificates.pem_of(
+        certificates.make_authority(own.public_key(), _NAME, _end_of_validity(), own, signs_lists=True)
+    )
+
+
+def of_server(key: bytes, host: str, by: bytes) -> bytes:
+    """Return the certificate of a server with this key at a host (a name or an address), signed by an authority's."""
+    signer = _load_private_key(by)
+    made = certificates.make_for_host(
+        _load_private_key(key).public_key(),
+        host,
+        host[:64],
+        _end_of_validity(),
+        signer,
+        by=_NAME,
+        authority=signer.public_key(),
+        is_client=True,
+    )
+    return certificates.pem_of(made)
+
+
+def _end_of_validity() -> datetime:
+    return datetime.now(UTC) + certificates.YEARS
+
+
+def _load_private_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
     try:
-        return make(*given)
+        found, why = serialization.load_pem_private_key(pem, None), "another kind of key"
     except ValueError as error:
-        raise BadData(
-            f"key of the servers cannot be read: {error}", "move the files away, and write them again"
-        ) from None
+        found, why = None, str(error)
+    if not isinstance(found, ec.EllipticCurvePrivateKey):
+        raise BadData(f"key of the servers cannot be read: {why}", "move the files away, and write them again")
+    return found

@@ -111,7 +111,7 @@ def judge_waiting(copy: Replica) -> int:
 
     Nothing is done if the word did not change since, or if nothing here can verify."""
     judge = copy.judge
-    if judge is None or machine_trust.is_applied(copy.directory) or not machine_keys.is_available():
+    if machine_trust.is_applied(copy.directory) or not machine_keys.is_available():
         return 0
     copy.catch_up()
     logs = copy.logs.roster, copy.logs.messages, copy.logs.reads

@@ -1,16 +1,21 @@
 """The first of several servers that answers: one that is dark costs a part of a second, not a whole time-out.
 
-Belongs here: opening connections side by side, as RFC 8305 does with addresses. A NATS server speaks first, so a server
-is there when it has said something: a stopped one is connected to, and says nothing.
+Belongs here: opening connections side by side, as RFC 8305 does with addresses, and reading a credential. A server is
+there when it has said something: a stopped one is connected to, and says nothing. NATS speaks first; another server is
+asked for a word.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import selectors
 import socket
 import time
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from ...errors import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,10 +24,13 @@ HEAD_START = 0.03
 """Seconds that a server has before the next one is tried beside it."""
 
 
-def connect_first(places: Sequence[tuple[str, int]], silent: float) -> tuple[tuple[str, int], socket.socket]:
+def connect_first(
+    places: Sequence[tuple[str, int]], silent: float, word: bytes = b""
+) -> tuple[tuple[str, int], socket.socket]:
     """Return the place that answered first, and the connection; raise ``OSError`` if none gives a sign for so long.
 
-    The order is drawn by lot, so that the clients of a cluster spread."""
+    A place is a host and a port, or the path of a socket. ``word``: has a server that does not speak first answer. The
+    order is drawn by lot, so that the clients of a cluster spread."""
     waiting = random.sample(places, len(places))
     trouble: OSError = TimeoutError("no answer in time")
     with selectors.DefaultSelector() as open_ones:
@@ -41,14 +49,17 @@ def connect_first(places: Sequence[tuple[str, int]], silent: float) -> tuple[tup
                         continue
                 until = min(deadline, begun + HEAD_START) if waiting else deadline
                 for key, event in open_ones.select(max(until - now, 0)):
-                    found = key.fileobj
-                    if event & selectors.EVENT_WRITE:  # it is connected, or refused
+                    found: socket.socket = key.fileobj  # type: ignore[assignment] # it is a socket of ours
+                    if event & selectors.EVENT_WRITE:  # it is connected, or refused, which is read next
+                        if word:
+                            with suppress(OSError):
+                                found.send(word)
                         open_ones.modify(found, selectors.EVENT_READ, key.data)
                         deadline = time.monotonic() + silent
                         continue
                     open_ones.unregister(found)
                     try:
-                        return key.data, _require_answer(found)  # type: ignore[arg-type] # it is a socket of ours
+                        return key.data, _require_answer(found)
                     except OSError as error:
                         trouble, begun = error, 0.0
         finally:
@@ -58,8 +69,12 @@ def connect_first(places: Sequence[tuple[str, int]], silent: float) -> tuple[tup
 
 
 def _begin_connecting(open_ones: selectors.BaseSelector, place: tuple[str, int]) -> None:
-    for family, kind, protocol, _, address in socket.getaddrinfo(*place, type=socket.SOCK_STREAM):
-        one = socket.socket(family, kind, protocol)
+    if place[0].startswith("/"):
+        ways: list[tuple[int, Any]] = [(socket.AF_UNIX, place[0])]
+    else:
+        ways = [(one[0], one[4]) for one in socket.getaddrinfo(*place, type=socket.SOCK_STREAM)]
+    for family, address in ways:
+        one = socket.socket(family)
         one.setblocking(False)
         one.connect_ex(address)
         open_ones.register(one, selectors.EVENT_WRITE, place)
@@ -75,3 +90,16 @@ def _require_answer(one: socket.socket) -> socket.socket:
         one.close()
         raise
     return one
+
+
+def read_credential(path: str) -> str:
+    """Return the text of a credential's file; raise ``Refused`` if it cannot be read, or if others could read it."""
+    try:
+        mode = os.stat(path).st_mode
+        with open(path, encoding="utf-8") as file:
+            text = file.read(1 << 16)
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"credential cannot be read: {path}: {error}", "name another file") from None
+    if mode & 0o077:
+        raise Refused(f"credential is open to others: {path}", f"run `chmod 600 {path}`")
+    return text

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from ...core.text import neutral
 from ...errors import Refused
-from ..nats.answers import number_at, object_at, objects_at, parse_object
-from ..nats.connection import Publication
-from ..nats.nats_order import is_old
+from .answers import number_at, object_at, objects_at, parse_object
+from .connection import Publication
+from .nats_order import is_old
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from ..nats.connection import NatsConnection
+    from .connection import NatsConnection
 
 MOST = 16
 """Servers that are asked."""
