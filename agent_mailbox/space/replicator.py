@@ -17,7 +17,6 @@ from ..store.locks.lock import FileLock
 from . import space as spaces
 from .copy import known_copy
 from .copy.space_troubles import AWAY, GONE, NAME, TWIN, note_trouble
-from .copy.taken_meanwhile import take_in_beside
 from .order import elsewhere
 from .order.order import HeldUp, NoSpace
 from .trust import space_trust
@@ -140,7 +139,7 @@ def _keep_up(copy: Replica, *, closer: bool = False) -> bool:
     try:
         lock.take()
     except Busy:
-        take_in_beside(copy)
+        copy.take_in_beside()
         return False
     with lock:
         copy.order.hurried = False  # it waits for the engine as long as that takes

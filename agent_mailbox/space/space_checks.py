@@ -15,26 +15,20 @@ from ..errors import MailboxError
 from . import joining_space, replicator, space_words
 from . import space as spaces
 from .copy import lost_records, space_troubles
-from .nats import server_checks
-from .nats.answers import number_at, object_at
+from .nats import server_settings
 from .nats.nats_order import NatsOrder
 from .order.order import JOINED
 from .postgres.postgres_order import PostgresOrder, database_problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from typing import Any
 
     from ..store.log.logs import Logs
     from .joining_space import SpaceStanding
     from .order.order import TotalOrder
     from .space import Space
 
-WANTED: dict[str, Any] = {"storage": "file", "retention": "limits", "discard": "new", "allow_atomic": True}
-"""The settings of a stream that loses nothing by itself."""
 _LINES = "lines of {} tell of sessions that are not its own, and are"
-LIMITS = ("max_msgs", "max_bytes", "max_age", "max_msgs_per_subject")
-"""The settings that would have the server remove records, or refuse them."""
 
 
 def space_problems(logs: Logs, found: SpaceStanding, system: str | None = None) -> Iterator[str]:
@@ -121,18 +115,8 @@ def _of_engine(order: TotalOrder, space: Space, system: str | None) -> Iterator[
         yield from database_problems(cast(PostgresOrder, order))
         return
     info = cast(NatsOrder, order).stream_info()
-    yield from _of_stream(info)
-    yield from server_checks.of_copies(info)
+    yield from server_settings.of_stream(info)
+    yield from server_settings.of_copies(info)
     if system is not None:
         asked = cast(NatsOrder, spaces.order_of(space.replace(credential=system)))
-        yield from server_checks.of_servers(asked.connection, info)
-
-
-def _of_stream(info: dict[str, Any]) -> Iterator[str]:
-    config = object_at(info, "config")
-    for key, value in WANTED.items():
-        if config.get(key) != value:
-            yield f"stream's {key} is {config.get(key)!r}, not {value!r}"
-    for key in LIMITS:
-        if (limit := number_at(config, key, -1, -1)) > 0:
-            yield f"stream has a limit, {key}: {limit}"
+        yield from server_settings.of_servers(asked.connection, info)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from agent_mailbox.errors import Refused, Unavailable
-from agent_mailbox.space.nats import stream_settings
+from agent_mailbox.space.nats import server_settings
 from agent_mailbox.space.nats.nats_files import NatsFiles
 from agent_mailbox.space.nats.nats_order import NatsOrder, open_order
 from agent_mailbox.space.order.order import MESSAGES, ROSTER
@@ -285,7 +285,7 @@ def test_a_space_that_a_machine_made_as_it_likes_is_refused(running: Running) ->
     for space, changes in zip(TAKEN, given, strict=True):
         mallory, honest = running.order(space, "mallory"), running.order(space, "honest")
         mallory.connection.publish_unanswered([])
-        wanted = {**stream_settings.of_records(space, mallory.connection.info), **changes}
+        wanted = {**server_settings.of_records(space, mallory.connection.info), **changes}
         wanted = json.loads(json.dumps(wanted).replace("{}", space))
         mallory.call_api(f"STREAM.CREATE.{wanted['name']}", {key: value for key, value in wanted.items() if value})
         if "F" in wanted["name"]:

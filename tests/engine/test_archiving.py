@@ -23,7 +23,6 @@ from agent_mailbox.space import purging
 from agent_mailbox.space.copy import following, lost_records, publishing, replica, send_queue
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.copy.send_queue import SendQueue
-from agent_mailbox.space.copy.taken_meanwhile import take_in_beside
 from agent_mailbox.space.order import bundles
 from agent_mailbox.space.order.follow_progress import spell_word
 from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, WIDEST, id_of
@@ -244,7 +243,7 @@ def test_a_steward_decides_by_what_came_while_it_asked_for_the_order_s_end(
     def overtaken() -> int:
         if not asked:
             south.release(sent, "ben")
-            asked.append(take_in_beside(replicator))
+            asked.append(replicator.take_in_beside())
         return order.space.end()
 
     monkeypatch.setattr(order, "last_position", overtaken)

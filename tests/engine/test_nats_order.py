@@ -10,7 +10,7 @@ import pytest
 
 from agent_mailbox.errors import Refused, Unavailable
 from agent_mailbox.space import purging
-from agent_mailbox.space.nats import nats_order
+from agent_mailbox.space.nats import server_settings
 from agent_mailbox.space.nats.connection import Publication
 from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order import bundles
@@ -204,7 +204,7 @@ def test_an_old_nats_server_is_refused_before_anything_is_made(
     server: str, credential: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The order refuses a server that tells an old version as it connects, before anything is made."""
-    monkeypatch.setattr(nats_order, "LEAST", (99, 0))
+    monkeypatch.setattr(server_settings, "LEAST", (99, 0))
     order = open_order(server, "old", "a", credential)
     with pytest.raises(Refused, match=r"engine is too old: nats-server \d+\.\d+"):
         order.make_unless_there()
@@ -212,7 +212,7 @@ def test_an_old_nats_server_is_refused_before_anything_is_made(
     with pytest.raises(NoSpace, match="engine has no such space"):
         order.last_position()
     order.close()
-    assert nats_order.is_old("2.9.10")
-    assert nats_order.is_old("2.11.99-preview.1")
-    assert nats_order.is_old("")
-    assert not nats_order.is_old("2.12.0")
+    assert server_settings.is_old("2.9.10")
+    assert server_settings.is_old("2.11.99-preview.1")
+    assert server_settings.is_old("")
+    assert not server_settings.is_old("2.12.0")

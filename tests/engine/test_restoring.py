@@ -320,7 +320,7 @@ def test_the_retold_dead_are_no_loss_and_come_back_in_records_that_an_engine_tak
     with north.replica.machine_lock():
         assert north.replica.restore_lost() == 0
     space.lose(kept)
-    monkeypatch.setattr(lost_records, "WHOLE", 1000)
+    monkeypatch.setattr(bundles, "WHOLE", 1000)
     settled(two)
     back = [found for one in space.records if (found := bundles.unpack_bundle(one.line)) is not None and found.told]
     assert [{json.loads(line)["session_id"] for line in one.lines} for one in back] == [{"cat"}, {"dot"}]

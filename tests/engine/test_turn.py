@@ -22,7 +22,6 @@ from agent_mailbox.errors import Busy, Malformed, Unavailable
 from agent_mailbox.space.copy import machine_lock
 from agent_mailbox.space.copy.machine_lock import TURN, AskedOrder, MachineLock
 from agent_mailbox.space.copy.replica import Replica
-from agent_mailbox.space.copy.taken_meanwhile import take_in_beside
 from agent_mailbox.space.nats.connection import NatsConnection, Publication
 from agent_mailbox.space.order import hurry
 from agent_mailbox.space.order.hurry import Hurry
@@ -96,7 +95,7 @@ def test_mail_comes_in_while_a_command_asks_the_engine(two: Two, moment: str) ->
 
     def meanwhile() -> None:
         south.send(Draft(sender="ben", to=("ann",), content="from afar"))
-        taken.append(take_in_beside(second(two, 0)))
+        taken.append(second(two, 0).take_in_beside())
 
     taken: list[int] = []
     setattr(asking(two), moment, meanwhile)
@@ -122,7 +121,7 @@ def test_mail_of_a_process_that_was_killed_meanwhile_is_there_once(two: Two, mon
         replicator = second(two, 0)
         monkeypatch.setattr(replicator, "_save_state", killed)
         with pytest.raises(Killed):
-            take_in_beside(replicator)
+            replicator.take_in_beside()
 
     asking(two).before = meanwhile
     north.send(Draft(sender="user", to=("ben",), content="asked for"))
@@ -142,7 +141,7 @@ def test_a_decision_waits_for_the_turn(two: Two) -> None:
     def meanwhile() -> None:
         steward(south)
         south.send(Draft(sender="ben", to=("ann",), content="behind it"))
-        take_in_beside(second(two, 0))
+        second(two, 0).take_in_beside()
         there.extend(live(north))
 
     there: list[str] = []
@@ -164,7 +163,7 @@ def test_what_came_while_lost_records_are_looked_for_was_not_lost(two: Two) -> N
 
         def meanwhile() -> None:
             south.send(Draft(sender="ben", to=("ann",), content="meanwhile"))
-            taken.append(take_in_beside(second(two, 0)))
+            taken.append(second(two, 0).take_in_beside())
 
         taken: list[int] = []
         order.ended = meanwhile
@@ -344,7 +343,7 @@ def test_mail_whose_acknowledgement_is_lost_is_there_once(two: Two) -> None:
     (waits,) = north.replica.queue.read_messages()
     assert (waits.content, waits.proof) == ("one", north.prove("ann"))
     assert waits.proof is not None
-    assert take_in_beside(second(two, 0)) == 1
+    assert second(two, 0).take_in_beside() == 1
     order.mute = False
     north.catch_up()
     assert [record.log for record in order.space.records].count(MESSAGES) == 1

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.errors import MailboxError
-from agent_mailbox.space.nats import server_checks
+from agent_mailbox.space.nats import server_settings
 from agent_mailbox.space.nats.nats_files import NatsFiles
-from agent_mailbox.space.nats.nats_order import NatsOrder, is_old, open_order
+from agent_mailbox.space.nats.nats_order import NatsOrder, open_order
 from agent_mailbox.space.order.order import MESSAGES, ROSTER, Moved, Unavailable
 from tests.helpers import PATIENCE, until
 
@@ -66,8 +66,8 @@ CALLS: dict[str, Callable[[NatsOrder], object]] = {
     "ship": lambda order: NatsFiles(order).ship_file("d", b"x"),
     "take back": lambda order: NatsFiles(order).take_back("d"),
     "fetch": lambda order: [*itertools.islice(NatsFiles(order).fetch_copies("d"), 9)],
-    "copies": lambda order: [*server_checks.of_copies(order.stream_info())],
-    "servers": lambda order: [*server_checks.of_servers(order.connection, order.stream_info())],
+    "copies": lambda order: [*server_settings.of_copies(order.stream_info())],
+    "servers": lambda order: [*server_settings.of_servers(order.connection, order.stream_info())],
 }
 
 
@@ -103,7 +103,7 @@ def test_what_a_nats_server_reads_out_of_order_is_no_answer() -> None:
         server.head = head % (1 << 60)
         assert order._read_batch(5, 90, 30) == {}
         order.close()
-    assert is_old("²")
+    assert server_settings.is_old("²")
 
 
 def test_a_leader_that_counts_what_it_could_not_keep_has_not_answered() -> None:

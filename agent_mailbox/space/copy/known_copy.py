@@ -72,13 +72,6 @@ def read_saved(directory: str) -> bytes:
     return read_file(system.join(directory, STATE)) or b""
 
 
-def parse_saved(text: bytes) -> CopyState:
-    """Return the state that was saved; that of a copy that knows nothing for a damaged file, or none."""
-    checksum, _, body = text.partition(b" ")
-    found = codec.parse(body) if checksum == b"%08x" % small_files.checksum(body) else None
-    return CopyState(found if isinstance(found, dict) else {})
-
-
 def note_proofs(directory: str, about: Mapping[bytes, Proof | None]) -> None:
     """Note what is proven of the writers of lines that are about to be published, for whoever takes them in first."""
     if any(about.values()):
@@ -194,22 +187,26 @@ class KnownCopy:
 
     def part_of(self, log: Log) -> Unordered:
         """Return what is known of a local log's lines."""
-        return self.parts[self._kind_of(log)]
+        return self.parts[self._kind_of(log.path)]
 
     def go_on_in(self, fresh: Replaced) -> None:
         """Go on in the log that took the place of one of the local logs."""
-        kind = next(kind for kind in KINDS if self._local_log(kind).path == fresh.path)
+        kind = self._kind_of(fresh.path)
         self.parts = {**self.parts, kind: self.parts[kind].replaced(fresh.inode, fresh.places)}
 
-    def _kind_of(self, log: Log) -> str:
-        return {self.logs.messages.path: MESSAGES, self.logs.roster.path: ROSTER}.get(log.path, CLAIMS)
-
     def _local_log(self, kind: str) -> Log:
-        return {MESSAGES: self.logs.messages, ROSTER: self.logs.roster}.get(kind, self.logs.reads)
+        return {MESSAGES: self.logs.messages, ROSTER: self.logs.roster, CLAIMS: self.logs.reads}[kind]
+
+    def _kind_of(self, path: str) -> str:
+        return next(kind for kind in KINDS if self._local_log(kind).path == path)
 
     def _load_state(self) -> None:
         self._saved = read_saved(self.directory)
-        self.state = state = parse_saved(self._saved)
+        checksum, _, body = self._saved.partition(b" ")
+        found = codec.parse(body) if checksum == b"%08x" % small_files.checksum(body) else None
+        self.state = state = CopyState(
+            found if isinstance(found, dict) else {}
+        )  # a damaged file, or none: nothing is known
         self.judge.begin_from(state.numbers, state.refused)
         self.heard = None if state.applied else dict.fromkeys(KINDS, 0)
         self.parts = {kind: Unordered(self._local_log(kind), *state.marks.get(kind, (0, 0, []))) for kind in KINDS}

@@ -23,7 +23,7 @@ from ...store.archive.archive import ROSTER as EVENTS
 from ...store.files import system
 from ...store.log.stamps import EVERYONE
 from ...store.log.unordered import Unordered, digest, unsealed
-from ..order.bundles import WHOLE, Bundle, pack_bundle, records_of, unpack_bundle
+from ..order.bundles import Bundle, in_parts, pack_bundle, records_of, unpack_bundle
 from ..order.order import (
     ARCHIVE,
     CLAIMS,
@@ -127,16 +127,9 @@ def _retold_bundles(copy: Replica, bundled: set[bytes]) -> Iterator[Bundle]:
         event = codec.roster_event(line)
         if not isinstance(event, BadLine) and event.session_id in lost:
             told.setdefault(event.session_id, []).append(line)
-    group, size = list[str](), 0
-    for who in (*told, None):
-        own = 0 if who is None else sum(map(len, (*lost[who], *told[who])))
-        if group and (who is None or size + own > WHOLE):
-            gone, life = ([line for one in group for line in lines[one]] for lines in (lost, told))
-            yield Bundle(EVENTS, tuple(gone), tuple(life), max(since[one] for one in group))
-            group, size = [], 0
-        if who is not None:
-            group.append(who)
-            size += own
+    for group in in_parts(told, lambda who: sum(map(len, (*lost[who], *told[who])))):
+        gone, life = ([line for one in group for line in lines[one]] for lines in (lost, told))
+        yield Bundle(EVENTS, tuple(gone), tuple(life), max(since[one] for one in group))
 
 
 def _lost_lines(copy: Replica, kind: str, present: set[bytes], end: int) -> Iterator[bytes]:

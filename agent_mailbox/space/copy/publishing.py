@@ -94,9 +94,12 @@ def _publish_lines(copy: Replica, log: str, batch: Sequence[Waiting], last: int)
     lines, ids = [one.line for one in batch], [one.id for one in batch if one.id is not None]
     try:
         return copy.order.append_lines(log, lines, ids=ids, expect=None if ids else last)
-    except Taken:
-        for one in batch:  # a part of it is in the order: each line for itself
-            _publish_message(copy, one)
+    except Taken as taken:
+        if len(batch) > 1:  # a part of it is in the order: each line for itself
+            for one in batch:
+                _publish_lines(copy, log, [one], last)
+        elif taken.position <= copy.state.applied:
+            copy.parts[MESSAGES].settle(batch[0].position)  # another message has its id; this one stays here alone
         return last
 
 
@@ -110,14 +113,6 @@ def _drop_archived(copy: Replica, batch: Sequence[Waiting]) -> list[Waiting]:
         if one.id in archived:
             copy.parts[MESSAGES].settle(one.position)
     return [one for one in batch if one.id not in archived]
-
-
-def _publish_message(copy: Replica, one: Waiting) -> None:
-    try:
-        copy.order.append_lines(MESSAGES, [one.line], ids=[one.id or ""])
-    except Taken as taken:
-        if taken.position <= copy.state.applied:
-            copy.parts[MESSAGES].settle(one.position)  # another message has its id; this one stays here alone
 
 
 def send_queued(copy: Replica) -> None:

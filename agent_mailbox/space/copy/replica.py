@@ -5,7 +5,7 @@ engine, nor why something is decided (``ordered_log``). Whatever is local and in
 published by ``catch_up`` (``publishing``): reads and acks, and lines of other programs.
 
 One lock of the machine, ``machine_lock``, is around all of it, ahead of every log's lock and behind a session's
-delivery lock. While the engine is asked it locks no file, so others may take in what is new (``taken_meanwhile``).
+delivery lock. While the engine is asked it locks no file, so others may take in what is new (``take_in_beside``).
 
 **Killed at any moment.** The saved state says two things. All records up to ``applied`` are in the local logs. All
 lines before the marks are in the order. The next process compares what follows in both by content
@@ -126,7 +126,7 @@ class Replica(KnownCopy):
 
         ``proofs`` are those of the lines. Return whether nothing else was in the order meanwhile. Raises ``Moved`` if
         there was, and it may decide otherwise."""
-        kind = self._kind_of(log)
+        kind = self._kind_of(log.path)
         ids = [id_of(line) for line in lines] if kind == MESSAGES else []
         signed = [self.judge.sign_line(kind, line, proofs.get(line)) for line in lines]
         before = self.state.applied
@@ -204,7 +204,7 @@ class Replica(KnownCopy):
             if self.order.last_position() < applied:
                 return True
             found = self.order.read_after(applied - 1, 1)
-        return _begins_at(applied, found) and digest(unsealed(found[0].line)).hex() != tip
+        return _begins_at(applied, found) and _tip_of(found[0]) != tip
 
     def restore_lost(self) -> int:
         """Bring back what the order lost, under the lock, after ``catch_up``; return how many bundles that were."""
@@ -276,7 +276,7 @@ class Replica(KnownCopy):
         for record in damaged:
             self.state.last[record.log] = max(record.position, self.state.last.get(record.log, 0))
         if damaged or self.state.applied != there[-1].position:  # what is none of ours is passed over
-            self.state.applied, self.state.tip = there[-1].position, digest(unsealed(there[-1].line)).hex()
+            self.state.applied, self.state.tip = there[-1].position, _tip_of(there[-1])
             self._save_state()
         return sum(not record.is_decision for record in there)
 
@@ -294,7 +294,7 @@ class Replica(KnownCopy):
                 self.state.owes, self.heard = True, None
                 following.follow_bundle(self, bundle, record.machine)
             self.state.last[record.log] = self.state.applied = record.position
-            self.state.tip = digest(unsealed(record.line)).hex()
+            self.state.tip = _tip_of(record)
             self._save_state()
 
     def _hear_word(self, record: Ordered) -> None:
@@ -350,6 +350,34 @@ class Replica(KnownCopy):
         self.judge.use_numbers(numbers)
         self._save_state()
 
+    def take_in_beside(self) -> int:
+        """Write what is new in the order while another process of this machine has its turn, and waits for the engine.
+
+        Return how many records. The caller has no turn, and no lock. Records are appended in their order, as ever.
+        Whatever needs the turn is left to its holder: a steward's decision, a damaged record, an order that lost its
+        end, a comparison of all."""
+        taken = 0
+        while True:
+            with self.files_lock():
+                known = self.look_beside()
+            if known is None:
+                return taken
+            found = self.order.read_after(known[0] - 1, PAGE)
+            if not _begins_at(known[0], found) or _tip_of(found[0]) != known[1]:
+                return taken  # the order lost its end
+            plain = [*itertools.takewhile(lambda record: not (record.is_decision or record.damaged), found[1:])]
+            if not plain:
+                return taken
+            with self.files_lock():
+                if self.look_beside() == known:
+                    taken += self.write_records(plain, self._noted_proofs(plain))
+
+    def _noted_proofs(self, records: Sequence[Ordered]) -> dict[bytes, Proof | None]:
+        """Return what the process that published lines of this machine saw of their writers, by line."""
+        lines = {unsealed(record.line) for record in records if record.machine == self.order.machine}
+        noted = known_copy.noted_proofs(self.directory) if lines else {}
+        return {line: noted[key] for line in lines if (key := digest(line).hex()) in noted}
+
     def is_behind(self) -> bool:
         """Return whether, by the last look, there is something to take in or to publish."""
         return (
@@ -361,3 +389,7 @@ class Replica(KnownCopy):
 
 def _begins_at(position: int, found: Sequence[Ordered]) -> bool:
     return bool(found) and found[0].position == position
+
+
+def _tip_of(record: Ordered) -> str:
+    return digest(unsealed(record.line)).hex()

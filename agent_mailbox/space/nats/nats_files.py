@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..order.engine_parts import MOST_PARTS, checksum_of, parts_of
 from ..order.order import NoSpace
-from . import stream_settings
+from . import server_settings
 from .answers import bytes_at, number_at, text_at
 from .connection import Publication, header_value
 
@@ -38,9 +38,9 @@ class NatsFiles:
         try:
             found = self._order.call_api(f"STREAM.INFO.{self._stream}", None)
         except NoSpace:
-            wanted = stream_settings.of_files(self._order.space, self._order.connection.info)
+            wanted = server_settings.of_files(self._order.space, self._order.connection.info)
             found = self._order.call_api(f"STREAM.CREATE.{self._stream}", wanted)
-        stream_settings.refuse_strange(found, f"mbxf.{self._order.space}.>")
+        server_settings.refuse_strange(found, f"mbxf.{self._order.space}.>")
 
     def ship_file(self, digest: str, data: bytes) -> None:
         """Give a file to the space."""

@@ -34,7 +34,7 @@ from ..order.order import (
     of_another_form,
     reads_of,
 )
-from . import stream_settings
+from . import server_settings
 from .answers import bytes_at, number_at, object_at, parse_object, text_at
 from .connection import API, NEWS, NatsConnection, Publication, ServerAnswer, header_value
 from .nats_files import NatsFiles
@@ -42,8 +42,6 @@ from .nats_files import NatsFiles
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-LEAST = (2, 12)
-"""The first version of the server with everything that is used here."""
 WINDOW = 200
 """Records that are asked for at once, of the leader."""
 FEW, BATCH = 20, 1000
@@ -98,7 +96,7 @@ class NatsOrder:
         except NoSpace:
             pass
         self._refuse_old()
-        self.call_api(f"STREAM.CREATE.{self.stream}", stream_settings.of_records(self.space, self.connection.info))
+        self.call_api(f"STREAM.CREATE.{self.stream}", server_settings.of_records(self.space, self.connection.info))
         return True
 
     def stream_info(self) -> dict[str, Any]:
@@ -107,11 +105,11 @@ class NatsOrder:
         Raises ``NoSpace``, and ``Refused`` if it was made such that a machine could write as another."""
         found = self.call_api(f"STREAM.INFO.{self.stream}", None)
         self._refuse_old()
-        stream_settings.refuse_strange(found, f"mbx.{self.space}.>")
+        server_settings.refuse_strange(found, f"mbx.{self.space}.>")
         return found
 
     def _refuse_old(self) -> None:
-        if is_old(said := str(self.connection.info.get("version", ""))):
+        if server_settings.is_old(said := str(self.connection.info.get("version", ""))):
             raise Refused(f"engine is too old: nats-server {said or '?'}", "run nats-server 2.12 or later")
 
     def call_api(self, call: str, body: object) -> dict[str, Any]:
@@ -147,7 +145,7 @@ class NatsOrder:
             self.require_success(self.connection.ask_each([one])[0])
             return owner
         except Moved:
-            found = object_at(self.require_success(self._ask_for_message({"last_by_subj": subject})), "message")
+            found = self.get_message(self.stream, {"last_by_subj": subject})
             return bytes_at(found, "data").decode("utf-8", "replace")
 
     def joined_machines(self) -> list[str]:
@@ -160,9 +158,7 @@ class NatsOrder:
     def of_log(self, log: str, after: int = 0) -> Iterator[Ordered]:
         """Yield all records of a log behind a position, in order: one question for each."""
         place = after
-        subjects = self._subjects_of(log)
-        while not _is_missing(answer := self._ask_for_message({"seq": place + 1, "next_by_subj": subjects})):
-            record = self._record_from(answer, place)
+        while (record := self._next_record(place, self._subjects_of(log))) is not None:
             place = record.position
             if record.log == log and not record.damaged:
                 yield record
@@ -222,7 +218,8 @@ class NatsOrder:
 
     def _refuse_taken(self, message_id: str) -> None:
         subject = f"mbx.{self.space}.*.{MESSAGES}.{digest_of_id(message_id)}"
-        if found := object_at(parse_object(self._ask_for_message({"last_by_subj": subject}).data), "message"):
+        answer = self.connection.ask_each([self._get_request({"last_by_subj": subject})])[0]
+        if found := object_at(parse_object(answer.data), "message"):
             raise Taken(message_id, number_at(found, "seq", 1))
 
     def read_after(self, after: int, most: int) -> list[Ordered]:
@@ -234,8 +231,8 @@ class NatsOrder:
             after = found[-1].position if found else after
             asked = [self._next_request(place) for place in (after, after + 1)[: most - len(found)]]
             first, *others = self.connection.ask_each(asked)
-            if not _is_missing(first):
-                found.append(self._record_from(first, after))
+            if (record := self._record_from(first, after)) is not None:
+                found.append(record)
                 if others and not _is_missing(others[0]):
                     self._last = self.last_position()
                     self._read_on(found, found[-1].position + 1, self._last, most)
@@ -253,16 +250,13 @@ class NatsOrder:
             missing = [seq for seq in range(place, end) if seq not in records]
             while missing:
                 answers = self.connection.ask_each([self._get_request({"seq": seq}) for seq in missing[:WINDOW]])
-                there = [
-                    self._record_from(answer, seq - 1)
-                    for seq, answer in zip(missing, answers, strict=False)
-                    if not _is_missing(answer)
-                ]
+                asked = zip(missing, answers, strict=False)
+                there = [one for seq, answer in asked if (one := self._record_from(answer, seq - 1)) is not None]
                 records |= {record.position: record for record in there}
                 after = missing[: WINDOW + 1][-1]
                 if not there:  # where records were removed, many are: where do they go on?
-                    (answer,) = self.connection.ask_each([self._next_request(after - 1)])
-                    after = last + 1 if _is_missing(answer) else self._record_from(answer, after - 1).position
+                    record = self._next_record(after - 1)
+                    after = last + 1 if record is None else record.position
                 missing = [seq for seq in missing[WINDOW:] if seq >= after]
             found += [record for _, record in sorted(records.items())]
             place = end
@@ -282,11 +276,19 @@ class NatsOrder:
     def _get_request(self, what: dict[str, object]) -> Publication:
         return Publication(f"{API}STREAM.MSG.GET.{self.stream}", codec.dumps(what).encode())
 
-    def _ask_for_message(self, what: dict[str, object]) -> ServerAnswer:
-        return self.connection.ask_each([self._get_request(what)])[0]
+    def _next_request(self, after: int, subjects: str = "") -> Publication:
+        return self._get_request({"seq": after + 1, "next_by_subj": subjects or f"mbx.{self.space}.>"})
 
-    def _record_from(self, answer: ServerAnswer, after: int) -> Ordered:
-        """Return the record of an answer, which is behind a position: else nobody who reads on would end."""
+    def _next_record(self, after: int, subjects: str = "") -> Ordered | None:
+        """Return the first record behind a position, by the leader's word; None if there is none."""
+        return self._record_from(self.connection.ask_each([self._next_request(after, subjects)])[0], after)
+
+    def _record_from(self, answer: ServerAnswer, after: int) -> Ordered | None:
+        """Return the record of an answer; None if there is none.
+
+        It is behind a position: else nobody who reads on would end."""
+        if _is_missing(answer):
+            return None
         found = object_at(self.require_success(answer), "message")
         seq, subject = number_at(found, "seq", after + 1), text_at(found, "subject")
         return _make_ordered(seq, subject, bytes_at(found, "hdrs"), bytes_at(found, "data"))
@@ -299,22 +301,16 @@ class NatsOrder:
         while True:
             if seconds > 0:
                 self.connection.listen_on(f"mbx.{self.space}.>")
-            if self._has_record_behind(after):
+            if self._next_record(after) is not None:
                 return True
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
             if self.connection.has_heard(min(left, LOOKS)):
                 for pause in PAUSES:
-                    if self._has_record_behind(after):
+                    if self._next_record(after) is not None:
                         return True
                     time.sleep(pause)
-
-    def _has_record_behind(self, after: int) -> bool:
-        return not _is_missing(self.connection.ask_each([self._next_request(after)])[0])
-
-    def _next_request(self, after: int) -> Publication:
-        return self._get_request({"seq": after + 1, "next_by_subj": f"mbx.{self.space}.>"})
 
     def count_holes(self) -> int:
         """Return how many positions have no record."""
@@ -360,11 +356,6 @@ def open_order(
 ) -> NatsOrder:
     """Return the way of a machine to a space; connects at the first call."""
     return NatsOrder(NatsConnection(url, credential, authority, wait), space, machine)
-
-
-def is_old(version: str) -> bool:
-    """Return whether a server of that version lacks what is used here."""
-    return tuple(int(word[:9]) for word in version.split("-")[0].split(".") if word.isdecimal()) < LEAST
 
 
 def _is_missing(answer: ServerAnswer, codes: Sequence[int] = (_NO_MESSAGE,)) -> bool:

@@ -19,7 +19,10 @@ from .order import ROSTER as EVENTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 READS_END = "-reads.jsonl"
 LOGS = (MESSAGES, EVENTS, CLAIMS)
@@ -69,25 +72,26 @@ def is_file(name: str) -> bool:
     return name in (ROSTER, *LOGS) or (len(month) == 7 and is_month and rest in (".jsonl", READS_END))
 
 
-def split_lines(lines: Iterable[bytes]) -> Iterator[Sequence[bytes]]:
-    """Yield the lines in groups of some ``WHOLE`` bytes; a line that no bundle can hold is left out."""
-    group: list[bytes] = []
+def in_parts(items: Iterable[T], size_of: Callable[[T], int]) -> Iterator[list[T]]:
+    """Yield the items in groups of some ``WHOLE`` bytes; one that is larger is alone."""
+    group: list[T] = []
     size = 0
-    for line in lines:
-        if len(line) >= WIDEST:
-            continue
-        if group and size + len(line) > WHOLE:
+    for item in items:
+        own = size_of(item)
+        if group and size + own > WHOLE:
             yield group
             group, size = [], 0
-        group.append(line)
-        size += len(line) + 1
+        group.append(item)
+        size += own
     if group:
         yield group
 
 
 def records_of(file: str, lines: Iterable[bytes], mark: str = "") -> Iterator[bytes]:
-    """Yield records for the lines of a file, each small enough to be appended alone. ``mark``: see ``pack_bundle``."""
-    todo = [*split_lines(lines)][::-1]
+    """Yield records for the lines of a file, each small enough to be appended alone. ``mark``: see ``pack_bundle``.
+
+    A line that no bundle can hold is left out."""
+    todo = [*in_parts((line for line in lines if len(line) < WIDEST), lambda line: len(line) + 1)][::-1]
     while todo:
         group = todo.pop()
         record = pack_bundle(Bundle(file, tuple(group)), mark)

@@ -114,8 +114,17 @@ class PostgresConnection:
         """Return whether a notification comes within that time."""
         import psycopg2
 
+        connection = self._ensure_connected()
         try:
-            return _has_notice(self._ensure_connected(), seconds)
+            connection.poll()
+            if not connection.notifies:
+                waiting = select.poll()
+                waiting.register(connection, select.POLLIN)
+                waiting.poll(seconds * 1000)
+                connection.poll()
+            has_come = bool(connection.notifies)
+            connection.notifies.clear()
+            return has_come
         except psycopg2.Error as error:
             self.close()
             raise self._complaint_error(error) from None
@@ -240,19 +249,6 @@ def _fetch_rows(connection: Connection, query: str, words: Sequence[object]) -> 
         cursor.execute(query, words)
         rows = cursor.fetchall() if cursor.description else []
     return [tuple(bytes(one) if isinstance(one, memoryview) else one for one in row) for row in rows]
-
-
-def _has_notice(connection: Connection, seconds: float) -> bool:
-    """Return whether a notification came, or comes within that time."""
-    connection.poll()
-    if not connection.notifies:
-        waiting = select.poll()
-        waiting.register(connection, select.POLLIN)
-        waiting.poll(seconds * 1000)
-        connection.poll()
-    has_come = bool(connection.notifies)
-    connection.notifies.clear()
-    return has_come
 
 
 def _check_path(path: str) -> str:

@@ -61,24 +61,19 @@ class RelayedOrder:
 
     def last_position(self) -> int:
         """Return the position of the last record."""
-        if self._is_alone():
-            return self._ask_directly(lambda order: order.last_position())
-        return self._ask_position({"call": "end"})
+        return self._ask_position({"call": "end"}, lambda order: order.last_position())
 
     def count_holes(self) -> int:
         """Return how many positions have no record."""
-        if self._is_alone():
-            return self._ask_directly(lambda order: order.count_holes())
-        return self._ask_position({"call": "holes"})
+        return self._ask_position({"call": "holes"}, lambda order: order.count_holes())
 
     def append_lines(
         self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None
     ) -> int:
         """Append the lines; see ``TotalOrder.append_lines``."""
         check_size(lines)
-        if self._is_alone():
-            return self._ask_directly(lambda order: order.append_lines(log, lines, ids=ids, expect=expect))
-        return self._ask_position({"call": "append", "log": log, "ids": [*ids], "expect": expect}, lines)
+        head: dict[str, object] = {"call": "append", "log": log, "ids": [*ids], "expect": expect}
+        return self._ask_position(head, lambda order: order.append_lines(log, lines, ids=ids, expect=expect), lines)
 
     def read_after(self, after: int, most: int) -> list[Ordered]:
         """Return the first records behind a position, in order."""
@@ -118,7 +113,12 @@ class RelayedOrder:
                 one.close()
         self._own = self._socket = None
 
-    def _ask_position(self, head: dict[str, object], lines: Sequence[bytes] = ()) -> int:
+    def _ask_position(
+        self, head: dict[str, object], ask: Callable[[SpaceOrder], int], lines: Sequence[bytes] = ()
+    ) -> int:
+        """Return the position that the replicator answers; what ``ask`` returns if no replicator does."""
+        if self._is_alone():
+            return self._ask_directly(ask)
         return int(self._ask_replicator(head, lines)[0]["position"])
 
     def _ask_replicator(

@@ -30,15 +30,6 @@ _CALLS = ("STREAM.INFO", "STREAM.CREATE", "STREAM.MSG.GET")
 _SEVERAL = "DIRECT.GET"
 """One that is answered by several messages."""
 _REMOVE = ("STREAM.PURGE", "STREAM.MSG.DELETE")
-_SYSTEM = Template("""\
-  SYSTEM { exports: [ { service: "$look", response: stream, accounts: [ LOOKER ] } ] }
-  LOOKER {
-    users: [ { user: "$user", password: "$password", permissions: {
-      publish: [ "$look", "mbxapi.$info" ]
-      subscribe: [ "_INBOX.$user.>" ] } } ]
-    imports: [ { service: { account: SYSTEM, subject: "$look" } } ]
-  }
-""")
 _ACCOUNT = Template("""\
   $account {
     users: [ { user: "$user", password: "$password", permissions: {
@@ -68,7 +59,10 @@ def keeper_of(first: str, space: str) -> str:
 
 def system_accounts(password: str) -> str:
     """Return the accounts of the servers themselves, and of who looks at them."""
-    return _SYSTEM.substitute(look=_LOOK, info=_INFO, user=SYSTEM, password=password)
+    service = f'{{ service: {{ account: SYSTEM, subject: "{_LOOK}" }} }}'
+    publish = [_LOOK, f"mbxapi.{_INFO}"]
+    looker = _user_account("LOOKER", SYSTEM, password, publish=publish, imports=[service])
+    return f"  SYSTEM {{ exports: [ {_service_export(_LOOK, ['LOOKER'], 'response: stream, ')} ] }}\n{looker}"
 
 
 def space_accounts(first: str, space: str, machines: Sequence[str], password: Callable[[str], str]) -> str:
@@ -87,53 +81,57 @@ def space_accounts(first: str, space: str, machines: Sequence[str], password: Ca
         *(_service_export(own, [_account_name(space, one)]) for one in machines for own in _own_subjects(space, one)),
     ]
     found = [_STORE.substitute(account=store, exports=_indent_rows(exports))]
-    found.append(
-        _user_account(keeper, password(keeper), keeper, _api_imports([_INFO, *removals], store), [], [], [], [])
-    )
+    found.append(_user_account(keeper, keeper, password(keeper), store, [_INFO, *removals]))
     for machine in machines:
         own, others = _own_subjects(space, machine), [one for one in machines if one != machine]
         to = ", ".join(_account_name(space, one) for one in others)
-        found.append(
-            _user_account(
-                user := user_of(first, space, machine),
-                password(user),
-                _account_name(space, machine),
-                _api_imports([_INFO, *calls, several], store),
-                [*own, _word_subject(space, machine)],
-                [f"mbx.{space}.>", _word_subject(space, "*")],
-                [f'{{ stream: "{said}", accounts: [ {to} ] }}' for said in _heard_subjects(space, machine) if others],
-                [
-                    *(f'{{ service: {{ account: {store}, subject: "{one}" }} }}' for one in own),
-                    *(
-                        f'{{ stream: {{ account: {_account_name(space, one)}, subject: "{said}" }} }}'
-                        for one in others
-                        for said in _heard_subjects(space, one)
-                    ),
-                ],
-            )
+        user = user_of(first, space, machine)
+        made = _user_account(
+            _account_name(space, machine),
+            user,
+            password(user),
+            store,
+            [_INFO, *calls, several],
+            publish=[*own, _word_subject(space, machine)],
+            subscribe=[f"mbx.{space}.>", _word_subject(space, "*")],
+            exports=[
+                f'{{ stream: "{said}", accounts: [ {to} ] }}' for said in _heard_subjects(space, machine) if others
+            ],
+            imports=[
+                *(f'{{ service: {{ account: {store}, subject: "{one}" }} }}' for one in own),
+                *(
+                    f'{{ stream: {{ account: {_account_name(space, one)}, subject: "{said}" }} }}'
+                    for one in others
+                    for said in _heard_subjects(space, one)
+                ),
+            ],
         )
+        found.append(made)
     return "".join(found)
 
 
 def _user_account(
+    account: str,
     user: str,
     password: str,
-    account: str,
-    api: dict[str, str],
-    publish: list[str],
-    subscribe: list[str],
-    exports: list[str],
-    imports: list[str],
+    store: str = "",
+    calls: Sequence[str] = (),
+    *,
+    publish: Sequence[str] = (),
+    subscribe: Sequence[str] = (),
+    exports: Sequence[str] = (),
+    imports: Sequence[str] = (),
 ) -> str:
-    """Return an account with one user; ``api`` has the import of each call by the subject that it has there."""
+    """Return an account with one user; ``calls`` are those of JetStream that it takes from the account ``store``."""
+    taken = [f'{{ service: {{ account: {store}, subject: "$JS.API.{one}" }}, to: "mbxapi.{one}" }}' for one in calls]
     return _ACCOUNT.substitute(
         account=account,
         user=user,
         password=password,
-        publish=_quote_subjects([*publish, *api]),
+        publish=_quote_subjects([*publish, *(f"mbxapi.{one}" for one in calls)]),
         subscribe=_quote_subjects([f"_INBOX.{user}.>", *subscribe]),
         exports=_indent_rows(exports),
-        imports=_indent_rows([*api.values(), *imports]),
+        imports=_indent_rows([*taken, *imports]),
     )
 
 
@@ -153,11 +151,6 @@ def _word_subject(space: str, machine: str) -> str:
 def _heard_subjects(space: str, machine: str) -> list[str]:
     """Return the subjects on which the others listen to a machine."""
     return [f"mbx.{space}.{machine}.>", _word_subject(space, machine)]
-
-
-def _api_imports(calls: Iterable[str], store: str) -> dict[str, str]:
-    row = '{{ service: {{ account: {}, subject: "$JS.API.{}" }}, to: "mbxapi.{}" }}'
-    return {f"mbxapi.{call}": row.format(store, call, call) for call in calls}
 
 
 def _service_export(subject: str, accounts: Iterable[str], how: str = "") -> str:

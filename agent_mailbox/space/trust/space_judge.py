@@ -16,6 +16,7 @@ from ...core import codec, proofs, space_seals
 from ...core.line_forms import may_settle, reader_of
 from ...core.machine_rights import SessionMachines, may_say, oversteps
 from ...core.records import BadLine, Message, Read, Record, RosterEvent
+from ...core.roster import Roster
 from ...core.space_seals import unsealed
 from ...store.files import paths, system
 from ..order.order import CLAIMS, DECIDED, MESSAGES, ROSTER, decode_line, reads_of
@@ -69,14 +70,14 @@ class SpaceJudge:
         self._rights: dict[str, Rights] | None = None
         self._last = 0
         self._here: dict[tuple[str, str], list[SpaceSeal]] = {}
-        self._homes: SessionMachines | None = None
+        self._homes = SessionMachines(Roster())
         self._is_sure = True
         """Do ``numbers`` say all that is here? Lines that wait may have had their word since, and count soon."""
 
     def begin_from(self, numbers: Mapping[str, int], refused: Mapping[str, int]) -> None:
         """Go on from a saved state, by the person's present word."""
         self.numbers, self.refused = dict(numbers), dict(refused)
-        self._rights, self._homes = None, None
+        self._rights = None
         self._here = {}
         self._is_sure = machine_trust.is_applied(self.directory)
 
@@ -151,7 +152,7 @@ class SpaceJudge:
         if other is not None and not proofs.proves(found.proof):
             is_refused = found.proof is None and space_seals.of(record.line) is not None
             found = self.judge_unproven(other, record.log, found, refused=is_refused)
-        if record.log == ROSTER and self._homes is not None:
+        if record.log == ROSTER:
             event = codec.roster_event(found.line)
             if isinstance(event, RosterEvent):
                 self._homes.note(event, other, counts=proofs.proves(found.proof))
@@ -167,7 +168,7 @@ class SpaceJudge:
         proven ones do. Else role mail would have two holders, one by each machine's view. A line whose seal was
         ``refused`` is no word. One that was ``restored`` may be another machine's, and says nothing of its own."""
         homes, line = self._homes, found.line
-        if homes is None or (log == MESSAGES and not may_settle(line)):
+        if log == MESSAGES and not may_settle(line):
             return found
         who = reader_of(line) if log not in (MESSAGES, ROSTER) else None
         if who is not None and log != CLAIMS and homes.lives(who.decode("ascii", "replace"), machine):
@@ -185,7 +186,7 @@ class SpaceJudge:
 
     def _is_word(self, machine: str, log: str, record: Message | Read | RosterEvent, *, refused: bool) -> bool:
         """Return whether the record, which does not overstep, decides about a session of that machine."""
-        if self._homes is None or isinstance(record, Message) or log not in (CLAIMS, ROSTER):
+        if isinstance(record, Message) or log not in (CLAIMS, ROSTER):
             return False
         who = record.session_id
         return self._homes.is_new(who) or (self._homes.lives(who, machine) and not refused)
@@ -193,7 +194,7 @@ class SpaceJudge:
     def is_ours_alone(self, machine: str, log: str, line: bytes) -> bool:
         """Return whether a roster event or read is of a session of this machine, of which no other one may tell."""
         record, homes = decode_line(log, line), self._homes
-        if homes is None or isinstance(record, (BadLine, Message)):
+        if isinstance(record, (BadLine, Message)):
             return False
         return homes.lives_here(record.session_id) and oversteps(machine, record, homes)
 
@@ -224,7 +225,7 @@ class SpaceJudge:
         self.use_numbers({space_seals.sequence(record.log, machine): seal.number})
         return self.weigh_seal(seal, record.log, record.line, self._homes)
 
-    def weigh_seal(self, seal: SpaceSeal, log: str, line: bytes, homes: SessionMachines | None) -> Judged:
+    def weigh_seal(self, seal: SpaceSeal, log: str, line: bytes, homes: SessionMachines) -> Judged:
         """Return the verdict on a line with a true seal: it counts as far as the person says."""
         content = space_seals.without(line)
         if seal.proof is None or not proofs.is_seen_here(seal.proof):
@@ -232,7 +233,7 @@ class SpaceJudge:
         if seal.machine == self.machine:
             return Judged(content, seal.proof)
         decoded, rights = decode_line(log, content), self.rights.get(seal.machine)
-        if isinstance(decoded, BadLine) or rights is None or homes is None:
+        if isinstance(decoded, BadLine) or rights is None:
             return Judged(line, proofs.WAITS)
         if not may_say(seal.machine, rights, seal.proof, decoded, homes):
             return Judged(line, proofs.WAITS)
