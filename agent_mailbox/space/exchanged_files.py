@@ -9,7 +9,7 @@ The state is a derived file: without it, all messages are read again, and what w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..core import attachments, codec
 from ..core.instant import DAY
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ..core.records import Message
     from ..store.log.logs import Logs
-    from .order.engine_parts import SpaceFiles
+    from .order.space_files import SpaceFiles
 
 STATE = "files"
 MOST_WANTED = 10_000
@@ -82,7 +82,7 @@ class ExchangedFiles:
         fd = self._logs.messages.open()
         if fd is None:
             return
-        try:
+        with small_files.OpenFile(fd):
             there = system.fstat(fd)
             if there.st_ino != self._inode or there.st_size < self._place:
                 self._inode, self._place = there.st_ino, 0
@@ -93,8 +93,6 @@ class ExchangedFiles:
                 for file in attachments.files(message)[: attachments.MOST]:
                     self._note_file(file, now)
             self._place = end
-        finally:
-            system.close(fd)
 
     def _note_file(self, file: attachments.AttachmentFile, now: int) -> None:
         if file.stored in self.wanted:
@@ -149,9 +147,7 @@ class ExchangedFiles:
         return {**marks, "wanted": wanted, "due": [*self.due], "ours": dict(self.ours)}
 
     def _load_state(self) -> None:
-        body = small_files.load_derived(self._path)
-        found = codec.parse(body, len(body)) if body is not None else None
-        if isinstance(found, dict):
+        if found := _load_object(self._path):
             self._inode, self._place, self._swept = found["inode"], found["place"], found["swept"]
             self.wanted = {stored: WantedFile(*one) for stored, one in found["wanted"].items()}
             self.due, self.ours = dict.fromkeys(found["due"]), found["ours"]
@@ -161,9 +157,13 @@ def awaited_files(logs: Logs) -> set[str]:
     """Return the stored names of the files that are on their way to this machine, as its replicator last knew."""
     if not logs.is_shared or logs.custody is None:
         return set()
-    body = small_files.load_derived(logs.custody.path(PLACE, STATE))
+    return {*_load_object(logs.custody.path(PLACE, STATE)).get("wanted", ())}
+
+
+def _load_object(path: str) -> dict[str, Any]:
+    body = small_files.load_derived(path)
     found = codec.parse(body, len(body)) if body is not None else None
-    return set(found["wanted"]) if isinstance(found, dict) else set()
+    return found if isinstance(found, dict) else {}
 
 
 def _messages_with_files(lines: Iterator[bytes]) -> Iterator[Message]:

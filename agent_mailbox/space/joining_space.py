@@ -29,7 +29,7 @@ from .copy.space_troubles import GONE, note_displaced, note_trouble
 from .order import elsewhere
 from .order.follow_progress import GAVE_UP, TOOK_OVER, FollowProgress, spell_word
 from .order.order import MESSAGES, PASSED, ROSTER, START, NoServer
-from .trust import machine_keys, machine_trust, space_judge, space_trust
+from .trust import machine_keys, space_judge, space_trust
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -321,7 +321,7 @@ def read_standing(logs: Logs) -> SpaceStanding:
 
 
 def _describe_trust(copy: Replica) -> Iterator[dict[str, object]]:
-    for machine, one in machine_trust.load_rights(copy.directory).items():
+    for machine, one in machine_keys.load_rights(copy.directory).items():
         speaks = [*([USER] if one.user else []), *one.sessions]
         yield {"machine": machine, "fingerprint": one.fingerprint, "speaks": speaks}
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.text import count_noun, neutral, typed
 from ..store.files import paths, system
-from ..store.files.small_files import open_file, read_file
+from ..store.files.small_files import OpenFile, open_file, read_file
 from ..store.log import custody
 from ..store.log import logs as log_files
 from . import space as spaces
@@ -81,14 +81,11 @@ def _is_of(record: Custody, logs: Logs) -> bool:
         if entry is None or not entry.size:
             continue
         try:
-            fd = open_file(log.path, system.O_RDONLY)
+            with OpenFile(open_file(log.path, system.O_RDONLY)) as fd:
+                if entry.replace(inode=system.fstat(fd).st_ino).continues(fd):  # a copy is another file
+                    return True
         except FileNotFoundError:
             continue
-        try:
-            if entry.replace(inode=system.fstat(fd).st_ino).continues(fd):  # a copy is another file
-                return True
-        finally:
-            system.close(fd)
     return False
 
 

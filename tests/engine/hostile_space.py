@@ -16,7 +16,7 @@ from agent_mailbox.core.records import USER
 from agent_mailbox.space import joining_space
 from agent_mailbox.space import space as spaces
 from agent_mailbox.space.order.order import MESSAGES
-from agent_mailbox.space.trust import machine_keys, machine_trust
+from agent_mailbox.space.trust import machine_keys
 from agent_mailbox.store.user_state import creation
 from tests.control_desk import ControlDesk
 
@@ -62,7 +62,7 @@ class Joined:
         """The person here says whom the other machine may speak for."""
         assert other.key is not None
         rights = Rights(machine_keys.key_fingerprint(other.key.public), user, sessions)
-        machine_trust.save_rights(self.directory, {other.space.machine: rights}, applied=True)
+        machine_keys.save_rights(self.directory, {other.space.machine: rights}, applied=True)
 
     def catch_up(self) -> Joined:
         """Take in what is new."""

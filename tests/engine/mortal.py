@@ -15,7 +15,7 @@ from agent_mailbox import Mailbox
 from agent_mailbox.core.address import ALL
 from agent_mailbox.core.machine_rights import Rights
 from agent_mailbox.space.copy.replica import Replica
-from agent_mailbox.space.trust import machine_keys, machine_trust
+from agent_mailbox.space.trust import machine_keys
 from agent_mailbox.space.trust.space_judge import SpaceJudge
 from agent_mailbox.store.files import system
 from agent_mailbox.store.log.unordered import unsealed
@@ -133,7 +133,7 @@ class Machine:
             for name, key in keys.items()
             if key is not None
         }
-        machine_trust.save_rights(self.copy.directory, rights, applied=True)
+        machine_keys.save_rights(self.copy.directory, rights, applied=True)
 
     def catch_up(self, *, closer: bool = False) -> None:
         """Do what the replicator does; ``closer``: as it does once its connection broke."""

@@ -14,8 +14,8 @@ import pytest
 
 from agent_mailbox.errors import Refused, Unavailable
 from agent_mailbox.space.nats import server_settings
-from agent_mailbox.space.nats.nats_files import NatsFiles
 from agent_mailbox.space.nats.nats_order import NatsOrder, open_order
+from agent_mailbox.space.nats.nats_space import NatsFiles
 from agent_mailbox.space.order.order import MESSAGES, ROSTER
 from agent_mailbox.space.servers import cluster, server_accounts
 from agent_mailbox.space.servers.cluster_record import ClusterChange

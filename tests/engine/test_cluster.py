@@ -16,8 +16,8 @@ import pytest
 from agent_mailbox.errors import Refused, Unavailable
 from agent_mailbox.space.nats import server_settings
 from agent_mailbox.space.nats.connection import API, Publication
-from agent_mailbox.space.nats.nats_files import NatsFiles
 from agent_mailbox.space.nats.nats_order import NatsOrder, open_order
+from agent_mailbox.space.nats.nats_space import NatsFiles
 from agent_mailbox.space.order.order import ROSTER
 from tests.helpers import PATIENCE, Program, until
 from tests.ports import free_row

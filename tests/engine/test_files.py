@@ -12,9 +12,9 @@ import pytest
 from agent_mailbox.core.instant import DAY
 from agent_mailbox.space import space as spaces
 from agent_mailbox.space.exchanged_files import LATE, MOST_WANTED, SOON, ExchangedFiles
-from agent_mailbox.space.nats.nats_files import NatsFiles
 from agent_mailbox.space.nats.nats_order import open_order
-from agent_mailbox.space.order.engine_parts import MOST_PARTS, PART
+from agent_mailbox.space.nats.nats_space import NatsFiles
+from agent_mailbox.space.order.space_files import MOST_PARTS, PART
 from agent_mailbox.space.postgres.postgres_order import PostgresFiles
 from agent_mailbox.space.postgres.postgres_order import open_order as open_postgres
 from agent_mailbox.store.attachments import attachment_files
@@ -28,7 +28,7 @@ from .test_commands import Pair
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agent_mailbox.space.order.engine_parts import SpaceFiles
+    from agent_mailbox.space.order.space_files import SpaceFiles
 
 
 _spaces = itertools.count()

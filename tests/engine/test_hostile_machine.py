@@ -21,7 +21,7 @@ from agent_mailbox.space.nats.nats_order import NatsOrder
 from agent_mailbox.space.order import bundles
 from agent_mailbox.space.order.order import CLAIMS, MESSAGES, ROSTER, is_reads, reads_of
 from agent_mailbox.space.space import Space
-from agent_mailbox.space.trust import machine_trust
+from agent_mailbox.space.trust import machine_keys
 from agent_mailbox.store.files import system
 from agent_mailbox.upkeep import doctor, steward
 
@@ -196,7 +196,7 @@ def prey(both: tuple[Joined, Joined], request: pytest.FixtureRequest) -> Prey:
     """North may speak for all that live there, or for nobody."""
     north, south = both
     if request.param == "not listed":
-        machine_trust.save_rights(south.directory, {}, applied=True)
+        machine_keys.save_rights(south.directory, {}, applied=True)
     return Prey(north, south)
 
 

@@ -17,7 +17,7 @@ from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.copy.space_troubles import TAKEN, noted_trouble
 from agent_mailbox.space.order.order import Displaced, Moved
 from agent_mailbox.space.space import Space
-from agent_mailbox.space.trust import machine_keys, machine_trust, space_trust
+from agent_mailbox.space.trust import machine_keys, space_trust
 from agent_mailbox.store.user_state import creation
 
 from .hostile_space import Joined
@@ -70,7 +70,7 @@ def take_over(place: Path, space: Callable[[str], Space]) -> None:
     again.box.send(Draft(sender="ann", to=("ben",), content="back"))
     assert shown(south.catch_up(), "ben") == ["back"]
 
-    assert machine_trust.load_rights(south.directory) == {}
+    assert machine_keys.load_rights(south.directory) == {}
     assert noted_trouble(again.directory, TAKEN) == ""
     problems = space_checks.space_problems(again.box.logs, joining_space.read_standing(again.box.logs))
     assert replicator.name_warning("north") not in problems

@@ -22,8 +22,8 @@ from agent_mailbox.core.records import USER
 from agent_mailbox.errors import Malformed, Refused, Unavailable
 from agent_mailbox.space import joining_space
 from agent_mailbox.space.order import hurry
-from agent_mailbox.space.order.engine_parts import MOST_PARTS, PART
 from agent_mailbox.space.order.order import MESSAGES, ROSTER, HeldUp, NoSpace, reads_of
+from agent_mailbox.space.order.space_files import MOST_PARTS, PART
 from agent_mailbox.space.postgres import postgres_connection, postgres_order, space_tables
 from agent_mailbox.space.postgres.database_roles import write_roles
 from agent_mailbox.space.postgres.postgres_connection import words_in

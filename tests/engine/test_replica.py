@@ -21,7 +21,7 @@ from agent_mailbox.mailbox.open_mailbox import wall_clock
 from agent_mailbox.space.copy import known_copy, lost_records, publishing, replica
 from agent_mailbox.space.copy.taken_records import CROWD
 from agent_mailbox.space.order.order import MESSAGES, Ordered, reads_of
-from agent_mailbox.space.trust import machine_keys, machine_trust
+from agent_mailbox.space.trust import machine_keys
 from agent_mailbox.store.log.log import HeldLog, Log
 from agent_mailbox.store.log.unordered import unsealed
 from agent_mailbox.store.user_state import creation
@@ -206,7 +206,7 @@ def test_a_read_that_another_machine_s_release_overtook_is_taken_back(two: Two, 
     key = machine_keys.MachineKey(b"s" * 32)
     south.replica.judge._key = key
     rights = {"south": Rights(machine_keys.key_fingerprint(key.public), user=True)}
-    machine_trust.save_rights(north.replica.directory, rights, applied=True)
+    machine_keys.save_rights(north.replica.directory, rights, applied=True)
     south.release(sent, "ann")
     with north.replica.machine_lock():
         north.replica.take_in()

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from agent_mailbox.space.nats.server_bytes import ServerBytes
+from agent_mailbox.space.nats.server_words import ServerBytes
 from agent_mailbox.space.order import hurry
 
 

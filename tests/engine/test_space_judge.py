@@ -22,7 +22,7 @@ from agent_mailbox.core.space_seals import unsealed
 from agent_mailbox.errors import BadData, Malformed
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.space.order.order import CLAIMS, MESSAGES, ROSTER, Ordered, reads_of
-from agent_mailbox.space.trust import machine_keys, machine_trust, space_trust
+from agent_mailbox.space.trust import machine_keys, space_trust
 from agent_mailbox.space.trust.space_judge import SpaceJudge
 from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.files import system
@@ -73,7 +73,7 @@ class Machine:
     def trust(self, other: Machine, *sessions: str, user: bool = False, fingerprint: str = "") -> None:
         """The person of this machine says whom the other may speak for."""
         rights = {other.name: Rights(fingerprint or other.fingerprint, user, sessions)}
-        machine_trust.save_rights(self.directory, rights, applied=True)
+        machine_keys.save_rights(self.directory, rights, applied=True)
 
     def catch_up(self) -> Machine:
         """Take in what is new."""
@@ -266,7 +266,7 @@ def test_a_machine_says_nothing_of_sessions_of_one_whose_name_begins_with_its_ow
     """It speaks neither for one that was known, nor for one that is registered just before."""
     east = Machine(pair.place, EAST, pair.space)
     rights = {one.name: Rights(one.fingerprint, False, ("all",)) for one in (pair.north, east)}
-    machine_trust.save_rights(pair.south.directory, rights, applied=True)
+    machine_keys.save_rights(pair.south.directory, rights, applied=True)
     pair.north.box.register(Registration(session_id="mia", client="3"), "mia")
     for who in (LEAD, "mia"):
         east.publish(ROSTER, codec.spell_event(RosterEvent("update", who, 5, name="thief")), saying(who))
@@ -407,14 +407,14 @@ def test_what_came_before_the_person_s_word_is_judged_again(pair: Three) -> None
 def test_a_line_that_waits_counts_if_the_confirmed_key_signed_it(pair: Three, forged: str) -> None:
     """Its seal was not looked at as it came. A line that was changed since does not count, nor does one that another
     key signed. A machine is strange only by another key than a confirmed one."""
-    machine_trust.save_rights(pair.south.directory, {}, applied=True)
+    machine_keys.save_rights(pair.south.directory, {}, applied=True)
     signer = Machine(pair.place / "other", NORTH, MemorySpace()) if forged == "by another key" else pair.north
     line = signer.judge.sign_line(MESSAGES, policy(LEAD, "Read").rstrip(b"\n"), proofs.of_session(LEAD))
     pair.north.put(MESSAGES, line.replace(b"Read", b"Bash") if forged == "changed" else line)
     assert allowed(pair.south) == ()
     assert pair.south.judge.strange == set()
     rights = {NORTH: Rights(pair.north.fingerprint, user=False, sessions=("all",))}
-    machine_trust.save_rights(pair.south.directory, rights, applied=False)
+    machine_keys.save_rights(pair.south.directory, rights, applied=False)
     assert pair.south.again() == (not forged)
     assert allowed(pair.south) == (() if forged else ("Read",))
     pair.north.publish(MESSAGES, policy(LEAD, "Grep"), proofs.of_session(LEAD))
@@ -595,7 +595,7 @@ def test_old_orders_that_come_to_a_machine_without_its_state_count_for_nothing(p
     east = Machine(pair.place, EAST, pair.space)
     others = ((pair.north, LEAD), (east, "eve"))
     rights = {one.name: Rights(one.fingerprint, True, ("all",)) for one, _ in others}
-    machine_trust.save_rights(pair.south.directory, rights, applied=True)
+    machine_keys.save_rights(pair.south.directory, rights, applied=True)
 
     def event(who: str, called: str) -> bytes:
         return codec.spell_event(RosterEvent("update", who, 5, name=called)).rstrip()
@@ -815,7 +815,7 @@ def test_a_fingerprint_is_taken_as_people_write_it_and_no_other() -> None:
 
 def test_an_unfit_record_of_rights_is_said(pair: Three) -> None:
     """A file of another form stops the judging, and says where it is."""
-    Path(pair.south.directory, machine_trust.FILE).write_text('{"machines": []}')
+    Path(pair.south.directory, machine_keys.RIGHTS).write_text('{"machines": []}')
     pair.north.publish(MESSAGES, policy(USER), proofs.TERMINAL)
     with pytest.raises(BadData, match="record of the machines' rights has another form"):
         pair.south.catch_up()

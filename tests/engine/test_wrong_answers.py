@@ -10,8 +10,8 @@ import pytest
 
 from agent_mailbox.errors import MailboxError
 from agent_mailbox.space.nats import server_settings
-from agent_mailbox.space.nats.nats_files import NatsFiles
 from agent_mailbox.space.nats.nats_order import NatsOrder, open_order
+from agent_mailbox.space.nats.nats_space import NatsFiles
 from agent_mailbox.space.order.order import MESSAGES, ROSTER, Moved, Unavailable
 from tests.helpers import PATIENCE, until
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from agent_mailbox.core.records import Proof
-    from agent_mailbox.space.order.engine_parts import SpaceFiles
     from agent_mailbox.space.order.order import Ordered
+    from agent_mailbox.space.order.space_files import SpaceFiles
     from tests.simulation.machines_plans import Network
 
 NAMES = ("north", "south", "west")

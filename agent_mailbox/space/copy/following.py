@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from ...core.inbox import InboxState
     from ...store.log.log import Log
     from ..order.bundles import Bundle
-    from .replica import Replica
+    from .known_copy import KnownCopy
 
 
-def follow_bundle(copy: Replica, bundle: Bundle, machine: str) -> None:
+def follow_bundle(copy: KnownCopy, bundle: Bundle, machine: str) -> None:
     """Archive what a bundle of that machine has; idempotent.
 
     The caller holds the machine's lock. Raises ``Busy`` while another process maintains the mailbox."""
@@ -47,7 +47,7 @@ def follow_bundle(copy: Replica, bundle: Bundle, machine: str) -> None:
         Manifest(copy.archive).seal()
 
 
-def hand_over(copy: Replica, present: set[bytes] | None = None) -> int:
+def hand_over(copy: KnownCopy, present: set[bytes] | None = None) -> int:
     """Publish what this machine archived before it joined, under its lock, after ``catch_up``; return how many records.
 
     The order's own lines, in records or in bundles, are left out. So the next process goes on where one was killed.
@@ -67,7 +67,7 @@ def hand_over(copy: Replica, present: set[bytes] | None = None) -> int:
     return count
 
 
-def _follow_messages(copy: Replica, bundle: Bundle, *, is_ours: bool) -> None:
+def _follow_messages(copy: KnownCopy, bundle: Bundle, *, is_ours: bool) -> None:
     for line in bundle.lines:
         copy.parts[MESSAGES].strike(digest(line))  # it waited here, and is in the order by the bundle
     keys = {digest(line): line for line in bundle.lines}
@@ -89,7 +89,7 @@ def _follow_messages(copy: Replica, bundle: Bundle, *, is_ours: bool) -> None:
         copy.go_on_in(replaced)
 
 
-def _follow_reads(copy: Replica, bundle: Bundle) -> None:
+def _follow_reads(copy: KnownCopy, bundle: Bundle) -> None:
     """Archive reads that are not here. Those that are live here move with their messages, whose bundle comes next."""
     for line in bundle.lines:
         copy.parts[CLAIMS].strike(digest(line))
@@ -97,7 +97,7 @@ def _follow_reads(copy: Replica, bundle: Bundle) -> None:
     copy.filed.add(copy.archive.file(bundle.file), [line for line in bundle.lines if digest(line) not in live])
 
 
-def _follow_events(copy: Replica, bundle: Bundle) -> None:
+def _follow_events(copy: KnownCopy, bundle: Bundle) -> None:
     for line in (*bundle.lines, *bundle.told):
         copy.parts[EVENTS].strike(digest(line))
     replaced = roster_compaction.retell_roster(copy.logs, copy.archive, bundle, _shared_order_of(copy))
@@ -107,7 +107,7 @@ def _follow_events(copy: Replica, bundle: Bundle) -> None:
     copy.filed.add(copy.archive.roster_log(), [line for line in bundle.lines if digest(line) not in live])
 
 
-def _shared_order_of(copy: Replica) -> rotation.SharedOrder:
+def _shared_order_of(copy: KnownCopy) -> rotation.SharedOrder:
     def has(log: Log, position: int) -> bool:
         return copy.part_of(log).is_ordered(position)
 

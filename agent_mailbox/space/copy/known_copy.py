@@ -1,7 +1,7 @@
 """A machine's copy of a shared mailbox, as it is known here: its saved state, its lines, and the locks.
 
-Belongs here: loading, saving, and looking at what is here, without the engine. ``replica`` takes in and publishes. The
-files that say how far the copy is, and what is about to be published, are not synced: an older state, or none, costs a
+Belongs here: loading, saving, and looking at what is here, without the engine. ``replica`` takes in and publishes.
+Files say how far the copy is, and what is about to be published. They are not synced: an older state, or none, costs a
 comparison and no answer.
 """
 
@@ -16,6 +16,7 @@ from ...store.locks.lock import FileLock
 from ...store.log.unordered import Unordered, digest
 from ..order.order import CLAIMS, KINDS, MESSAGES, ROSTER
 from .machine_lock import FILES, AskedOrder, MachineLock
+from .send_queue import SendQueue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ class KnownCopy:
         self.order = AskedOrder(order, self._look_again)  # type: ignore[abstract] # it passes all calls on
         self.directory = directory
         self.judge = judge
+        self.queue = SendQueue(directory, logs.wait)
         self.state = CopyState({})
         self._saved = b""
         self.parts: Mapping[str, Unordered] = {}

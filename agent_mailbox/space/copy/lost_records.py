@@ -43,13 +43,13 @@ from .publishing import taken_back
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .replica import Replica
+    from .known_copy import KnownCopy
 
 DAMAGED = "damaged"
 """The word for damaged records among those that were passed over: no log has that name."""
 
 
-def compare_with_order(copy: Replica) -> dict[str, int]:
+def compare_with_order(copy: KnownCopy) -> dict[str, int]:
     """Compare a copy with the order, under the machine's lock, after ``catch_up``; raise ``BadData`` if they differ.
 
     Return how many records of each log were passed over, since nobody here knows it. Those that no file can hold count
@@ -74,7 +74,7 @@ def compare_with_order(copy: Replica) -> dict[str, int]:
     return strange
 
 
-def restore_lost(copy: Replica) -> int:
+def restore_lost(copy: KnownCopy) -> int:
     """Publish what the order lost, under the machine's lock, after a look; return how many records. Reads them all.
 
     The ends of the logs are noted first. Lines behind them came meanwhile, by another process, and were not lost."""
@@ -103,7 +103,7 @@ def restore_lost(copy: Replica) -> int:
     return count + following.hand_over(copy, bundled)  # a record alone does not tell that its line is archived
 
 
-def _heeded_lines(copy: Replica, bundle: Bundle, machine: str) -> Iterator[bytes]:
+def _heeded_lines(copy: KnownCopy, bundle: Bundle, machine: str) -> Iterator[bytes]:
     """Yield the lines of a bundle, but for those about this machine's sessions that another ``machine`` brought back.
 
     A machine that joins later ignores them in that one's name. So this machine brings them back, too."""
@@ -111,7 +111,7 @@ def _heeded_lines(copy: Replica, bundle: Bundle, machine: str) -> Iterator[bytes
     return (line for line in bundle.lines if not (is_judged and copy.judge.is_ours_alone(machine, bundle.file, line)))
 
 
-def _retold_bundles(copy: Replica, bundled: set[bytes]) -> Iterator[Bundle]:
+def _retold_bundles(copy: KnownCopy, bundled: set[bytes]) -> Iterator[Bundle]:
     """Yield the decisions to retell the dead that are lost, some agents in each.
 
     A line of a retold life may be one that the agent had: by itself it would be left out, or the dead would rise."""
@@ -132,7 +132,7 @@ def _retold_bundles(copy: Replica, bundled: set[bytes]) -> Iterator[Bundle]:
         yield Bundle(EVENTS, tuple(gone), tuple(life), max(since[one] for one in group))
 
 
-def _lost_lines(copy: Replica, kind: str, present: set[bytes], end: int) -> Iterator[bytes]:
+def _lost_lines(copy: KnownCopy, kind: str, present: set[bytes], end: int) -> Iterator[bytes]:
     """Yield the lines before ``end`` that were in the order.
 
     A message whose id another one has, archived or not, never was. Neither was a read that a release behind it
@@ -155,7 +155,7 @@ def _lost_lines(copy: Replica, kind: str, present: set[bytes], end: int) -> Iter
         yield line
 
 
-def take_back(copy: Replica, bundle: Bundle, machine: str) -> None:
+def take_back(copy: KnownCopy, bundle: Bundle, machine: str) -> None:
     """Write the lines of such a bundle that this machine does not have, live or archived, or ignores so far.
 
     The ``machine`` whose bundle it is tells of its own sessions alone, as in every record."""

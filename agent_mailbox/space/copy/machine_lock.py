@@ -17,7 +17,6 @@ from ..order.hurry import ANSWERED, Hurry
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
     from typing import Any, Self, TypeVar
 
     from ..order.order import TotalOrder
@@ -105,9 +104,7 @@ class MachineLock:
 
     __enter__ = take
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
     def release(self) -> None:

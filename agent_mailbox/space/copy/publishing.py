@@ -1,6 +1,6 @@
 """Publishing what is in a machine's files and not in the order of its shared mailbox.
 
-Belongs here: which lines those are, where each belongs in the order, the appends that an engine takes, and putting each
+Belongs here: which lines those are, where each belongs in the order, and the appends that an engine takes. Each comes
 into the order once, whenever a process of this machine was killed. ``replica`` catches up before, and writes what comes
 of it. A decision is not published here: it is in the order before it is in any file (``Replica.publish_lines``).
 """
@@ -20,12 +20,12 @@ from . import known_copy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from ...core.records import Proof
     from ...store.log.proof_view import ProofView
     from ...store.log.unordered import Unordered
-    from .replica import Replica
+    from .known_copy import KnownCopy
 
 
 class Waiting(Record):
@@ -48,7 +48,7 @@ def place_line(kind: str, position: int, line: bytes, machine: str, proof: Proof
     return Waiting(position, line, CLAIMS if is_decision else reads_of(machine), None, proof)
 
 
-def lines_to_publish(copy: Replica) -> Iterator[Waiting]:
+def lines_to_publish(copy: KnownCopy) -> Iterator[Waiting]:
     """Yield what is here and not in the order; settle what is no record, and reads that were taken back meanwhile."""
     for kind, part in copy.parts.items():
         view = part.log.view()
@@ -74,7 +74,7 @@ def _taken_back(part: Unordered) -> set[int]:
     return taken_back(behind, part.log.view(), late) if len(behind) > len(late) else set()
 
 
-def publish_waiting(copy: Replica) -> bool:
+def publish_waiting(copy: KnownCopy) -> bool:
     """Publish what is here alone; return whether there is now something to read.
 
     Raises ``Moved`` if another machine was first, or a process of this one that was killed."""
@@ -87,7 +87,7 @@ def publish_waiting(copy: Replica) -> bool:
     return done
 
 
-def _publish_lines(copy: Replica, log: str, batch: Sequence[Waiting], last: int) -> int:
+def _publish_lines(copy: KnownCopy, log: str, batch: Sequence[Waiting], last: int) -> int:
     """Publish lines of a log behind its record at ``last``; return the last one's position."""
     if log == MESSAGES and copy.state.purged and (batch := _drop_archived(copy, batch)) == []:
         return last
@@ -103,7 +103,7 @@ def _publish_lines(copy: Replica, log: str, batch: Sequence[Waiting], last: int)
         return last
 
 
-def _drop_archived(copy: Replica, batch: Sequence[Waiting]) -> list[Waiting]:
+def _drop_archived(copy: KnownCopy, batch: Sequence[Waiting]) -> list[Waiting]:
     """Return the messages whose ids no archived message has; the others stay here alone.
 
     The order may have no more what is archived."""
@@ -115,8 +115,8 @@ def _drop_archived(copy: Replica, batch: Sequence[Waiting]) -> list[Waiting]:
     return [one for one in batch if one.id not in archived]
 
 
-def send_queued(copy: Replica) -> None:
-    """Publish what waited for the engine: each send once."""
+def send_queued(copy: KnownCopy, take_in: Callable[[Mapping[bytes, Proof | None]], object]) -> None:
+    """Publish what waited for the engine: each send once; ``take_in``: see ``Replica``."""
     for entry in copy.queue.read_entries():
         lines = [copy.judge.sign_line(MESSAGES, *one) for one in entry.about()]
         ids = [id_of(line) for line in entry.lines]
@@ -130,11 +130,11 @@ def send_queued(copy: Replica) -> None:
             known = [unsealed(record.line) for record in copy.order.read_after(taken.position - 1, 1)]
         if known and not any(is_same(one, line) for one in known for line in entry.lines):
             copy.queue.set_aside(entry)
-        copy.take_in(about)
+        take_in(about)
         copy.queue.drop_oldest(entry)
 
 
-def keep_queued(copy: Replica) -> list[bytes]:
+def keep_queued(copy: KnownCopy) -> list[bytes]:
     """Write the mail that waits for the engine into this machine's files, as a leaving machine does; return its lines.
 
     A kill loses nothing, and doubles nothing: what is in the files already is only taken from the queue."""
@@ -150,7 +150,7 @@ def keep_queued(copy: Replica) -> list[bytes]:
     return kept
 
 
-def _archived_lines_with(copy: Replica, ids: set[str]) -> list[bytes]:
+def _archived_lines_with(copy: KnownCopy, ids: set[str]) -> list[bytes]:
     """Return the lines of this machine's files, archived ones too, whose message has one of the ids."""
     wanted = {message_id.encode() for message_id in ids}
     live = (line for _, line in copy.logs.messages.lines() if may_be_message(line, wanted))
@@ -158,7 +158,7 @@ def _archived_lines_with(copy: Replica, ids: set[str]) -> list[bytes]:
     return [unsealed(line) for line in found if id_of(line).encode() in wanted]
 
 
-def _find_archived(copy: Replica, ids: set[str]) -> list[bytes]:
+def _find_archived(copy: KnownCopy, ids: set[str]) -> list[bytes]:
     """Return the archived lines that may have one of the ids."""
     from ...store.projection.archived_mail import find_lines  # not on the way of most sends
 

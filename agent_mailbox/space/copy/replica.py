@@ -32,7 +32,6 @@ from ..order.order import ARCHIVE, KINDS, MESSAGES, MOST, PAGE, PASSED, Moved, O
 from ..trust.space_judge import Judged
 from . import known_copy, publishing, taken_records
 from .known_copy import KnownCopy
-from .send_queue import SendQueue
 from .space_troubles import RESTORED, displaced_from, note_displaced, note_trouble, restored_warning
 
 TYPE_CHECKING = False
@@ -56,7 +55,6 @@ class Replica(KnownCopy):
 
     def __init__(self, logs: Logs, order: TotalOrder, directory: str, judge: SpaceJudge) -> None:
         super().__init__(logs, order, directory, judge)
-        self.queue = SendQueue(directory, logs.wait)
         self._is_fresh = False
         self._told = set[int]()
         self._is_sure = False
@@ -104,7 +102,7 @@ class Replica(KnownCopy):
                 self._moved_at = self._asked_at
                 continue
             self._is_fresh = True
-            publishing.send_queued(self)
+            publishing.send_queued(self, self.take_in)
             self._note_settled()
             self._is_sure = True
             known_copy.note_fresh(self.directory, began)

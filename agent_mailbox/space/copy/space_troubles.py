@@ -11,7 +11,7 @@ from ...core.records import Message
 from ...core.text import count_noun
 from ...store.files import system
 from ...store.files.lines import lines_of
-from ...store.files.small_files import noted_age, read_file, remove_file, set_time, write_if_possible
+from ...store.files.small_files import OpenFile, noted_age, read_file, remove_file, set_time, write_if_possible
 from ..order.order import Displaced
 from .send_queue import SendQueue
 
@@ -101,11 +101,9 @@ def slow_clock(messages: Log) -> Iterator[str]:
     fd = messages.open()
     if fd is None:
         return
-    try:
+    with OpenFile(fd):
         found = (codec.message(line) for _, line in lines_of(fd, max(system.fstat(fd).st_size - TAIL, 0)))
         newest = max((one.timestamp for one in found if isinstance(one, Message)), default=0)
-    finally:
-        system.close(fd)
     late = newest - system.time_ns() // 1_000_000
     if late > SLOW:
         yield (

@@ -26,8 +26,7 @@ from ...errors import Malformed, Refused, Unavailable
 from ..order import hurry
 from ..order.order import START, NoServer
 from ..servers.first_server import connect_first, read_credential
-from .answers import parse_object
-from .server_bytes import ServerBytes
+from .server_words import ServerBytes, parse_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

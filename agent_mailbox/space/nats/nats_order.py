@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 from ...core import codec
 from ...core.proofs import is_machine
 from ...errors import Refused, Unavailable
-from ..order.engine_parts import check_names, checksum_of, digest_of_id
 from ..order.order import (
     ARCHIVE,
     MESSAGES,
@@ -34,10 +33,11 @@ from ..order.order import (
     of_another_form,
     reads_of,
 )
+from ..order.space_files import checksum_of, digest_of_id
 from . import server_settings
-from .answers import bytes_at, number_at, object_at, parse_object, text_at
 from .connection import API, NEWS, NatsConnection, Publication, ServerAnswer, header_value
-from .nats_files import NatsFiles
+from .nats_space import NatsSpace, is_missing
+from .server_words import bytes_at, number_at, object_at, parse_object, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,19 +58,13 @@ _SUM = "Mailbox-Sum"
 _MARK = _SUM.encode()
 _GONE = (10043, 10057, 10037)
 """The server's answers to a removal of what is not there."""
-_FULL = (10023, 10047, 10077)
-"""The server's codes for a disk, or a limit, that is reached."""
-_WRONG_SEQUENCE, _NO_STREAM, _NO_MESSAGE = (10071, 10164), 10059, 10037
 
 
-class NatsOrder:
+class NatsOrder(NatsSpace):
     """One machine's way to a space in NATS; see ``space.order.order.TotalOrder``."""
 
     def __init__(self, connection: NatsConnection, space: str, machine: str) -> None:
-        check_names(space, machine)
-        self.connection = connection
-        self.space = space
-        self.machine = machine
+        super().__init__(connection, space, machine)
         self._last = 0
         """The position of the last record when the leader was asked."""
 
@@ -78,11 +72,6 @@ class NatsOrder:
     def stream(self) -> str:
         """Return the stream's name."""
         return f"MBX_{self.space}"
-
-    @property
-    def files(self) -> NatsFiles:
-        """Return the way to the files of the space."""
-        return NatsFiles(self)
 
     # -- the stream ---------------------------------------------------------------------------------------------------
 
@@ -111,31 +100,6 @@ class NatsOrder:
     def _refuse_old(self) -> None:
         if server_settings.is_old(said := str(self.connection.info.get("version", ""))):
             raise Refused(f"engine is too old: nats-server {said or '?'}", "run nats-server 2.12 or later")
-
-    def call_api(self, call: str, body: object) -> dict[str, Any]:
-        """Call JetStream; return what it answers."""
-        data = b"" if body is None else codec.dumps(body).encode()
-        return self.require_success(self.connection.ask_each([Publication(f"{API}{call}", data)])[0])
-
-    def require_success(self, answer: ServerAnswer) -> dict[str, Any]:
-        """Return what the engine answered; raise its complaint."""
-        found = parse_object(answer.data)
-        error = found.get("error")
-        if error is None:
-            return found
-        code, said = (error.get("err_code"), error.get("description")) if isinstance(error, dict) else (0, error)
-        if code == _NO_STREAM:
-            raise NoSpace(f"engine has no such space: {self.space}")
-        if code in _WRONG_SEQUENCE:
-            raise Moved(f"log has moved: {said}", "look again")
-        if code in _FULL:
-            raise Unavailable(f"engine is full: {said}", "make room on the servers; nothing was lost")
-        raise Unavailable(f"engine refuses: {said} ({code})", "`agent-mailbox engine doctor` looks closer")
-
-    def get_message(self, stream: str, what: dict[str, object]) -> dict[str, Any]:
-        """Return a message of a stream by its leader's word; empty if there is none."""
-        answer = self.connection.ask_each([Publication(f"{API}STREAM.MSG.GET.{stream}", codec.dumps(what).encode())])[0]
-        return {} if _is_missing(answer) else object_at(self.require_success(answer), "message")
 
     def take_name(self, owner: str) -> str:
         """Take the machine's name for an owner unless it is taken; return whose it is."""
@@ -233,7 +197,7 @@ class NatsOrder:
             first, *others = self.connection.ask_each(asked)
             if (record := self._record_from(first, after)) is not None:
                 found.append(record)
-                if others and not _is_missing(others[0]):
+                if others and not is_missing(others[0]):
                     self._last = self.last_position()
                     self._read_on(found, found[-1].position + 1, self._last, most)
         return found
@@ -287,7 +251,7 @@ class NatsOrder:
         """Return the record of an answer; None if there is none.
 
         It is behind a position: else nobody who reads on would end."""
-        if _is_missing(answer):
+        if is_missing(answer):
             return None
         found = object_at(self.require_success(answer), "message")
         seq, subject = number_at(found, "seq", after + 1), text_at(found, "subject")
@@ -323,7 +287,7 @@ class NatsOrder:
             asked = [codec.dumps({"seq": seq, "no_erase": True}).encode() for seq in positions[start : start + WINDOW]]
             call = f"{API}STREAM.MSG.DELETE.{self.stream}"
             for answer in self.connection.ask_each([Publication(call, body) for body in asked]):
-                if not _is_missing(answer, _GONE):
+                if not is_missing(answer, _GONE):
                     self.require_success(answer)
 
     def remove_through(self, log: str, position: int) -> None:
@@ -356,12 +320,6 @@ def open_order(
 ) -> NatsOrder:
     """Return the way of a machine to a space; connects at the first call."""
     return NatsOrder(NatsConnection(url, credential, authority, wait), space, machine)
-
-
-def _is_missing(answer: ServerAnswer, codes: Sequence[int] = (_NO_MESSAGE,)) -> bool:
-    """Return whether there is no record there, by one of the server's codes."""
-    error = parse_object(answer.data).get("error")
-    return isinstance(error, dict) and error.get("err_code") in codes
 
 
 def _make_ordered(seq: int, subject: str, head: bytes, line: bytes) -> Ordered:

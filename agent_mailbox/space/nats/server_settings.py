@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from ...core.text import neutral
 from ...errors import Refused
-from .answers import number_at, object_at, objects_at, parse_object
 from .connection import Publication
+from .server_words import number_at, object_at, objects_at, parse_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ prove nothing and decide nothing: a session is judged by its own machine. So the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...core import codec
 from ...core.address import check_id
@@ -66,11 +66,7 @@ def find_twin(word: bytes) -> str | None:
 
 def load_peers(directory: str) -> list[Elsewhere]:
     """Return the last word of each other machine, as the replicator keeps it in its directory."""
-    body = small_files.load_derived(system.join(directory, FILE))
-    found = codec.parse(body) if body is not None else None
-    if not isinstance(found, dict):
-        return []
-    return [Elsewhere(machine, *word) for machine, word in found.items()]
+    return [Elsewhere(machine, *word) for machine, word in _load_object(directory, FILE).items()]
 
 
 def keep_words(directory: str, words: Mapping[str, bytes], now: int) -> None:
@@ -90,9 +86,13 @@ def keep_joined(directory: str, machines: Sequence[str]) -> None:
 
 def load_joined(directory: str) -> list[str]:
     """Return the machines that had joined when the engine was last asked."""
-    body = small_files.load_derived(system.join(directory, JOINED))
+    return [*map(str, _load_object(directory, JOINED).get("machines", ()))]
+
+
+def _load_object(directory: str, name: str) -> dict[str, Any]:
+    body = small_files.load_derived(system.join(directory, name))
     found = codec.parse(body) if body is not None else None
-    return [*map(str, found["machines"])] if isinstance(found, dict) else []
+    return found if isinstance(found, dict) else {}
 
 
 def forget_machines(directory: str) -> None:

@@ -13,7 +13,6 @@ from ...store.files import system
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
 QUIET, WORD = 0.05, 0.2
 """Seconds after which who says nothing is asked for a word, and until it comes: an engine may be so far away."""
@@ -52,9 +51,7 @@ class Hurry:
         if self._heard is not None:
             _bound.heard = self._heard
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _bound.until, _bound.heard = self._before
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from ...core.records import Read, RosterEvent
-    from .engine_parts import SpaceFiles
+    from .space_files import SpaceFiles
 else:
     Protocol = object
 

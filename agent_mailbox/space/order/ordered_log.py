@@ -15,7 +15,6 @@ from .order import HeldUp, Moved
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from types import TracebackType
     from typing import Concatenate, ParamSpec, Self, TypeVar
 
     from ...core.records import Proof
@@ -61,9 +60,7 @@ class OrderedLog:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         system.close(self.fd)
         self._lock.release()
 

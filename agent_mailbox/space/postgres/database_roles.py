@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ...errors import BadData, Malformed, NotFound, Refused
 from ...store.files import system
 from ...store.files.small_files import read_file, remove_file, replace_file
-from ..order.engine_parts import check_names
+from ..order.space_files import check_names
 from . import space_tables
 from .postgres_order import open_order
 

@@ -1,8 +1,8 @@
 """A connection to a PostgreSQL server, by ``psycopg2``: its settings, time limits, and its errors in our words.
 
-Belongs here: connecting, asking, and that each row of an answer has the columns that it must have, or the answer counts
-for nothing: the owner of the tables may have changed them. Must not know the tables. Any trouble closes the connection
-and is ``Unavailable``; the next question connects again.
+Belongs here: connecting and asking. Each row of an answer has the columns that it must have, or the answer counts for
+nothing. The owner of the tables may have changed them. Must not know the tables. Any trouble closes the connection and
+is ``Unavailable``; the next question connects again.
 """
 
 from __future__ import annotations
@@ -275,10 +275,10 @@ def words_in(url: SplitResult) -> dict[str, object]:
 
 
 def _is_silent(conninfo: Mapping[str, object], seconds: float) -> bool:
-    """Return whether no server of a connection's words gives a sign for so long, once it is connected: libpq waits two
-    seconds for one that is dark, and for a query without end.
+    """Return whether no server of a connection's words gives a sign for so long, once it is connected.
 
-    One that refuses speaks, and so does one of which the words do not tell where it is: libpq knows more."""
+    The library waits two seconds for one that is dark, and for a query without end. One that refuses speaks, and so
+    does one of which the words do not tell where it is: libpq knows more."""
     hosts = str(conninfo.get("hostaddr") or conninfo.get("host") or "").split(",")
     ports = str(conninfo.get("port") or "").split(",")
     ports = [port or "5432" for port in (ports if len(ports) == len(hosts) else ports[:1] * len(hosts))]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.proofs import is_machine
 from ...errors import Refused
-from ..order.engine_parts import MOST_PARTS, check_names, checksum_of, digest_of_id, parts_of
 from ..order.order import HeldUp, Moved, Ordered, Taken, check_size, of_another_form
+from ..order.space_files import MOST_PARTS, check_names, checksum_of, digest_of_id, parts_of
 from . import space_tables
 from .postgres_connection import (
     BYTES,
@@ -203,7 +203,7 @@ class PostgresOrder:
 
 
 class PostgresFiles:
-    """One machine's way to the files of a space in PostgreSQL; see ``space.order.engine_parts.SpaceFiles``."""
+    """One machine's way to the files of a space in PostgreSQL; see ``space.order.space_files.SpaceFiles``."""
 
     def __init__(self, order: PostgresOrder) -> None:
         self._order = order

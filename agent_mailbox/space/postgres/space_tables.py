@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from string import Template
 
-from ..order.engine_parts import MOST_PARTS, PART
 from ..order.order import MOST, WIDEST
+from ..order.space_files import MOST_PARTS, PART
 
 VERSION = 1
 """The version of the tables; a later one's are left alone."""

@@ -14,6 +14,7 @@ from threading import BoundedSemaphore, Thread
 from typing import TYPE_CHECKING, Any
 
 from ...errors import MailboxError, Unavailable
+from ...store.files.small_files import OpenFile
 from ..order.hurry import Hurry
 from ..order.order import START, Taken
 from .relayed_order import PAGE, SOCKET, receive_frame, send_frame, socket_address
@@ -39,16 +40,13 @@ class Relay:
         self._opened = opened
         self._free: list[SpaceOrder] = []
         self._room = BoundedSemaphore(MOST)
-        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
+        with OpenFile(os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as fd:
             path = socket_address(directory, fd)
             if os.path.lexists(path):  # a replicator that was killed left it, and we hold its lock
                 os.unlink(path)
             self._socket = socket.socket(socket.AF_UNIX)
             self._socket.bind(path)
             os.chmod(path, 0o600)
-        finally:
-            os.close(fd)
         self._path = os.path.join(directory, SOCKET)
         self._socket.listen(MOST)
 

@@ -96,7 +96,7 @@ def write_cluster(change: ClusterChange) -> ClusterFiles:
         replace_file(system.join(home, "server.conf"), text.encode())
     space = change.space or next(iter(found.spaces))
     for machine in change.removed:
-        remove_file(_credential_path(directory, found, space, machine))
+        remove_file(_credential_path(directory, found, space, "machines", machine))
     url = ",".join(f"tls://{_in_url(host)}:{at}" for host, at in places)
     start = (
         f"(cd {shlex.quote(system.join(directory, str(n + 1)))} && nats-server -c server.conf)"
@@ -114,15 +114,13 @@ def _accounts_text(directory: str, before: ClusterRecord | None, found: ClusterR
     text = server_accounts.system_accounts(words)
     for space, machines in found.spaces.items():
         keeper = server_accounts.keeper_of(found.name, space)
-        passwords = {
-            keeper: _read_or_make_password(
-                system.join(_credentials_directory(directory, found, space), "keeper"), keeper, space in known
-            )
-        }
+        path = _credential_path(directory, found, space, "keeper")
+        passwords = {keeper: _read_or_make_password(path, keeper, space in known)}
         for one in machines:
             user = server_accounts.user_of(found.name, space, one)
             is_known = one in known.get(space, ())
-            passwords[user] = _read_or_make_password(_credential_path(directory, found, space, one), user, is_known)
+            path = _credential_path(directory, found, space, "machines", one)
+            passwords[user] = _read_or_make_password(path, user, is_known)
         text += server_accounts.space_accounts(found.name, space, machines, passwords.__getitem__)
     return text
 
@@ -138,22 +136,18 @@ def _server_configuration(places: Sequence[tuple[str, int]], number: int, name: 
     return text + _NEIGHBOURS.substitute(name=name, listen=listen, port=port + ROUTES, route=route, routes=routes)
 
 
-def _credentials_directory(directory: str, found: ClusterRecord, space: str) -> str:
-    """Return where the credentials of a space are."""
-    return directory if space == found.name else system.join(directory, "spaces", space)
-
-
-def _credential_path(directory: str, found: ClusterRecord, space: str, machine: str) -> str:
-    return system.join(_credentials_directory(directory, found, space), "machines", machine)
+def _credential_path(directory: str, found: ClusterRecord, space: str, *user: str) -> str:
+    """Return where a credential of a space is: ``user`` is the keeper, or one of the machines."""
+    return system.join(directory, *(() if space == found.name else ("spaces", space)), *user)
 
 
 def _join_command(directory: str, url: str, found: ClusterRecord, space: str, machine: str) -> str:
-    files = {
-        "credential": _credential_path(directory, found, space, machine),
-        "authority": system.join(directory, "authority.pem"),
-    }
-    options = " ".join(f"--{name} {shlex.quote(path)}" for name, path in files.items())
-    return f"agent-mailbox engine join {url} --space {space} --machine {machine} {options}"
+    credential = shlex.quote(_credential_path(directory, found, space, "machines", machine))
+    authority = shlex.quote(system.join(directory, "authority.pem"))
+    return (
+        f"agent-mailbox engine join {url} --space {space} --machine {machine}"
+        f" --credential {credential} --authority {authority}"
+    )
 
 
 def _in_url(host: str) -> str:
@@ -197,15 +191,9 @@ def authority_certificate(key: bytes) -> bytes:
 def of_server(key: bytes, host: str, by: bytes) -> bytes:
     """Return the certificate of a server with this key at a host (a name or an address), signed by an authority's."""
     signer = _load_private_key(by)
+    own, public = _load_private_key(key).public_key(), signer.public_key()
     made = certificates.make_for_host(
-        _load_private_key(key).public_key(),
-        host,
-        host[:64],
-        _end_of_validity(),
-        signer,
-        by=_NAME,
-        authority=signer.public_key(),
-        is_client=True,
+        own, host, host[:64], _end_of_validity(), signer, by=_NAME, authority=public, is_client=True
     )
     return certificates.pem_of(made)
 

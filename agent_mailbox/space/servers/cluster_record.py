@@ -14,7 +14,7 @@ from ...core.records import BadLine, Record
 from ...errors import BadData, Malformed, NotFound, Refused
 from ...store.files import system
 from ...store.files.small_files import read_file, replace_file
-from ..order.engine_parts import check_names
+from ..order.space_files import check_names
 from .server_accounts import SYSTEM
 
 FILE = "cluster.json"

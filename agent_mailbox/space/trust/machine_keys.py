@@ -1,25 +1,30 @@
-"""A machine's key, which signs its lines for the other machines of a space (Ed25519, RFC 8032).
+"""A machine's key, which signs its lines for the others of a space (Ed25519, RFC 8032), and the person's word on those.
 
-Belongs here: the key's file, signing and verifying. The file is among the user's own records, mode 0600. Under the test
-switch the key is derived from the file's, as the user's is (``store.log.keys``). ``cryptography`` is imported by the
-first signature alone: no reader needs it. Its public module hands over to what is imported here. It imports ``enum``
-and ``typing``, too, which costs each send 14 ms.
+Belongs here: both files, signing and verifying. The word is whose key is whose, and for whom each may speak. The files
+are among the user's own records, mode 0600. The word decides what counts, so only the person's commands write it. Under
+the test switch the key is derived from the file's, as the user's is (``store.log.keys``). ``cryptography`` is imported
+by the first signature alone: no reader needs it. Its public module hands over to what is imported here. It imports
+``enum`` and ``typing``, too, which costs each send 14 ms.
 """
 
 from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
 
-from ...errors import StorageFailed
+from ...core import codec
+from ...core.machine_rights import Rights
+from ...errors import BadData, StorageFailed
 from ...store.files import system
 from ...store.files.small_files import read_file, remove_file, replace_file
 from ...store.log import keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-FILE = "key"
+FILE, RIGHTS = "key", "trust"
 _FORM = b"agent-mailbox-machine-key 1 "
 
 
@@ -104,3 +109,42 @@ def is_signed(public: bytes, signature: bytes, data: bytes) -> bool:
     except (ValueError, InvalidSignature):  # ``binascii.Error`` is a ``ValueError``
         return False
     return True
+
+
+def load_rights(directory: str) -> dict[str, Rights]:
+    """Return the rights of each machine; raise ``BadData`` for a file of another form."""
+    return _read_rights(directory)[0]
+
+
+def is_applied(directory: str) -> bool:
+    """Return whether the lines that were here before the last change were judged again by it."""
+    return _read_rights(directory)[1]
+
+
+def save_rights(directory: str, rights: Mapping[str, Rights], *, applied: bool) -> None:
+    """Keep the rights durably."""
+    told = {
+        machine: {"fingerprint": one.fingerprint, "user": one.user, "sessions": list(one.sessions)}
+        for machine, one in sorted(rights.items())
+    }
+    system.make_directory(directory)
+    body = codec.dumps({"machines": told, "applied": applied}).encode()
+    replace_file(system.join(directory, RIGHTS), body + b"\n")
+
+
+def _read_rights(directory: str) -> tuple[dict[str, Rights], bool]:
+    path = system.join(directory, RIGHTS)
+    text = read_file(path)
+    if text is None:
+        return {}, True
+    found = codec.parse(text)
+    try:
+        if isinstance(found, dict):
+            told = {
+                machine: Rights(str(one["fingerprint"]), one["user"] is True, tuple(map(str, one["sessions"])))
+                for machine, one in found["machines"].items()
+            }
+            return told, found["applied"] is True
+    except (KeyError, TypeError, AttributeError):
+        pass
+    raise BadData(f"record of the machines' rights has another form: {path}", "move it away, and say them again")

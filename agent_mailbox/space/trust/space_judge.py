@@ -20,7 +20,7 @@ from ...core.roster import Roster
 from ...core.space_seals import unsealed
 from ...store.files import paths, system
 from ..order.order import CLAIMS, DECIDED, MESSAGES, ROSTER, decode_line, reads_of
-from . import machine_keys, machine_trust
+from . import machine_keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class SpaceJudge:
         self.numbers, self.refused = dict(numbers), dict(refused)
         self._rights = None
         self._here = {}
-        self._is_sure = machine_trust.is_applied(self.directory)
+        self._is_sure = machine_keys.is_applied(self.directory)
 
     @property
     def key(self) -> MachineKey | None:
@@ -96,7 +96,7 @@ class SpaceJudge:
     def rights(self) -> Mapping[str, Rights]:
         """Return the person's word on the other machines."""
         if self._rights is None:
-            self._rights = machine_trust.load_rights(self.directory)
+            self._rights = machine_keys.load_rights(self.directory)
         return self._rights
 
     # -- this machine's lines -----------------------------------------------------------------------------------------
@@ -215,9 +215,9 @@ class SpaceJudge:
             return Judged(line, None)  # by the mailbox that had this name before: no word makes it count
         if not is_known and machine in self.rights:
             self.strange.add(machine)
-        if is_known and not machine_keys.is_available() and machine_trust.is_applied(self.directory):
+        if is_known and not machine_keys.is_available() and machine_keys.is_applied(self.directory):
             # a process that can verify goes over it
-            machine_trust.save_rights(self.directory, self.rights, applied=False)
+            machine_keys.save_rights(self.directory, self.rights, applied=False)
         if not is_known or not machine_keys.is_available():
             return Judged(record.line, proofs.WAITS)
         if not self.is_true(seal, record.log):
@@ -262,7 +262,7 @@ class SpaceJudge:
         rights = dict(self.rights)
         if machine in rights and rights[machine].fingerprint != fingerprint:
             del rights[machine]
-            machine_trust.save_rights(self.directory, rights, applied=machine_trust.is_applied(self.directory))
+            machine_keys.save_rights(self.directory, rights, applied=machine_keys.is_applied(self.directory))
             self._rights = rights
 
     def is_confirmed(self, seal: SpaceSeal, log: str) -> bool:

@@ -17,7 +17,7 @@ from ...core.roster import Roster
 from ...errors import Malformed, Refused
 from ...store.archive.rotation import reseal
 from ...store.files import paths
-from . import machine_keys, machine_trust
+from . import machine_keys
 from .space_judge import lines_that_wait, waiting_at
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _split_option(text: str) -> tuple[str, str]:
 
 def change_rights(directory: str, own: str, changes: Iterable[RightsChange]) -> None:
     """Keep the person's word. Raises ``Refused`` for this machine itself, and for one whose key is not confirmed."""
-    rights = dict(machine_trust.load_rights(directory))
+    rights = dict(machine_keys.load_rights(directory))
     before = dict(rights)
     for one in changes:
         if one.machine == own:
@@ -96,14 +96,14 @@ def change_rights(directory: str, own: str, changes: Iterable[RightsChange]) -> 
         sessions = known.sessions if one.sessions is None else one.sessions
         rights[one.machine] = Rights(one.fingerprint or known.fingerprint, user, sessions)
     if rights != before:
-        machine_trust.save_rights(directory, rights, applied=False)
+        machine_keys.save_rights(directory, rights, applied=False)
 
 
 def forget_rights(directory: str, machine: str) -> None:
     """Take back what the person said of a machine: its lines count from now on as any program's."""
-    rights = dict(machine_trust.load_rights(directory))
+    rights = dict(machine_keys.load_rights(directory))
     if rights.pop(machine, None) is not None:
-        machine_trust.save_rights(directory, rights, applied=machine_trust.is_applied(directory))
+        machine_keys.save_rights(directory, rights, applied=machine_keys.is_applied(directory))
 
 
 def judge_waiting(copy: Replica) -> int:
@@ -111,7 +111,7 @@ def judge_waiting(copy: Replica) -> int:
 
     Nothing is done if the word did not change since, or if nothing here can verify."""
     judge = copy.judge
-    if machine_trust.is_applied(copy.directory) or not machine_keys.is_available():
+    if machine_keys.is_applied(copy.directory) or not machine_keys.is_available():
         return 0
     copy.catch_up()
     logs = copy.logs.roster, copy.logs.messages, copy.logs.reads
@@ -126,7 +126,7 @@ def judge_waiting(copy: Replica) -> int:
             if fresh is not None:
                 copy.go_on_in(fresh)
                 copy.keep_state({})
-    machine_trust.save_rights(copy.directory, judge.rights, applied=True)
+    machine_keys.save_rights(copy.directory, judge.rights, applied=True)
     copy.catch_up()
     return done
 

@@ -1,6 +1,7 @@
-"""The files of a space in a JetStream stream of their own.
+"""A space in NATS: asking JetStream about it, and its files in a stream of their own.
 
-Belongs here: the mapping of files to subjects. A part of a file is the last message of its subject:
+Belongs here: the calls, what the server's errors mean, and the mapping of files to subjects. A part of a file is the
+last message of its subject:
 
     mbxf.SPACE.MACHINE.DIGEST.NUMBER
 
@@ -12,24 +13,69 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..order.engine_parts import MOST_PARTS, checksum_of, parts_of
-from ..order.order import NoSpace
+from ...core import codec
+from ...errors import Unavailable
+from ..order.order import Moved, NoSpace
+from ..order.space_files import MOST_PARTS, check_names, checksum_of, parts_of
 from . import server_settings
-from .answers import bytes_at, number_at, text_at
-from .connection import Publication, header_value
+from .connection import API, Publication, header_value
+from .server_words import bytes_at, number_at, object_at, parse_object, text_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from .nats_order import NatsOrder
+    from .connection import NatsConnection, ServerAnswer
 
+_FULL = (10023, 10047, 10077)
+"""The server's codes for a disk, or a limit, that is reached."""
+_WRONG_SEQUENCE, _NO_STREAM, _NO_MESSAGE = (10071, 10164), 10059, 10037
 _PARTS, _SUM = "Mailbox-Parts", "Mailbox-Sum"
 
 
-class NatsFiles:
-    """One machine's way to the files of a space in NATS; see ``space.order.engine_parts.SpaceFiles``."""
+class NatsSpace:
+    """One machine's way to the calls of JetStream about a space."""
 
-    def __init__(self, order: NatsOrder) -> None:
+    def __init__(self, connection: NatsConnection, space: str, machine: str) -> None:
+        check_names(space, machine)
+        self.connection = connection
+        self.space = space
+        self.machine = machine
+
+    @property
+    def files(self) -> NatsFiles:
+        """Return the way to the files of the space."""
+        return NatsFiles(self)
+
+    def call_api(self, call: str, body: object) -> dict[str, Any]:
+        """Call JetStream; return what it answers."""
+        data = b"" if body is None else codec.dumps(body).encode()
+        return self.require_success(self.connection.ask_each([Publication(f"{API}{call}", data)])[0])
+
+    def require_success(self, answer: ServerAnswer) -> dict[str, Any]:
+        """Return what the engine answered; raise its complaint."""
+        found = parse_object(answer.data)
+        error = found.get("error")
+        if error is None:
+            return found
+        code, said = (error.get("err_code"), error.get("description")) if isinstance(error, dict) else (0, error)
+        if code == _NO_STREAM:
+            raise NoSpace(f"engine has no such space: {self.space}")
+        if code in _WRONG_SEQUENCE:
+            raise Moved(f"log has moved: {said}", "look again")
+        if code in _FULL:
+            raise Unavailable(f"engine is full: {said}", "make room on the servers; nothing was lost")
+        raise Unavailable(f"engine refuses: {said} ({code})", "`agent-mailbox engine doctor` looks closer")
+
+    def get_message(self, stream: str, what: dict[str, object]) -> dict[str, Any]:
+        """Return a message of a stream by its leader's word; empty if there is none."""
+        answer = self.connection.ask_each([Publication(f"{API}STREAM.MSG.GET.{stream}", codec.dumps(what).encode())])[0]
+        return {} if is_missing(answer) else object_at(self.require_success(answer), "message")
+
+
+class NatsFiles:
+    """One machine's way to the files of a space in NATS; see ``space.order.space_files.SpaceFiles``."""
+
+    def __init__(self, order: NatsSpace) -> None:
         self._order = order
         self._stream = f"MBXF_{order.space}"
 
@@ -87,3 +133,9 @@ def _part_count(head: bytes) -> int:
     """Return how many parts a file has by its first one's head; 0 if there is no file."""
     said = header_value(head, _PARTS.encode())
     return int(said) if said.isdigit() and len(said) < 4 and int(said) <= MOST_PARTS else 0
+
+
+def is_missing(answer: ServerAnswer, codes: Sequence[int] = (_NO_MESSAGE,)) -> bool:
+    """Return whether there is no record there, by one of the server's codes."""
+    error = parse_object(answer.data).get("error")
+    return isinstance(error, dict) and error.get("err_code") in codes
