@@ -35,9 +35,7 @@ def space_problems(logs: Logs, found: SpaceStanding, system: str | None = None) 
     """Yield the troubles, each as a sentence without a full stop; ``found`` is what ``read_standing`` says.
 
     ``system`` is the credential of a user who may ask each server for its settings."""
-    space = spaces.space_of(logs)
-    if space is None:
-        return
+    space = joining_space.require_space(logs)
     copy, mine = spaces.open_replica(logs, space), spaces.owner_of(logs)
     if found.trouble:
         yield found.trouble
@@ -77,8 +75,8 @@ def space_notes(logs: Logs, command: Callable[[str], str], system: str | None = 
     Some things only ``system`` may ask."""
     yield from space_words.describe_unheard(joining_space.read_standing(logs), command)
     yield from _ignored_lines(logs, command)
-    space = spaces.space_of(logs)
-    if space is None or space.is_postgres:  # which tells everybody how it syncs
+    space = joining_space.require_space(logs)
+    if space.is_postgres:  # which tells everybody how it syncs
         return
     order = cast(NatsOrder, spaces.order_of(space))
     if order.connection.is_open():

@@ -104,14 +104,6 @@ def copy_age(directory: str) -> float | None:
     return None if age is None else max(age, 0) / 1000
 
 
-def save_state(directory: str, state: CopyState) -> bytes:
-    """Save the state, and return the file's content; raise ``StorageFailed`` if it cannot be written."""
-    body = codec.dumps({**vars(state), "damaged": sorted(state.damaged), "gone": sorted(state.gone)}).encode()
-    text = b"%08x " % small_files.checksum(body) + body
-    replace_file(system.join(directory, STATE), text, durable=False)
-    return text
-
-
 class KnownCopy:
     """The copy in ``logs`` of what is in ``order``; ``directory`` is this machine's own record of it."""
 
@@ -220,4 +212,7 @@ class KnownCopy:
             part.secure()
         self.state.marks = {kind: part.saved() for kind, part in self.parts.items()}
         self.state.numbers, self.state.refused = self.judge.numbers, self.judge.refused
-        self._saved = save_state(self.directory, self.state)
+        lists = {"damaged": sorted(self.state.damaged), "gone": sorted(self.state.gone)}
+        body = codec.dumps({**vars(self.state), **lists}).encode()
+        self._saved = b"%08x " % small_files.checksum(body) + body
+        replace_file(system.join(self.directory, STATE), self._saved, durable=False)

@@ -100,24 +100,18 @@ class NatsConnection:
         """Publish the messages, and return the answer to each, in order.
 
         Raises ``Unavailable`` if one stays away: the server may have taken any of them."""
-        found: dict[int, ServerAnswer] = {}
+        found: dict[str, ServerAnswer] = {}
         with self._closing():
-            first = self._ask(publications)
+            wanted = self._ask(publications)
             deadline = hurry.deadline(self.patience)
-            while len(found) < len(publications):
+            while len(found) < len(wanted):
                 answer = self._receive_message(deadline)
-                number = answer.subject.rpartition(".")[2] if answer is not None else ""
-                if (
-                    answer is not None
-                    and number.isdecimal()
-                    and len(number) < 20
-                    and first <= int(number) < self._asked
-                ):
+                if answer is not None and answer.subject in wanted:
                     if answer.status == "503":
                         raise unavailable_error(self.urls, "nobody answers there; is JetStream enabled?")
-                    found[int(number)] = answer
+                    found[answer.subject] = answer
         hurry.note_answer()
-        return [found[number] for number in sorted(found)]
+        return [found[subject] for subject in wanted]
 
     def ask_for_several(self, one: Publication) -> list[tuple[bytes, bytes]]:
         """Publish a message that is answered by several; return the head and the data of each.
@@ -125,8 +119,7 @@ class NatsConnection:
         The last has a status, and is left out."""
         found: list[tuple[bytes, bytes]] = []
         with self._closing():
-            number = self._ask([one])
-            mine = f"{self._inbox}.{number}".encode()
+            mine = next(iter(self._ask([one]))).encode()
             deadline = hurry.deadline(self.patience)
             while not found or found[-1][0].startswith(_UNMARKED):
                 words = self._incoming_bytes().read_line(deadline).split()
@@ -141,11 +134,11 @@ class NatsConnection:
         """Publish a message, and return the answers of all who answer in time, at most ``most``."""
         found: list[ServerAnswer] = []
         with self._closing(), suppress(TimeoutError):
-            mine = str(self._ask([one]))
+            wanted = self._ask([one])
             deadline = hurry.deadline(self.patience)
             while len(found) < most:
                 answer = self._receive_message(deadline)
-                if answer is not None and answer.subject.rpartition(".")[2] == mine:
+                if answer is not None and answer.subject in wanted:
                     found.append(answer)
         return found
 
@@ -153,7 +146,7 @@ class NatsConnection:
         """Publish messages that nothing answers."""
         with self._closing():
             self._ensure_connected()
-            self._send_bytes(b"".join(self._publication_bytes(one, None) for one in publications))
+            self._send_bytes(b"".join(map(self._publication_bytes, publications)))
 
     def listen_on(self, subject: str) -> None:
         """Hear of messages on a subject from now on, until the connection closes; see ``has_heard``."""
@@ -173,12 +166,13 @@ class NatsConnection:
                 self._receive_message(deadline)
         return self._told
 
-    def _ask(self, publications: Sequence[Publication]) -> int:
-        """Publish the messages, each with a subject of its own for the answer; return the number of the first."""
+    def _ask(self, publications: Sequence[Publication]) -> dict[str, Publication]:
+        """Publish the messages, each with a subject of its own for the answer; return them by it, in order."""
         self._ensure_connected()
-        first, self._asked = self._asked, self._asked + len(publications)
-        self._send_bytes(b"".join(self._publication_bytes(one, first + n) for n, one in enumerate(publications)))
-        return first
+        asked = {f"{self._inbox}.{self._asked + n}": one for n, one in enumerate(publications)}
+        self._asked += len(publications)
+        self._send_bytes(b"".join(self._publication_bytes(one, subject) for subject, one in asked.items()))
+        return asked
 
     @contextmanager
     def _closing(self) -> Iterator[None]:
@@ -192,8 +186,8 @@ class NatsConnection:
                 raise unavailable_error(self.urls, error) from None
             raise
 
-    def _publication_bytes(self, one: Publication, number: int | None) -> bytes:
-        reply = b"" if number is None else f"{self._inbox}.{number} ".encode()
+    def _publication_bytes(self, one: Publication, to: str = "") -> bytes:
+        reply = f"{to} ".encode() if to else b""
         subject = one.subject
         if subject.startswith(API):
             subject = self._api + subject[len(API) :]
@@ -299,20 +293,18 @@ class NatsConnection:
             incoming.source.settimeout(hurry.SILENT if hurry.is_hurried() else self.patience)
             safe = context.wrap_socket(incoming.source, server_hostname=host)
             self._incoming = ServerBytes(safe, self._ask_word)
-        hello: dict[str, object] = {
-            "verbose": False,
-            "pedantic": False,
-            "headers": True,
-            "no_responders": True,
-            "protocol": 1,
-        }
-        hello |= {"lang": "python", "version": "1", "name": "agent-mailbox", **self._login_fields()}
+        hello: dict[str, object] = {"verbose": False, "pedantic": False, "headers": True, "no_responders": True}
+        hello |= {"protocol": 1, "lang": "python", "version": "1", "name": "agent-mailbox", **self._login_fields()}
         user = str(hello.get("user", ""))
         own = f"{user}." if user.replace("-", "").replace("_", "").isalnum() else ""
         self._inbox = f"_INBOX.{own}{os.urandom(11).hex()}"  # below its own name it may listen, where others may not
         self._api = API
         asked = Publication(f"{API}INFO", b"")
-        words = codec.dumps(hello).encode(), self._inbox.encode(), self._publication_bytes(asked, self._asked)
+        words = (
+            codec.dumps(hello).encode(),
+            self._inbox.encode(),
+            self._publication_bytes(asked, f"{self._inbox}.{self._asked}"),
+        )
         self._send_bytes(b"CONNECT %s\r\nSUB %s.* 0\r\n%sPING\r\n" % words)
         self._asked += 1
         while (said := self._incoming_bytes().read_line(deadline).split())[:1] != [b"PONG"]:

@@ -17,7 +17,7 @@ from ...core.records import BadLine
 from ...core.text import ascii_json
 from ...errors import BadData, Busy, Refused, Unavailable
 from ...store.files import system
-from ...store.files.small_files import note_time, noted_age
+from ...store.files.small_files import OpenFile, note_time, noted_age
 from ..order import hurry
 from ..order.order import START, Displaced, HeldUp, Moved, NoServer, NoSpace, Ordered, Taken, check_size
 
@@ -209,11 +209,11 @@ def connect_to_replicator(directory: str, patience: float) -> socket.socket:
     deaf = os.path.join(directory, DEAF_FILE)
     if _is_noted(deaf, DEAF):
         raise OSError("replicator said no word a moment ago")
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     found = socket.socket(socket.AF_UNIX)
     try:
         found.settimeout(patience)
-        found.connect(socket_address(directory, fd))
+        with OpenFile(os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as fd:
+            found.connect(socket_address(directory, fd))
         if receive_frame(found) is None:
             raise ValueError("replicator serves enough already")
     except BaseException as error:
@@ -221,8 +221,6 @@ def connect_to_replicator(directory: str, patience: float) -> socket.socket:
         if isinstance(error, TimeoutError):
             note_time(deaf, _now())
         raise
-    finally:
-        os.close(fd)
     return found
 
 
