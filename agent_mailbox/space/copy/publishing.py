@@ -79,7 +79,11 @@ def publish_waiting(copy: KnownCopy) -> bool:
 
     Raises ``Moved`` if another machine was first, or a process of this one that was killed."""
     done, last = False, dict(copy.state.last)
-    found = (one.replace(line=copy.judge.sign_line(one.log, one.line, one.proof)) for one in lines_to_publish(copy))
+    sign = copy.judge.sign_line
+    found = (
+        one if one.proof is None else one.replace(line=sign(one.log, one.line, one.proof))
+        for one in lines_to_publish(copy)
+    )
     for log, group in itertools.groupby(found, lambda one: one.log):
         for batch in batch_lines(group):
             last[log] = _publish_lines(copy, log, batch, last.get(log, 0))
