@@ -6,12 +6,12 @@ Belongs here: the log with the reader's place (``lines.LinePlace``).
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from ..files.lines import LinePlace
 from ..files.small_files import OpenFile
 from .logs import end_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
