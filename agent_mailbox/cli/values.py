@@ -16,7 +16,7 @@ from ..core.records import BadLine
 from ..errors import BadData, Malformed, Refused
 from ..store.attachments import attachment_files
 from ..store.files import standard_input
-from ..store.user_state import creation
+from ..store.user_state import work_trees
 from .options import App
 
 
@@ -130,8 +130,8 @@ def project_directories(app: App) -> list[str]:
     repository. A repository that contains the home directory does not count."""
     box = os.path.realpath(app.mailbox.directory)
     home = os.path.realpath(os.path.expanduser("~"))
-    roots = [root for start in (box, os.getcwd()) if (root := creation.root(start))]
-    found = roots if creation.root(box) else [*roots, os.path.dirname(box)]
+    roots = [root for start in (box, os.getcwd()) if (root := work_trees.top(start))]
+    found = roots if work_trees.top(box) else [*roots, os.path.dirname(box)]
     return [root for root in found if root != "/" and not f"{home}/".startswith(f"{root}/")]
 
 

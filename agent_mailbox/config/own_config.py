@@ -41,7 +41,7 @@ class OwnConfig(Record):
 
 def own_config_path() -> str:
     """Return the path of the person's configuration."""
-    return system.join(paths.configuration_of_process(), CONFIG)
+    return system.join(paths.configuration_directory(system.environment()), CONFIG)
 
 
 def load_own_config(mailbox: str) -> OwnConfig:

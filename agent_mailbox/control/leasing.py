@@ -20,7 +20,7 @@ from ..errors import MailboxError, Malformed, Refused
 from ..mailbox.noting import Noting
 from ..store.files import system
 from ..store.files.edits import Edits
-from ..store.user_state import creation, project_paths
+from ..store.user_state import project_paths, work_trees
 from .steps import end_notice, note_read, post_message, refuse_unapplied
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class Leasing:
 
 def lease_for(desk: OpenMailbox, me: str, view: TaskView, directory: str) -> tuple[list[str], str]:
     """Lease what a task that was just claimed names to its holder. Return the paths, and a line about that."""
-    task, top = view.task, creation.root(directory)
+    task, top = view.task, work_trees.top(directory)
     if view.already or task.hands or top is None or not isinstance(task.payload, messages.TaskAssignment):
         return [], ""
     names = project_paths.named_in("\n".join((task.title, task.payload.instructions, task.payload.context)), top)

@@ -115,7 +115,7 @@ def of_agents(desk: OpenMailbox, sessions: Iterable[str]) -> ControlState:
 
 def of_messages(desk: OpenMailbox, ids: Iterable[str]) -> ControlState:
     """Return the part with these messages and all that belong to them."""
-    return desk.part(ControlReading).ask(lambda *_: map(control_table.of_id, ids))
+    return desk.part(ControlReading).ask(lambda *_: ((control_table.ID, message_id) for message_id in ids))
 
 
 def of_sent(desk: OpenMailbox, message_id: str) -> ControlState:
@@ -126,31 +126,32 @@ def of_sent(desk: OpenMailbox, message_id: str) -> ControlState:
 
 def of_request(desk: OpenMailbox, request_id: str) -> ControlState:
     """Return the part about a request or a task."""
-    return desk.part(ControlReading).ask(lambda *_: [control_table.of_request(request_id)])
+    return desk.part(ControlReading).ask(lambda *_: [(control_table.REQUEST, request_id)])
 
 
 def of_open(desk: OpenMailbox) -> ControlState:
     """Return the part with every request that may still wait for a decision."""
-    return desk.part(ControlReading).ask(lambda *_: [control_table.of_open()])
+    return desk.part(ControlReading).ask(lambda *_: [control_table.OPEN])
 
 
 def of_tasks(desk: OpenMailbox) -> ControlState:
     """Return the part with every task that may not be over, and all that these wait for."""
-    return desk.part(ControlReading).ask(lambda *_: [control_table.of_tasks()])
+    return desk.part(ControlReading).ask(lambda *_: [control_table.TASKS])
 
 
 def of_leases(desk: OpenMailbox) -> ControlState:
     """Return the part with every lease that may still hold."""
-    return desk.part(ControlReading).ask(lambda *_: [control_table.of_leases()], desk.now())
+    return desk.part(ControlReading).ask(lambda *_: [control_table.LEASES], desk.now())
 
 
 def of_watches(desk: OpenMailbox) -> ControlState:
     """Return the part with every watch that may still hold, and the tasks that they are about."""
-    fold = desk.part(ControlReading).ask(lambda *_: [control_table.of_watches()], desk.now())
+    fold = desk.part(ControlReading).ask(lambda *_: [control_table.WATCHES], desk.now())
     tasks = {watch.task for watch in fold.watches.live(desk.now()) if watch.task}
     if not tasks - fold.tasks.keys():
         return fold
-    return desk.part(ControlReading).ask(lambda *_: [control_table.of_watches(), *map(control_table.of_request, tasks)])
+    words = [control_table.WATCHES, *((control_table.REQUEST, task) for task in tasks)]
+    return desk.part(ControlReading).ask(lambda *_: words)
 
 
 def of_beginning(desk: OpenMailbox, word: str) -> ControlState:

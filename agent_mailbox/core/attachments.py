@@ -79,9 +79,10 @@ def aside(unique: bytes) -> str:
     return f".{unique.hex()}~"
 
 
-def is_aside(name: str) -> bool:
-    """Return whether ``aside`` can give this name."""
-    return len(name) == len(aside(bytes(8))) and name[0] == "." and name[-1] == "~" and _HEX.issuperset(name[1:-1])
+def is_kept(name: str) -> bool:
+    """Return whether ``stored`` or ``aside`` can give this name."""
+    is_aside = len(name) == len(aside(bytes(8))) and name[0] == "." and name[-1] == "~"
+    return (is_aside and _HEX.issuperset(name[1:-1])) or is_stored(name)
 
 
 def files(message: Message) -> list[AttachmentFile]:

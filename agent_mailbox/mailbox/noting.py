@@ -22,7 +22,7 @@ from ..store.files.edits import Edits
 from ..store.files.lines import line_chunks
 from ..store.files.small_files import OpenFile
 from ..store.log.proof_view import add_proof
-from ..store.user_state import creation, project_paths
+from ..store.user_state import project_paths, work_trees
 from .sending import Sending
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def parse_notes(lines: Iterable[tuple[int, bytes]], view: ProofView | None) -> I
 
 def _files_named(text: str, directory: str) -> dict[str, Any]:
     """Return the keys of a record for the files that a text names."""
-    top = creation.root(directory) if directory else None
+    top = work_trees.top(directory)
     names = project_paths.named_in(text, top) if top is not None else []
     return {notes.PROJECT: project_paths.of(top, top).project, notes.PATHS: names} if top is not None and names else {}
 

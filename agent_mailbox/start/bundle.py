@@ -55,9 +55,9 @@ HOT_MODULES = {
     "ack dead-letters release reply search show start status": ("store.projection store.projection.index_keys"),
     "ack dead-letters release reply search send show status": ("core.compose mailbox.sending"),
     "ack dead-letters release reply search show status": ("mailbox.mailbox"),
-    "ack release reply roster send start": ("store.log.keys"),
     "check dead-letters hook roster start status": ("commands"),
     "ack dead-letters release reply search show": ("store.archive store.archive.archive"),
+    "ack release reply roster send start": ("store.log.keys"),
     "dead-letters roster search show status": ("cli.render"),
     "ack release reply send": ("cli.verbs"),
     "dead-letters search show status": (
@@ -77,8 +77,7 @@ HOT_MODULES = {
     "dead-letters status": ("commands.standing_verbs store.projection.untaken_mail"),
     "start": (
         "clients.transcript mailbox.receipts clients.hooks.receipt_rules clients.hooks.reminder "
-        "store.log.custody_setup store.user_state.bindings store.user_state.creation store.user_state.work_trees "
-        "mailbox.neighbours clients.hooks.session"
+        "store.user_state.work_trees mailbox.neighbours clients.hooks.session"
     ),
     "check": ("commands.check_verb"),
     "roster": ("mailbox.agents commands.roster_verbs"),

@@ -35,11 +35,7 @@ def _switch_records(paths: Any) -> None:
         state = environ.get(STATE, "")
         return (state.rstrip("/") or "/") if state.startswith("/") else place(environ, *below)
 
-    def environment() -> dict[str, str]:
-        found = {name: paths.system.environ.get(name.encode(), b"") for name in ("HOME", STATE)}
-        return {name: value.decode("utf-8", "surrogateescape") for name, value in found.items()}
-
-    paths._place, paths._environment = switched, environment
+    paths._place = switched
 
 
 def _switch_callers(callers: Any) -> None:

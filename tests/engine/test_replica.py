@@ -153,6 +153,7 @@ def test_a_read_beside_its_release_means_the_same_on_all_machines(
         north.end("ann", "retire", "ann")
     else:
         north.release(sent, "ann")
+    assert Log.held is held, "the hook came"
     for box in (*two.boxes, *two.boxes):
         box.catch_up()
     for box in two.boxes:

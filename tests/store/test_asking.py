@@ -278,14 +278,13 @@ def test_a_defect_of_ours_is_not_taken_for_a_damaged_projection(tmp_path: Path) 
 
     for _ in range(2):
         with pytest.raises(ValueError, match="our defect"):
-            projection_file.ProjectionFile(str(tmp_path)).use(fail, 1)
+            projection_file.use(str(tmp_path), fail, 1)
     assert asked[-1]
 
 
 @pytest.mark.parametrize("builds", [True, False])
 def test_a_projection_that_makes_no_sense_is_made_again_by_whoever_may(tmp_path: Path, builds: bool) -> None:
     """A damaged file may raise anything. Who does not build one leaves it to the next."""
-    file = projection_file.ProjectionFile(str(tmp_path))
     was_fresh: list[bool] = []
 
     def make(opened: projection_file.OpenProjection) -> tuple[str]:
@@ -299,6 +298,6 @@ def test_a_projection_that_makes_no_sense_is_made_again_by_whoever_may(tmp_path:
             raise ValueError("no number")
         return make(opened)
 
-    assert file.use(make, 1) == "made"
-    assert file.use(make_sense, 1, builds=builds) == ("made" if builds else None)
+    assert projection_file.use(str(tmp_path), make, 1) == "made"
+    assert projection_file.use(str(tmp_path), make_sense, 1, builds=builds) == ("made" if builds else None)
     assert was_fresh == ([False, True] if builds else [False])

@@ -214,8 +214,8 @@ def test_the_user_s_records_are_in_the_home_of_the_password_database() -> None:
     """The user's records are in the home directory that the password database knows, whatever the environment says."""
     state = f"{pwd.getpwuid(os.geteuid()).pw_dir}/.local/state/agent-mailbox"
     code = (
-        "import os; from agent_mailbox.store.files import paths;"
-        "print(paths.state_directory(os.environ), paths.state_of_process())"
+        "import os; from agent_mailbox.store.files import paths, system;"
+        "print(paths.state_directory(os.environ), paths.state_directory(system.environment()))"
     )
     for lying in ({}, {"HOME": "/tmp", "XDG_STATE_HOME": "/tmp/state"}, {switches.STATE: "/tmp/test"}):
         env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **lying}

@@ -198,7 +198,7 @@ def mailbox(root: str, now: Callable[[], int] = lambda: NOON, seed: int = 7) -> 
 
 
 def rotate(box: Mailbox, max_live: int = 0) -> None:
-    with rotation.exclusively(box.archive, 1):
+    with rotation.alone(box.archive, 1):
         rotation.rotate(
             box.logs, box.archive, box.config.ttls, lambda state: retention.plan(state, box.now(), max_live)
         )
@@ -792,7 +792,7 @@ from agent_mailbox.mailbox import mailbox as facade
 from agent_mailbox.mailbox.queries import MailQueries
 from agent_mailbox.core.keeping import retention
 from agent_mailbox.store.archive import rotation
-import portalocker
+from agent_mailbox.errors import Busy
 box, me = Mailbox(sys.argv[1]), sys.argv[2]
 print("ready", flush=True)
 sys.stdin.read()
@@ -807,10 +807,10 @@ for n in range(25):
     box.deliver(me, lambda items: items)
     if n % 4 == 0:
         try:
-            with rotation.exclusively(box.archive, 0):
+            with rotation.alone(box.archive, 0):
                 now = box.now() + (5 * 3600 * 1000 if n % 8 else 0)
                 rotation.rotate(box.logs, box.archive, box.config.ttls, lambda s: retention.plan(s, now, 0))
-        except portalocker.LockException:
+        except Busy:
             pass
 """
 

@@ -192,7 +192,7 @@ def test_a_mailbox_that_was_moved_away_is_not_made_again(post: Post, tmp_path: P
         lambda: Board(stamps, "tasks").keep_told("ann", ["x"]),
         lambda: mailbox.part(MailPages).newest("all"),
         lambda: attachment_files.put(str(box), "a.txt", [b"x"]),
-        lambda: rotation.exclusively(mailbox.archive, 0),
+        lambda: rotation.alone(mailbox.archive, 0).__enter__(),
         lambda: small_files.save_derived(mailbox.logs.cache("any", "deep", "file"), b"x"),
         lambda: small_files.write_if_possible(mailbox.logs.cache("any"), b"x"),
     ]

@@ -132,7 +132,7 @@ class CursorMachine(RuleBasedStateMachine):
     @rule(max_live=st.sampled_from((0, 3)))
     def archive(self, max_live: int) -> None:
         box = self.box
-        with rotation.exclusively(box.archive, 1):
+        with rotation.alone(box.archive, 1):
             rotation.rotate(
                 box.logs, box.archive, box.config.ttls, lambda state: retention.plan(state, self.now, max_live)
             )

@@ -237,12 +237,12 @@ def test_a_list_of_mailboxes_that_cannot_be_read_is_not_empty(post: Post) -> Non
 def test_where_the_bound_cannot_be_listed_somebody_is_bound(post: Post, box: Mailbox) -> None:
     """A program does not get the person's commands by it, and a mailbox keeps its record."""
     state = box.logs.stamp_files.kept()
-    assert not paths.bound_somewhere(state)
+    assert not paths.bound_sessions(state)
     assert bindings.here(state, box.directory) == []
     bindings.bind(box.logs.stamp_files, "ann")
     assert bindings.here(state, box.directory) == ["ann"]
     hide(post.scratch / state / BOUND)
-    assert paths.bound_somewhere(state)
+    assert paths.bound_sessions(state)
     with pytest.raises(StorageFailed):
         bindings.here(state, box.directory)
 

@@ -52,7 +52,7 @@ class Inbox:
     def archives(self, *ids: str) -> None:
         """Let the steward move these, and what is recorded about them."""
         plan = retention.RetentionPlan(move=frozenset(ids), pending=0)
-        with rotation.exclusively(self.box.archive, 1):
+        with rotation.alone(self.box.archive, 1):
             rotation.rotate(self.box.logs, self.box.archive, self.box.config.ttls, lambda _: plan)
         assert sum(any(i.encode() in line for i in ids) for _, line in self.box.logs.messages.lines()) == 0
 

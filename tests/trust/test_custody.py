@@ -714,7 +714,7 @@ def test_who_comes_second_with_a_record_leaves_the_first_and_nothing_beside_it(s
     assert custody_of is not None
     record = Path(custody_of.directory)
     before = {path.name: path.read_bytes() for path in record.iterdir()}
-    custody_setup._begin(str(record), scene.mailbox.directory, [scene.mailbox.logs.messages.path])
+    custody_setup._begin(str(record), scene.mailbox.directory)
     assert {path.name: path.read_bytes() for path in record.iterdir()} == before
     assert [path.name for path in record.parent.iterdir()] == [record.name]
 

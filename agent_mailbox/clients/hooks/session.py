@@ -18,7 +18,7 @@ from ...mailbox import absence, neighbours
 from ...mailbox.registry import Registry
 from ...store.files import paths, system
 from ...store.files.small_files import storage_failed
-from ...store.user_state import creation, processes
+from ...store.user_state import processes, work_trees
 from ...store.user_state.processes import Whereabouts
 from .. import budget
 
@@ -275,7 +275,7 @@ def _split_words(words: str | None) -> list[str]:
 
 def _project_tag(directory: str) -> tuple[str, ...]:
     """Return ``project:NAME`` of the repository (the same in all its worktrees), else of the directory."""
-    name = creation.repository(directory) or system.basename(system.real_directory(directory))
+    name = work_trees.repository(directory) or system.basename(system.real_directory(directory))
     name = "".join(c if c.isalnum() or c in "._@+-" else "-" for c in name).strip("-._@+")[:64]
     return (f"project:{name}",) if name else ()
 

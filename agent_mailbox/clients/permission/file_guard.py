@@ -103,7 +103,7 @@ def _is_bound(call: Mapping[str, Any], here: str, environ: Mapping[str, str]) ->
     try:
         return paths.is_bound(state, check_id(client_input.parse_call(FILES, call, environ, here).session_id))
     except BadData:
-        return paths.bound_somewhere(state)
+        return bool(paths.bound_sessions(state))
 
 
 def _texts_in(value: Any) -> Iterator[str]:

@@ -10,7 +10,7 @@ from ...core.line_forms import may_be_about, may_be_message
 from ...core.records import BadLine, Message, Read
 from ..files import system
 from ..files.paths import MESSAGES, READS
-from ..files.small_files import storage_failed
+from ..files.small_files import names_in
 from ..log.custody import Kept
 from ..log.log import Log
 from ..log.logs import parse_messages, parse_reads
@@ -44,23 +44,12 @@ class Archive:
 
     def months(self) -> list[str]:
         """Return the months there are, oldest first: ``2026-03``."""
-        return sorted(
-            n[:7] for n in self._names() if len(n) == 13 and n.endswith(".jsonl") and n[:4].isdigit() and n[4] == "-"
-        )
+        return [name[:7] for name in self.files() if len(name) == len("2026-03.jsonl")]
 
     def files(self) -> list[str]:
         """Return the names of the archived logs: messages and reads by month, and the roster's."""
-        return sorted(
-            n for n in self._names() if n == ROSTER or (n.endswith(".jsonl") and n[:4].isdigit() and n[4:5] == "-")
-        )
-
-    def _names(self) -> list[str]:
-        try:
-            return system.listdir(self.directory)
-        except FileNotFoundError:
-            return []
-        except OSError as error:  # what is archived is not gone
-            raise storage_failed("look through", self.directory, error) from None
+        names = names_in(self.directory)
+        return [n for n in names if n == ROSTER or (n.endswith(".jsonl") and n[:4].isdigit() and n[4:5] == "-")]
 
     def file(self, name: str) -> Log:
         """Return the log of a file's name."""

@@ -36,8 +36,6 @@ from .manifest import Manifest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    import portalocker
-
     from ...core.keeping.retention import RetentionPlan
     from ...core.records import Proof
     from ..log.log import HeldLog, Log
@@ -70,27 +68,22 @@ class SharedOrder(Record):
     filed: ArchivedDigests
 
 
-def exclusively(archive: Archive, wait: float) -> portalocker.Lock:
-    """Return the lock of the mailbox's maintenance, as portalocker has it; see ``alone``."""
+@contextmanager
+def alone(archive: Archive, wait: float) -> Iterator[None]:
+    """Hold the maintenance lock for a ``with`` block; raise ``Busy`` if another process keeps it ``wait`` seconds."""
+    from portalocker import LockException  # 30 ms, only for maintenance
+
     path = system.join(archive.directory, LOCK)
     try:
         system.make_directory(archive.directory)
         system.close(open_file(path, system.O_WRONLY | system.O_CREAT))
     except OSError as error:
         raise storage_failed("make", path, error) from None
-    return system.library_lock(path, wait)
-
-
-@contextmanager
-def alone(archive: Archive, wait: float) -> Iterator[None]:
-    """Hold the maintenance lock for a ``with`` block; raise ``Busy`` if another process keeps it ``wait`` seconds."""
-    from portalocker import LockException  # 30 ms, only for maintenance
-
-    lock = exclusively(archive, wait)
+    lock = system.library_lock(path, wait)
     try:
         lock.acquire()
     except LockException:
-        holder = holder_at(system.join(archive.directory, LOCK)).replace(" by ", ": ", 1)
+        holder = holder_at(path).replace(" by ", ": ", 1)
         raise Busy(
             f"another steward, backup or repair is at work in {archive.directory}{holder}",
             "wait for it, then try again",

@@ -121,7 +121,7 @@ def _total(home: str) -> int:
 
 def _kept_names(home: str) -> list[str]:
     """Return the mailbox's files in a directory, whole or not: it may be a project's, too, with files of its own."""
-    return [name for name in system.listdir(home) if attachments.is_stored(name) or attachments.is_aside(name)]
+    return [*filter(attachments.is_kept, system.listdir(home))]
 
 
 def chunks_of(fd: int) -> Iterator[bytes]:

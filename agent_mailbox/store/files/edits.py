@@ -90,16 +90,8 @@ class Edits:
 
     def note(self, real: str, me: str, now: int) -> None:
         """Note that a session writes a file now (ms)."""
-        if not self.is_ready():
-            return
-        path = self._note(real, me)
-        try:
-            if not system.is_own_directory(system.dirname(path)):
-                system.make_directory(system.dirname(path))
-            if system.size(path) == 0:
-                note_time(path, now)
-        except (OSError, ValueError):
-            pass
+        if self.is_ready() and system.size(path := self._note(real, me)) == 0:
+            note_time(path, now)
 
     def was_told(self, session_id: str, what: str) -> bool:
         """Return whether the session was told of this."""

@@ -16,22 +16,24 @@ if TYPE_CHECKING:
 CHUNK = 1 << 20
 
 
-def chunks(fd: int, start: int = 0, end: int | None = None, size: int = CHUNK) -> Iterator[bytes]:
-    """Yield the bytes of an open file from ``start`` to ``end`` (or the file's), at most ``size`` at a time."""
-    while (end is None or start < end) and (
-        chunk := system.pread(fd, size if end is None else min(size, end - start), start)
-    ):
+def chunks(fd: int | None, start: int = 0, end: int | None = None, size: int = CHUNK) -> Iterator[bytes]:
+    """Yield the bytes of an open file (None: no file) from ``start`` to ``end`` (or the file's), at most ``size`` at a
+    time."""
+    while fd is not None and (end is None or start < end):
+        chunk = system.pread(fd, size if end is None else min(size, end - start), start)
+        if not chunk:
+            return
         yield chunk
         start += len(chunk)
 
 
-def lines_of(fd: int, start: int = 0, end: int | None = None) -> Iterator[tuple[int, bytes]]:
+def lines_of(fd: int | None, start: int = 0, end: int | None = None) -> Iterator[tuple[int, bytes]]:
     """Yield (position, line without newline) from ``start`` to ``end`` (or the file's), a last line without newline
     included.
 
-    None comes if ``start`` is beyond, as in a cursor that another process has moved on meanwhile. Empty lines are
-    skipped. From a line longer than ``MAX_LINE``, only ``MAX_LINE + 1`` bytes come: no decoder takes them, and memory
-    is bounded.
+    None comes for no file, and if ``start`` is beyond, as in a cursor that another process has moved on meanwhile.
+    Empty lines are skipped. From a line longer than ``MAX_LINE``, only ``MAX_LINE + 1`` bytes come: no decoder takes
+    them, and memory is bounded.
     """
     position, rest, oversize = start, b"", False
     for chunk in chunks(fd, start, end):
@@ -52,7 +54,7 @@ def lines_of(fd: int, start: int = 0, end: int | None = None) -> Iterator[tuple[
         yield position, rest
 
 
-def line_chunks(fd: int, end: int, size: int = CHUNK // 2) -> Iterator[tuple[int, bytes]]:
+def line_chunks(fd: int | None, end: int, size: int = CHUNK // 2) -> Iterator[tuple[int, bytes]]:
     """Yield (position, bytes) of a file's whole, which end with a line's end, the last line's excepted.
 
     A line far beyond ``MAX_LINE`` is skipped, since no decoder takes it: memory is bounded whatever the file holds.

@@ -29,17 +29,14 @@ def point(path: str) -> str:
 
 
 def _mount(path: str) -> tuple[str, str | None]:
-    try:
-        with system.stream(MOUNTINFO, "r", encoding="utf-8", errors="surrogateescape") as file:
-            return _found(system.real_path(path), file.read().split("\n"))
-    except OSError:
-        return "", None
-
-
-def _found(path: str, lines: list[str]) -> tuple[str, str | None]:
     """Return the point and the type of the mount that holds the path: the longest matching one, of equal ones the
     last."""
-    best, where, found = -1, "", None
+    try:
+        with system.stream(MOUNTINFO, "r", encoding="utf-8", errors="surrogateescape") as file:
+            lines = file.read().split("\n")
+    except OSError:
+        lines = []
+    path, best, where, found = system.real_path(path), -1, "", None
     for line in lines:
         head, dash, tail = line.partition(" - ")
         fields = head.split(" ")

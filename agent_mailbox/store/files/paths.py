@@ -74,7 +74,7 @@ def find(start: str) -> str | None:
         common = common_directory(here)
         if common is not None and _is_found(inside := system.join(common, IN_GIT)):
             return inside
-        for root in dict.fromkeys([_worktree_of(common) or here, here]):
+        for root in dict.fromkeys([worktree_of(common) or here, here]):
             for candidate in (root, system.join(root, DATA)):
                 if _is_found(candidate):
                     return candidate
@@ -125,11 +125,12 @@ def _closed(path: str) -> str | None:
 
 def main_worktree(directory: str) -> str | None:
     """Return the root of the main worktree if ``directory`` is the root of a linked one; else None."""
-    root = _worktree_of(common_directory(directory))
+    root = worktree_of(common_directory(directory))
     return None if root == directory else root
 
 
-def _worktree_of(common: str | None) -> str | None:
+def worktree_of(common: str | None) -> str | None:
+    """Return the root of the main worktree of a repository, by its own directory; None for a bare one."""
     return system.dirname(common) if common is not None and system.basename(common) == ".git" else None
 
 
@@ -292,9 +293,7 @@ def recorded(directory: str, environ: Mapping[str, str]) -> bool:
     mailboxes.
     """
     known = trusted(environ)
-    if not known:
-        return False
-    return system.real_directory(directory) in known
+    return bool(known) and system.real_directory(directory) in known
 
 
 def strays(found: str, known: Iterable[str]) -> str | None:
@@ -354,25 +353,6 @@ def configuration_directory(environ: Mapping[str, str]) -> str:
 def _place(environ: Mapping[str, str], *below: str) -> str:
     home = system.home() or environ.get("HOME") or "/"
     return system.join(home, *below, "agent-mailbox")
-
-
-def state_of_process() -> str:
-    """Return the directory of the user's records as this process's own environment has it."""
-    return state_directory(_environment())
-
-
-def configuration_of_process() -> str:
-    """Return the directory of the person's configuration, likewise."""
-    return configuration_directory(_environment())
-
-
-def _environment() -> dict[str, str]:
-    return {"HOME": system.environ.get(b"HOME", b"").decode("utf-8", "surrogateescape")}
-
-
-def bound_somewhere(state: str) -> bool:
-    """Return whether any session of this user is bound, in any mailbox: it has a file in ``bound/``."""
-    return bool(bound_sessions(state))
 
 
 def bound_sessions(state: str) -> list[str]:

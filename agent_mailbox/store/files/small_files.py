@@ -138,6 +138,16 @@ def list_names(directory: str) -> list[str]:
         return []
 
 
+def names_in(directory: str) -> list[str]:
+    """Return the same; raise ``StorageFailed`` if it is there and cannot be read."""
+    try:
+        return sorted(system.listdir(directory))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise storage_failed("look through", directory, error) from None
+
+
 def replace_file(path: str, data: bytes, *, durable: bool = True) -> None:
     """Replace a small file as a whole; raise ``StorageFailed``. ``durable``: a power failure does not bring it back."""
     aside, flags = f"{path}~", system.O_WRONLY | system.O_CREAT | system.O_CLOEXEC | system.O_NOFOLLOW
@@ -283,9 +293,7 @@ def mark_log(fd: int, position: int, inode: int | None = None) -> Mark:
 
 def holds_mark(fd: int | None, at: Sequence[int], inode: int | None = None) -> bool:
     """Return whether the mark was made of the open log (None: no file), unchanged up to the mark's position."""
-    if fd is None:
-        return at[1] == 0
-    return at[1] == 0 or tuple(at) == mark_log(fd, at[1], inode)
+    return at[1] == 0 or (fd is not None and tuple(at) == mark_log(fd, at[1], inode))
 
 
 def load_derived(path: str) -> bytes | None:

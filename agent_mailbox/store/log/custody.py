@@ -22,8 +22,7 @@ from ...core import proofs
 from ...core.line_forms import CONTROL
 from ...core.records import Record
 from ...errors import Busy, StorageFailed
-from ..files import paths, system
-from ..files.small_files import checksum, make_file, open_file, read_file, storage_failed, tail_checksum
+from ..files import paths, small_files, system
 from ..locks.lock import acquire
 
 TYPE_CHECKING = False
@@ -84,7 +83,7 @@ class LogEnd(Record):
             return True
         there = system.fstat(fd)
         is_grown = there.st_ino == self.inode and there.st_size >= self.size
-        return is_grown and tail_checksum(fd, self.size) == self.checksum
+        return is_grown and small_files.tail_checksum(fd, self.size) == self.checksum
 
     def difference(self, fd: int | None) -> str:
         """Return in words how an open log, or a missing one, differs from this entry, which it does not continue."""
@@ -102,7 +101,7 @@ class LogEnd(Record):
         inode = system.fstat(fd).st_ino
         if self.generation != generation or self.inode not in (0, inode) or self.size >= size:
             return self
-        return self.replace(inode=inode, size=size, checksum=tail_checksum(fd, size))
+        return self.replace(inode=inode, size=size, checksum=small_files.tail_checksum(fd, size))
 
     def counted(self, fd: int, size: int, lines: Iterable[bytes]) -> LogEnd:
         """Return the entry of the open log that ends there, with these deciding lines counted."""
@@ -163,29 +162,24 @@ class Custody:
             return None
         except OSError:
             pass  # to read it says why
-        text = read_file(self.breach)
+        text = small_files.read_file(self.breach)
         return None if text is None else text.decode("utf-8", "replace").strip() or "?"
 
     def note_broken(self, why: str) -> None:
         """Note that nothing here counts as proven, until the person has looked."""
-        make_file(self.breach, why.encode("utf-8", "replace") + b"\n")
+        small_files.make_file(self.breach, why.encode("utf-8", "replace") + b"\n")
 
     def forget_broken(self) -> None:
         """Note that the person has looked."""
-        try:
-            system.unlink(self.breach)
-        except FileNotFoundError:
-            pass
+        small_files.remove_file(self.breach)
 
     def adopt(self, macs: Iterable[bytes]) -> None:
         """Keep the MACs of all unsealed lines that the person confirmed."""
-        from ..files.small_files import replace_file  # only at the person's word
-
-        replace_file(self.path("adopted"), b"".join(mac + b"\n" for mac in sorted(macs)))
+        small_files.replace_file(self.path("adopted"), b"".join(mac + b"\n" for mac in sorted(macs)))
 
     def adopted(self) -> frozenset[bytes]:
         """Return the MACs of the unsealed lines that the person confirmed."""
-        return frozenset((read_file(self.path("adopted")) or b"").split())
+        return frozenset((small_files.read_file(self.path("adopted")) or b"").split())
 
     def adoption(self, log: str, line: bytes) -> bytes:
         """Return the MAC by which an unsealed line is confirmed."""
@@ -206,7 +200,7 @@ class Kept:
 
     def entry(self, text: bytes | None = None) -> LogEnd:
         """Return the entry; an empty one if none was made yet. ``text``: what its file has, if the caller read it."""
-        text = read_file(self.path) or b"" if text is None else text
+        text = small_files.read_file(self.path) or b"" if text is None else text
         if text != self._text:
             self._text, self.known = text, read_entry(text) or _EMPTY
         return self.known
@@ -215,7 +209,7 @@ class Kept:
         """Return whether the log at the path continues an entry, by a look at its end, which is kept for later."""
         self.noticed = None
         try:
-            fd = open_file(path, system.O_RDONLY)
+            fd = small_files.open_file(path, system.O_RDONLY)
         except FileNotFoundError:
             return False
         try:
@@ -264,27 +258,20 @@ class Kept:
 
     def _announced(self, inode: int) -> LogEnd | None:
         """Return the entry that announces a replacement by that file; None if there is none."""
-        announced = read_file(self.path + NEXT)
+        announced = small_files.read_file(self.path + NEXT)
         wanted = read_entry(announced) if announced else None
         return wanted if wanted is not None and wanted.inode == inode else None
 
     def announce(self, entry: LogEnd) -> None:
         """Note how the log will be after its replacement: until then both entries count."""
-        from ..files.small_files import replace_file  # only to replace a log
-
         # Whoever noted the last replacement may have died before its sync. What was announced then is about to go.
         system.sync_directory(system.dirname(self.path))
-        replace_file(self.path + NEXT, entry.text())
+        small_files.replace_file(self.path + NEXT, entry.text())
 
     def follow(self, entry: LogEnd) -> None:
         """Note that the log was replaced."""
-        from ..files.small_files import replace_file  # only to replace a log
-
-        replace_file(self.path, entry.text())
-        try:
-            system.unlink(self.path + NEXT)
-        except OSError:
-            pass
+        small_files.replace_file(self.path, entry.text())
+        small_files.remove_if_possible(self.path + NEXT)
 
     def change(self, how: Callable[Concatenate[LogEnd, P], LogEnd], *given: P.args, **named: P.kwargs) -> bool:
         """Change the entry under a lock, so that concurrent changes follow each other; return whether it is noted.
@@ -341,13 +328,7 @@ def find(directory: str, state: str) -> Custody | None:
 def places(environ: Mapping[str, str]) -> list[str]:
     """Return the mailboxes that have a record, by their real paths: the list of mailboxes may be lost."""
     boxes = system.join(paths.state_directory(environ), BOXES)
-    try:
-        found = sorted(system.listdir(boxes))
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise storage_failed("look through", boxes, error) from None
-    said = (read_file(system.join(boxes, name, "place")) or b"" for name in found)
+    said = (small_files.read_file(system.join(boxes, name, "place")) or b"" for name in small_files.names_in(boxes))
     return [
         place.decode("utf-8", "surrogateescape") for text in said if (place := text.rstrip(b"\n").rpartition(b"\n")[0])
     ]
@@ -358,9 +339,9 @@ def records(directory: str, state: str) -> Iterator[tuple[str, bytes | None]]:
 
     It is empty if the record is another mailbox's, and None if no record is there. ``directory``: its real path."""
     place = system.encoded(directory)
-    name = f"{state}/{BOXES}/{checksum(place):08x}"
+    name = f"{state}/{BOXES}/{small_files.checksum(place):08x}"
     for record in (name, *(f"{name}-{n}" for n in range(1, 8))):
-        text = read_file(f"{record}/place")
+        text = small_files.read_file(f"{record}/place")
         said, _, mailbox_id = (text or b"").rstrip(b"\n").rpartition(b"\n")
         yield record, None if text is None else mailbox_id if said == place else b""
 
@@ -378,12 +359,9 @@ def left(path: str, entry: LogEnd | None = None) -> LogEnd:
     """Return an entry for a log as it is now: its whole content is below the base."""
     entry = entry or LogEnd()
     try:
-        fd = open_file(path, system.O_RDONLY)
+        with small_files.OpenFile(small_files.open_file(path, system.O_RDONLY)) as fd:
+            there = system.fstat(fd)
+            size = there.st_size
+            return entry.replace(inode=there.st_ino, size=size, checksum=small_files.tail_checksum(fd, size), base=size)
     except FileNotFoundError:
         return entry.replace(inode=0, size=0, checksum=0, base=0)
-    try:
-        there = system.fstat(fd)
-        size = there.st_size
-        return entry.replace(inode=there.st_ino, size=size, checksum=tail_checksum(fd, size), base=size)
-    finally:
-        system.close(fd)

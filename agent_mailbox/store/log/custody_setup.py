@@ -8,6 +8,7 @@ from __future__ import annotations
 from ...errors import Refused, StorageFailed
 from ..files import paths, system
 from ..files.small_files import OpenFile, read_file, replace_file, storage_failed
+from ..locks.holder import holder_at
 from ..locks.lock import is_held
 from . import custody, keys
 from .custody import left
@@ -22,7 +23,7 @@ OWNER = "owner"
 """The file there with the id under which the machine took its name, if that was an earlier mailbox of its path."""
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from .custody import Custody
 
@@ -36,15 +37,13 @@ def ensure(directory: str, environ: Mapping[str, str]) -> Custody | None:
     if found is not None:
         return found
     try:
-        return _make(
-            directory, environ, [system.join(directory, name) for name in (paths.MESSAGES, paths.READS, paths.ROSTER)]
-        )
+        return _make(directory, environ)
     except (OSError, StorageFailed):
         return None
 
 
-def _make(directory: str, environ: Mapping[str, str], logs: Sequence[str]) -> Custody:
-    """Make the record of a mailbox (its real path) whose ``logs`` are there; their content is ``BEFORE``.
+def _make(directory: str, environ: Mapping[str, str]) -> Custody:
+    """Make the record of a mailbox (its real path) whose logs are there; their content is ``BEFORE``.
 
     If two processes do so at once, one record is made.
     """
@@ -55,23 +54,23 @@ def _make(directory: str, environ: Mapping[str, str], logs: Sequence[str]) -> Cu
         if mailbox_id == b"":
             continue
         if mailbox_id is None:
-            _begin(record, directory, logs)
+            _begin(record, directory)
         found = custody.find(directory, state)
         if found is not None:
             return found
     raise storage_failed("make the record of", directory, OSError(0, "its place is taken"))
 
 
-def _begin(record: str, directory: str, logs: Sequence[str]) -> None:
+def _begin(record: str, directory: str) -> None:
     """Make a record aside and rename it into its place, so that a record is always complete."""
     aside = f"{record}.{system.getpid()}"
     try:
         system.make_directory(aside)
-        for path in logs:
-            name = system.basename(path).removesuffix(".jsonl")
+        for name in (paths.MESSAGES, paths.READS, paths.ROSTER):
+            path = system.join(directory, name)
             entry = left(path)
             _sync(path)  # another program may have written it: a power failure would take the lines, not their record
-            replace_file(system.join(aside, name), entry.replace(before=entry.size).text())
+            replace_file(system.join(aside, name.removesuffix(".jsonl")), entry.replace(before=entry.size).text())
         replace_file(
             system.join(aside, "place"), b"%s\n%s\n" % (system.encoded(directory), system.urandom(16).hex().encode())
         )
@@ -101,7 +100,6 @@ def refuse_served(directory: str, environ: Mapping[str, str]) -> None:
     known = custody.find(directory, paths.state_directory(environ))
     if known is None or not is_held(path := known.path(*SERVED)):
         return
-    from ..locks.holder import holder_at  # only to explain a refusal
 
     what = f"the mailbox that was at {directory} is still served{holder_at(path)}"
     raise Refused(f"{what}: its replicator would fill another one there", "end that process, then repeat this command")

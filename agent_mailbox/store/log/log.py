@@ -112,10 +112,7 @@ class Log:
             there = system.stat(self.path)
         except OSError:
             return fd is None
-        if fd is None:
-            return False
-        here = system.fstat(fd)
-        return (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev)
+        return fd is not None and system.is_same(there, system.fstat(fd))
 
     def held(self, patience: float = 0) -> HeldLog:
         """Return the log under its lock, for a ``with`` block that looks and then appends. ``patience``: the seconds to

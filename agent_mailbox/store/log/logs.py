@@ -122,10 +122,10 @@ class Logs:
         from ...core.message_reads import Reads  # whoever sends folds no mail
 
         with OpenLogs(self) as logs:
-            lines = () if logs.messages is None else lines_of(logs.messages, 0, logs.messages_end)
+            lines = lines_of(logs.messages, 0, logs.messages_end)
             kept = lines if wanted is None else (at for at in lines if wanted(at[1]))
             messages = parse_messages(kept, self.messages.view())
-            reads = () if logs.reads is None else lines_of(logs.reads, 0, logs.reads_end)
+            reads = lines_of(logs.reads, 0, logs.reads_end)
             if wanted is not None:
                 those = {message_id.encode() for message_id in messages} if about is None else about
                 reads = (at for at in reads if may_be_about(at[1], those))
@@ -261,18 +261,12 @@ class Logs:
         directory = self.path(paths.HEARTBEATS)
         found: dict[str, int] = {}
         try:
-            if sessions is None:
-                with system.scandir(directory) as entries:
-                    for entry in entries:
-                        try:
-                            found[entry.name] = entry.stat(follow_symlinks=False).st_mtime_ns // 1_000_000
-                        except FileNotFoundError:
-                            pass  # the steward removed it meanwhile
-            for who in sessions or ():
+            for who in system.listdir(directory) if sessions is None else sessions:
                 try:
-                    found[who] = system.lstat(self.heart(who)).st_mtime_ns // 1_000_000
+                    path = f"{directory}/{who}" if sessions is None else self.heart(who)
+                    found[who] = system.lstat(path).st_mtime_ns // 1_000_000
                 except (FileNotFoundError, Malformed):
-                    pass
+                    pass  # it left none, or the steward removed it meanwhile
         except FileNotFoundError:
             pass
         except OSError as error:  # who cannot be looked at is not silent

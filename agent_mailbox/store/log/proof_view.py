@@ -158,12 +158,14 @@ def weigh_message(message: Message, view: ProofView | None, line: bytes, positio
     It is told to programs of any mail."""
     if message.type == "control" or message.sender == USER:
         proof = None if view is None else view.proof(line, position)  # the person may have adopted it
-        return mark_bare_word(message, view, line, position) if proof is None else message.replace(proof=proof)
-    if message.thread is not None or message.sender in proofs.OURS or message.type == "note":
-        found = add_proof(message, view, line, position)
-        return mark_bare_word(message, view, line, position) if found.proof is None else found
-    told = view is not None and view.kept.custody.weighs_mail
-    return message.replace(written_by=add_proof(message, view, line, position).proof) if told else message
+    elif message.thread is not None or message.sender in proofs.OURS or message.type == "note":
+        proof = add_proof(message, view, line, position).proof
+    else:
+        told = view is not None and view.kept.custody.weighs_mail
+        return message.replace(written_by=add_proof(message, view, line, position).proof) if told else message
+    if proof is None and view is not None and SEALED in line:
+        proof = view.bare_word(line, position)
+    return message if proof is None else message.replace(proof=proof)
 
 
 def mark_foreign_word(message: Message, view: ProofView | None, line: bytes, position: int | None) -> Message:
@@ -173,12 +175,6 @@ def mark_foreign_word(message: Message, view: ProofView | None, line: bytes, pos
     said = view.said(line, position) if view is not None and SEALED in line else None
     is_foreign = proofs.is_bare_word(said) or (said is not None and said.kind == proofs.WAITS)
     return message.replace(proof=said) if is_foreign else message
-
-
-def mark_bare_word(message: Message, view: ProofView | None, line: bytes, position: int | None) -> Message:
-    """Return the message, of which nothing is proven, as another machine's word if its sender is none of that one's."""
-    proof = view.bare_word(line, position) if view is not None and SEALED in line else None
-    return message if proof is None else message.replace(proof=proof)
 
 
 def weigh_read(read: Read, view: ProofView | None, line: bytes, position: int | None) -> Read:

@@ -87,7 +87,7 @@ class StampFiles:
     def kept(self, *names: str) -> str:
         """Return a path among the user's own records."""
         if self._state is None:
-            self._state = paths.state_of_process()
+            self._state = paths.state_directory(system.environment())
         return "/".join((self._state, *names))
 
     def kept_here(self, name: str) -> str:

@@ -36,8 +36,10 @@ def adopt_messages(logs: Logs, live: OpenLogs) -> int:
     was. ``live``: the logs, opened before. Raises ``Busy``, ``StorageFailed``."""
     with Patience(SOON):
         epoch, is_taken_in = _adopt(logs)
-        if not is_taken_in:  # else a new start needs no derived files
-            prepare(logs, live)
+        if not is_taken_in and max(live.messages_end, live.reads_end) > NEAR:  # else a new start needs no derived files
+            from ..projection import open_ends  # which short logs do without
+
+            open_ends.keep_up(logs)  # so the next foreign lines cost what they are
     return epoch
 
 
@@ -78,10 +80,11 @@ def are_new(logs: Logs, fd: int, start: int, end: int) -> bool:
     if len(wanted) < len(found):
         return False
     if start > NEAR or logs.ends()[1][1] > NEAR:
-        from ..projection import open_ends  # which short logs do without
+        from ..projection import open_ends  # likewise
 
         return open_ends.are_known(logs, wanted, start, LAG) is False
-    is_new = wanted.isdisjoint(_ids(line for _, line in _before(fd, start, wanted)))
+    keys = {message_id.encode() for message_id in wanted}
+    is_new = wanted.isdisjoint(_ids(line for _, line in lines_of(fd, 0, start) if may_be_message(line, keys)))
     return is_new and not are_read(logs, wanted)
 
 
@@ -95,21 +98,8 @@ def are_read(logs: Logs, ids: Collection[str]) -> bool:
             if known is not None:
                 return known
         about = {message_id.encode("utf-8", "surrogatepass") for message_id in ids}
-        lines = lines_of(live.reads, 0, live.reads_end) if live.reads is not None else ()
+        lines = lines_of(live.reads, 0, live.reads_end)
         return any(read.message_id in ids for read in parse_reads(at for at in lines if may_be_about(at[1], about)))
-
-
-def prepare(logs: Logs, live: OpenLogs) -> None:
-    """Keep the projection up with open logs that are not short: so the next foreign lines cost what they are."""
-    if max(live.messages_end, live.reads_end) > NEAR:
-        from ..projection import open_ends  # likewise
-
-        open_ends.keep_up(logs)
-
-
-def _before(fd: int, end: int, ids: set[str]) -> Iterator[tuple[int, bytes]]:
-    wanted = {message_id.encode() for message_id in ids}
-    return (at for at in lines_of(fd, 0, end) if may_be_message(at[1], wanted))
 
 
 def _ids(lines: Iterable[bytes]) -> Iterator[str]:

@@ -69,7 +69,14 @@ if TYPE_CHECKING:
     """The words that a part of the fold is to be about."""
 
 ORDERED, REQUEST, ID, OPENED, LEASED, WATCHED, TASKED, SETTLED = range(8)
-SETTLING = (OPENED, LEASED, WATCHED, TASKED)
+OPEN, LEASES, WATCHES, TASKS = (OPENED, ""), (LEASED, ""), (WATCHED, ""), (TASKED, "")
+SETTLING: dict[Word, tuple[type[Payload], ...]] = {
+    OPEN: (Ask,),
+    LEASES: (LeasePaths, LeaseRelease),
+    WATCHES: (WatchAgent,),
+    TASKS: (TaskAssignment,),
+}
+"""The words of all that may not be over, each with what its messages say."""
 MANY, MUCH = 64, 1 << 20
 """New control messages, and new bytes of log, that are saved; fewer cost less to read again."""
 _LEAST = 80
@@ -88,52 +95,15 @@ def messages_on(lines: Iterable[tuple[P, bytes]], view: ProofView | None) -> Ite
         if not isinstance(message, Message) or message.type != "control":
             continue
         proof = None if view is None else view.proof(line) if position is None else view.read(line, position)
-        yield (
-            position,
-            mark_foreign_word(message, view, line, position) if proof is None else message.replace(proof=proof),
-        )
-
-
-def of_agent(session_id: str) -> Word:
-    """Return the word by which the messages are found that may bind or end an agent."""
-    return ORDERED, session_id
+        found = mark_foreign_word(message, view, line, position) if proof is None else message.replace(proof=proof)
+        yield position, found
 
 
 def of_agents(sessions: Iterable[str], roster: Roster) -> Iterator[Word]:
     """Yield the words by which the messages are found that bind these agents: as themselves, as successors, as all."""
-    yield of_agent(ALL)
+    yield ORDERED, ALL
     for session_id in sessions:
-        yield from map(of_agent, roster.lineage(session_id))
-
-
-def of_request(request_id: str) -> Word:
-    """Return the word by which all messages about a request or a task are found."""
-    return REQUEST, request_id
-
-
-def of_id(message_id: str) -> Word:
-    """Return the word by which a message is found."""
-    return ID, message_id
-
-
-def of_open() -> Word:
-    """Return the word by which all requests are found that may still wait for a decision."""
-    return OPENED, ""
-
-
-def of_leases() -> Word:
-    """Return the word by which all leases are found that may still hold."""
-    return LEASED, ""
-
-
-def of_watches() -> Word:
-    """Return the word by which all watches are found that may still hold."""
-    return WATCHED, ""
-
-
-def of_tasks() -> Word:
-    """Return the word by which all tasks are found that may not be over."""
-    return TASKED, ""
+        yield from ((ORDERED, one) for one in roster.lineage(session_id))
 
 
 def ask_table(
@@ -159,9 +129,9 @@ def ask_table(
         table.save(lambda request_id: fold.is_decided(request_id, now))
         return ((fold, found),)
 
-    from .projection_file import ProjectionFile  # SQLite, which few messages do without
+    from . import projection_file  # SQLite, which few messages do without
 
-    return ProjectionFile(directory).use(turn, HASTE)
+    return projection_file.use(directory, turn, HASTE)
 
 
 class ControlTable:
@@ -178,7 +148,7 @@ class ControlTable:
         self._count = 0
         self._begun = False
         self._opened_at: dict[int, str] = {}
-        """The requests and their like that were found by ``of_open`` and its like, by their places."""
+        """The requests and their like that were found by a word of ``SETTLING``, by their places."""
 
     def _resume(self) -> int:
         """Return up to where the table has the log, as it is and as it was proven."""
@@ -212,19 +182,11 @@ class ControlTable:
 
     def _words(self, message: Message) -> Iterator[tuple[int, int]]:
         payload = _payload(self._parse, message)
-        words = [*_belonging(message, payload)]
-        if isinstance(payload, Ask):
-            words.append(of_open())
-        if isinstance(payload, LeasePaths | LeaseRelease):
-            words.append(of_leases())
-        if isinstance(payload, WatchAgent):
-            words.append(of_watches())
-        if isinstance(payload, TaskAssignment):
-            words.append(of_tasks())
+        words = [*_belonging(message, payload), *(w for w, said in SETTLING.items() if isinstance(payload, said))]
         if isinstance(payload, TaskClaim):
-            words.append(of_agent(payload.holder or message.sender))
+            words.append((ORDERED, payload.holder or message.sender))
         if isinstance(payload, _ORDERS):
-            words += map(of_agent, message.recipients)
+            words += ((ORDERED, recipient) for recipient in message.recipients)
         yield from ((kind, number_of_id(text)) for kind, text in words)
         if _has_effects(payload):
             about = "SELECT DISTINCT sender FROM control WHERE kind = ? AND word = ?"
@@ -265,21 +227,21 @@ class ControlTable:
         lines = lines_of(self._fd, 0, self._end)
         for _, message in messages_on(((None, line) for _, line in lines if mark in line or b"\\u" in line), None):
             if request_id := _payload(self._parse, message).request_id:
-                yield of_request(request_id)
+                yield REQUEST, request_id
 
     def _listed(self, word: Word, found: dict[int, Message]) -> Iterator[Message]:
         """Yield the messages at the places of a word, and by chance others; add them to ``found``."""
         kind, text = word
         over = "SELECT place FROM control WHERE kind = ? AND word = ?"
         query = f"SELECT place, proven FROM control WHERE kind = ? AND word = ? AND place NOT IN ({over})"
-        settled = SETTLED if kind in SETTLING else -1
+        settled = SETTLED if word in SETTLING else -1
         rows = self._db.execute(query, (kind, number_of_id(text), settled, number_of_id("")))
         for at, was_proven in rows.fetchall():
             if at not in found:
                 found[at] = self._message(at)
             if was_proven and not proofs.proves(found[at].proof):
                 raise Doubt("it was proven otherwise")
-            if kind in SETTLING:
+            if word in SETTLING:
                 self._opened_at[at] = _payload(self._parse, found[at]).request_id
             yield found[at]
 
@@ -299,11 +261,11 @@ def _payload(parse: Parse, message: Message) -> Payload:
 
 def _belonging(message: Message, payload: Payload) -> Iterator[Word]:
     """Yield the words that a message has in common with all that belong to it."""
-    yield of_id(message.id)
+    yield ID, message.id
     if payload.request_id:
-        yield of_request(payload.request_id)
-    if isinstance(payload, TaskAssignment):
-        yield from map(of_request, (*payload.after, *payload.hands))  # what waits for them is folded after them
+        yield REQUEST, payload.request_id
+    if isinstance(payload, TaskAssignment):  # what waits for them is folded after them
+        yield from ((REQUEST, task_id) for task_id in (*payload.after, *payload.hands))
 
 
 def _has_effects(payload: Payload) -> bool:

@@ -49,7 +49,6 @@ TAKES, DOUBTS, MARKED, OF_ASK = 1, 2, 4, 8
 """Bits of a read record. Its mail is taken; it is to be judged with all others of its message; it has a nonce, or
 gives mail back. The last one says that its mail asks for an ack."""
 _DIGITS = (1 << 56) - 1
-_DIGEST = 8
 BEGINNING = 8
 """Bytes of an id by which it is found from its beginning, in lower case."""
 
@@ -73,7 +72,7 @@ def rank(place: int) -> tuple[bool, int]:
 
 def number_of(data: bytes) -> int:
     """Return the number of a line or an id (SQLite holds 63 bits)."""
-    return int.from_bytes(_digest(data), "big") >> 1
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big") >> 1
 
 
 def term_of(kind: int, text: str) -> int:
@@ -105,7 +104,3 @@ def starts_from(word: str, *, prefix: bool) -> tuple[bytes, bytes]:
 
 def _beginning(word: str) -> bytes:
     return word.casefold().encode("utf-8", "surrogatepass")[:BEGINNING]
-
-
-def _digest(data: bytes) -> bytes:
-    return blake2b(data, digest_size=_DIGEST).digest()

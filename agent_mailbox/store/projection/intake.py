@@ -248,8 +248,8 @@ class Intake:
             last = place, message
             self._touched.add(message)
             if len(rows) * 100 > BATCH:
-                self._store("reads")
-        self._store("reads")
+                self._flush()
+        self._flush()
         return last
 
     def _take_messages(self, lines: Iterable[tuple[int, bytes]]) -> tuple[int, int]:
@@ -345,7 +345,7 @@ class Intake:
                 if fields is None:
                     raise Doubt("the line is another")
                 _, sender, recipients, _, subject, content, _ = fields
-                terms = {self._party(sender), *map(self._party, recipients)}
+                terms = {term_of(PARTY, name) for name in (sender, *recipients)}
                 self._new["terms"] += [(term, at, n) for term in terms]
                 self._new[_WORDS].append((n, self._folded(f"{subject or ''} {content} {sender}")))
                 size += len(line)
@@ -362,18 +362,11 @@ class Intake:
             lines.close()
         self._flush()
 
-    def _party(self, name: str) -> int:
-        return term_of(PARTY, name)
-
     def _flush(self) -> None:
-        for table in self._new:
-            self._store(table)
-
-    def _store(self, table: str) -> None:
         """Insert the new rows, in an order that a B-tree likes."""
-        rows = self._new[table]
-        if rows:
-            rows.sort()
-            marks = ", ".join("?" * len(rows[0]))
-            self._db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", rows)
-            rows.clear()
+        for table, rows in self._new.items():
+            if rows:
+                rows.sort()
+                marks = ", ".join("?" * len(rows[0]))
+                self._db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", rows)
+                rows.clear()

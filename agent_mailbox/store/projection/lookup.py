@@ -15,6 +15,7 @@ from ..files.lines import boundary, line_at
 from ..files.small_files import OpenFile
 from ..log.logs import parse_reads
 from ..log.proof_view import weigh_message
+from . import projection
 from .index_keys import (
     EVER,
     LIVE,
@@ -32,7 +33,6 @@ from .index_keys import (
     term_of,
     term_of_answer,
 )
-from .projection import Projection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,8 +64,10 @@ def ask_index(
     ``at_once``: also None if the answer would wait longer than ``patience`` (seconds) for another process, or for more
     than ``NEWS`` bytes of logs.
     """
-    return Projection(logs, archive).ask(
+    return projection.ask(
+        logs,
         lambda db, live: question(IndexLookup(db, live, archive)),
+        archive,
         patience=patience if at_once else None,
         most=NEWS if at_once else None,
     )
@@ -125,20 +127,19 @@ class IndexLookup:
             terms = {term_of(PARTY, party) for party in parties}
             group = merge(*(self._listed(term, since, until) for term in terms), reverse=True)
             rows = group if rows is None else _common(rows, group)
-        return self._all(since, until) if rows is None else rows
+        if rows is not None:
+            return rows
+        return self._db.execute(
+            "SELECT timestamp, place, line FROM messages WHERE timestamp BETWEEN ? AND ?"
+            " ORDER BY timestamp DESC, place DESC",
+            (NEVER if since is None else since, EVER if until is None else until),
+        )
 
     def _listed(self, term: int, since: int | None = None, until: int | None = None) -> Iterator[Row]:
         return self._db.execute(
             "SELECT t.timestamp, m.place, m.line FROM terms t CROSS JOIN messages m ON m.n = t.n"
             " WHERE t.term = ? AND t.timestamp BETWEEN ? AND ? ORDER BY t.timestamp DESC, m.place DESC",
             (term, NEVER if since is None else since, EVER if until is None else until),
-        )
-
-    def _all(self, since: int | None, until: int | None) -> Iterator[Row]:
-        return self._db.execute(
-            "SELECT timestamp, place, line FROM messages WHERE timestamp BETWEEN ? AND ?"
-            " ORDER BY timestamp DESC, place DESC",
-            (NEVER if since is None else since, EVER if until is None else until),
         )
 
     def conversation(
@@ -149,7 +150,8 @@ class IndexLookup:
         Both are newest first; of the answers, too, no more than ``most`` are looked for. ``before``: the instant (ms)
         and the id of the message that all of them precede.
         """
-        until = (EVER, EVER) if before is None else (before[0], self.place(before[1]) or 0)
+        known = None if before is None else self._standing(before[1])
+        until = (EVER, EVER) if before is None else (before[0], known[0][1] if known else 0)
         direct: set[tuple[Row, int]] = set()
         for term in {term_of(PARTY, party) for party in parties}:
             direct.update(self._with_ids(term, until, most))
@@ -174,8 +176,7 @@ class IndexLookup:
 
     def newer(self, parties: Iterable[str], since: int, until: int, most: int) -> list[Row]:
         """Return the newest ``most`` rows that may be from or to one of the parties, sent after ``since`` (ms)."""
-        found = merge(*(self._listed(term_of(PARTY, party), since + 1, until) for party in parties), reverse=True)
-        return list(islice(found, most))
+        return list(islice(self.between([parties], since + 1, until), most))
 
     # -- answers ------------------------------------------------------------------------------------------------------
 
@@ -247,11 +248,6 @@ class IndexLookup:
             pending += fresh
         ordered = [message for _, message in sorted(found.values(), key=lambda pair: pair[0])]
         return {message.id: message for message in ordered}, Reads(self.records(ordered))
-
-    def place(self, message_id: str) -> int | None:
-        """Return the place of the message of an id; None if there is none."""
-        known = self._standing(message_id)
-        return known[0][1] if known else None
 
     def message(self, message_id: str) -> Message | None:
         """Return the message of an id; None if there is none."""

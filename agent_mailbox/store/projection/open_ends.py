@@ -79,10 +79,7 @@ def read_offered(logs: Logs, session_id: str) -> list[Read]:
         return [*_by(session_id, lines_at(live.reads, {place for (place,) in places}))]
 
     found = ask(logs, question)
-    if found is not None:
-        return found
-    word = [session_id.encode("utf-8", "surrogatepass")]
-    return [*_by(session_id, (at for at in logs.reads.lines() if may_be_read_by(at[1], word)))]
+    return [*_by(session_id, logs.reads.lines())] if found is None else found
 
 
 def read_records(logs: Logs, session_id: str, ids: Iterable[str]) -> list[Read]:
@@ -94,10 +91,8 @@ def read_records(logs: Logs, session_id: str, ids: Iterable[str]) -> list[Read]:
         return [*_by(session_id, lines_at(live.reads, places))]
 
     found = ask(logs, question)
-    if found is None:
-        word = [session_id.encode("utf-8", "surrogatepass")]
-        found = [*_by(session_id, (at for at in logs.reads.lines() if may_be_read_by(at[1], word)))]
-    return [read for read in found if read.message_id in wanted]
+    records = _by(session_id, logs.reads.lines()) if found is None else found
+    return [read for read in records if read.message_id in wanted]
 
 
 def are_known(logs: Logs, ids: Iterable[str], before: int, most: int | None = None) -> bool | None:
@@ -111,16 +106,16 @@ def are_known(logs: Logs, ids: Iterable[str], before: int, most: int | None = No
         is_read = f"SELECT 1 FROM reads WHERE message IN (%s) AND {IS_LIVE}"
         return any(True for query in (stands, is_read) for _ in rows_of(db, f"{query} LIMIT 1", numbers))
 
-    from .projection import Projection  # likewise
+    from . import projection  # likewise
 
-    return Projection(logs).ask(question, patience=HASTE if most is not None else PATIENCE, most=most)
+    return projection.ask(logs, question, patience=HASTE if most is not None else PATIENCE, most=most)
 
 
 def keep_up(logs: Logs) -> None:
     """Take in the logs, however long it takes."""
-    from .projection import Projection  # likewise
+    from . import projection  # likewise
 
-    Projection(logs).ask(lambda *_: True, patience=PATIENCE)
+    projection.ask(logs, lambda *_: True, patience=PATIENCE)
 
 
 def ask(logs: Logs, question: Callable[[Connection, OpenLogs], T]) -> T | None:
@@ -128,9 +123,9 @@ def ask(logs: Logs, question: Callable[[Connection, OpenLogs], T]) -> T | None:
     messages, reads, _ = logs.ends()
     if messages[1] + reads[1] <= SHORT:
         return None
-    from .projection import Projection  # SQLite, which short logs do without
+    from . import projection  # SQLite, which short logs do without
 
-    return Projection(logs).ask(question, patience=PATIENCE)
+    return projection.ask(logs, question, patience=PATIENCE)
 
 
 def rows_of(db: Connection, query: str, numbers: Iterable[int]) -> Iterator[Any]:
@@ -147,5 +142,6 @@ def lines_at(fd: int | None, places: Iterable[int]) -> Iterable[tuple[int, bytes
 
 
 def _by(session_id: str, lines: Iterable[tuple[int, bytes]]) -> Iterator[Read]:
-    records = (codec.read(line) for _, line in lines)
+    word = [session_id.encode("utf-8", "surrogatepass")]
+    records = (codec.read(line) for _, line in lines if may_be_read_by(line, word))
     return (record for record in records if not isinstance(record, BadLine) and record.session_id == session_id)

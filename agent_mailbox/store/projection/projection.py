@@ -13,8 +13,8 @@ lines are taken in by slices: each is a commit, and others may use the file in b
 from __future__ import annotations
 
 from ..log.logs import OpenLogs
+from . import projection_file
 from .intake import Intake
-from .projection_file import ProjectionFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,30 +29,28 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-class Projection:
-    """The projection of a mailbox; ``archive``: also of what is archived, and with the words of each message."""
+def ask(
+    logs: Logs,
+    question: Callable[[Connection, OpenLogs], T],
+    archive: Archive | None = None,
+    *,
+    patience: float | None = None,
+    most: int | None = None,
+) -> T | None:
+    """Return the answer from tables caught up with the logs, built again if need be; None if there are none.
 
-    def __init__(self, logs: Logs, archive: Archive | None = None) -> None:
-        self._logs = logs
-        self._archive = archive
-        self._file = ProjectionFile(logs.derived)
+    ``archive``: the tables are also of what is archived, and have the words of each message. ``patience``: the seconds
+    to wait for another process; None: as for any lock. ``most``: None comes, too, if more bytes of logs than that would
+    have to be taken in, or the file built again.
+    """
 
-    def ask(
-        self, question: Callable[[Connection, OpenLogs], T], *, patience: float | None = None, most: int | None = None
-    ) -> T | None:
-        """Return the answer from tables caught up with the logs, built again if need be; None if there are none.
+    def turn(opened: OpenProjection) -> tuple[T] | None:
+        with OpenLogs(logs) as live:
+            intake = Intake(opened.db, live, archive)
+            if intake.catch_up(most):
+                opened.save(is_sound=intake.is_sound())
+            return (question(opened.db, live),) if intake.is_whole else None
 
-        ``patience``: the seconds to wait for another process; None: as for any lock. ``most``: None comes, too, if more
-        bytes of logs than that would have to be taken in, or the file built again.
-        """
-
-        def turn(opened: OpenProjection) -> tuple[T] | None:
-            with OpenLogs(self._logs) as live:
-                intake = Intake(opened.db, live, self._archive)
-                if intake.catch_up(most):
-                    opened.save(is_sound=intake.is_sound())
-                return (question(opened.db, live),) if intake.is_whole else None
-
-        if not self._logs.derives:
-            return None
-        return self._file.use(turn, self._logs.wait if patience is None else patience, builds=most is None)
+    if not logs.derives:
+        return None
+    return projection_file.use(logs.derived, turn, logs.wait if patience is None else patience, builds=most is None)

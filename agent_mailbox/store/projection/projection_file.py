@@ -14,8 +14,9 @@ takes the answer of whoever read the logs.
 
 from __future__ import annotations
 
-from ...errors import Busy, MailboxError
+from ...errors import MailboxError
 from ..files import system
+from ..files.small_files import OpenFile, remove_file
 from ..locks.lock import FileLock
 from .index_keys import FILE, LIVE, LOCK, Doubt
 from .sqlite import connect, sqlite3
@@ -59,82 +60,60 @@ COMMIT;
 """
 
 
-class ProjectionFile:
-    """One such file, in a directory of ours."""
+def use(
+    directory: str, turn: Callable[[OpenProjection], tuple[T] | None], patience: float, *, builds: bool = True
+) -> T | None:
+    """Return what ``turn`` answers about the file in a directory; None if there is no file to be had.
 
-    def __init__(self, directory: str) -> None:
-        self._path = f"{directory}/{FILE}"
-        self._lock = f"{directory}/{LOCK}"
-
-    def use(
-        self, turn: Callable[[OpenProjection], tuple[T] | None], patience: float, *, builds: bool = True
-    ) -> T | None:
-        """Return what ``turn`` answers; None if there is no file to be had.
-
-        ``turn`` is called under the file's lock, once more for each slice until it answers. If it doubts the file, it
-        is called with an empty one. ``patience``: the seconds to wait for another process. Not ``builds``: None comes
-        for a file that is unsound.
-        """
-        if sqlite3 is None:
+    ``turn`` is called under the file's lock, once more for each slice until it answers. If it doubts the file, it is
+    called with an empty one. ``patience``: the seconds to wait for another process. Not ``builds``: None comes for a
+    file that is unsound.
+    """
+    if sqlite3 is None:
+        return None
+    fresh = was_fresh = False
+    while True:
+        try:
+            if not system.exists(directory):  # the first of all derived files
+                system.make_directory(directory)
+            lock = FileLock(f"{directory}/{LOCK}", patience).take()
+        except (OSError, MailboxError):
             return None
-        fresh = was_fresh = False
-        while True:
+        with lock:
             try:
-                lock = self._locked(patience)
-            except (OSError, MailboxError):
+                found = _turn(f"{directory}/{FILE}", turn, fresh)
+                if found is not None:
+                    return found[0]
+                fresh = False
+            except Newer:
                 return None
-            with lock:
-                try:
-                    found = self._turn(turn, fresh)
-                    if found is not None:
-                        return found[0]
-                    fresh = False
-                except Newer:
+            except (sqlite3.Error, OSError, Doubt, ValueError, TypeError, ArithmeticError, LookupError) as error:
+                # A damaged file may raise anything: SQLite quotes even a schema that is no text. With a fresh file it
+                # is our defect.
+                if was_fresh and not isinstance(error, sqlite3.Error | OSError | Doubt):
+                    raise
+                if was_fresh or not builds:
                     return None
-                except (sqlite3.Error, OSError, Doubt):
-                    if was_fresh or not builds:
-                        return None
-                    fresh = was_fresh = True
-                except (ValueError, TypeError, ArithmeticError, LookupError):
-                    # A damaged file may raise anything: SQLite quotes even a schema that is no text. With a fresh file
-                    # it is our defect.
-                    if was_fresh:
-                        raise
-                    if not builds:
-                        return None
-                    fresh = was_fresh = True
-            system.sleep(PAUSE)
+                fresh = was_fresh = True
+        system.sleep(PAUSE)
 
-    def _locked(self, patience: float) -> FileLock:
-        try:
-            return FileLock(self._lock, patience).take()
-        except Busy:
-            raise
-        except MailboxError:  # the first of all derived files
-            system.make_directory(system.dirname(self._lock))
-            return FileLock(self._lock, patience).take()
 
-    def _turn(self, turn: Callable[[OpenProjection], tuple[T] | None], fresh: bool) -> tuple[T] | None:
-        fd = self._file(fresh)
+def _turn(path: str, turn: Callable[[OpenProjection], tuple[T] | None], fresh: bool) -> tuple[T] | None:
+    with OpenFile(_opened(path, fresh)) as fd:
+        db = connect(path)
         try:
-            db = connect(self._path)
-            try:
-                return turn(OpenProjection(db, fd, self._path, fresh))
-            finally:
-                db.close()
+            return turn(OpenProjection(db, fd, path, fresh))
         finally:
-            system.close(fd)
+            db.close()
 
-    def _file(self, fresh: bool) -> int:
-        flags = system.O_RDWR | system.O_NOFOLLOW | system.O_NONBLOCK | system.O_CLOEXEC
-        if not fresh:
-            return system.open(self._path, flags)
-        for suffix in ("", "-journal", "-wal", "-shm"):
-            try:
-                system.unlink(self._path + suffix)
-            except FileNotFoundError:
-                pass
-        return system.open(self._path, flags | system.O_CREAT | system.O_EXCL, 0o600)
+
+def _opened(path: str, fresh: bool) -> int:
+    flags = system.O_RDWR | system.O_NOFOLLOW | system.O_NONBLOCK | system.O_CLOEXEC
+    if not fresh:
+        return system.open(path, flags)
+    for suffix in ("", "-journal", "-wal", "-shm"):
+        remove_file(path + suffix)
+    return system.open(path, flags | system.O_CREAT | system.O_EXCL, 0o600)
 
 
 class Newer(Exception):
@@ -171,7 +150,7 @@ class OpenProjection:
             raise Doubt("not as we left it")
         if here.st_ctime_ns < system.booted():
             raise Doubt("a power failure may have torn it")
-        if (here.st_ino, here.st_dev) != (there.st_ino, there.st_dev):
+        if not system.is_same(here, there):
             raise Doubt("replaced meanwhile")
 
     def save(self, *, is_sound: bool) -> None:

@@ -93,13 +93,12 @@ def find_untaken(
 def _read_all(logs: Logs, about: Callable[[], Iterable[str]]) -> UntakenMail:
     with OpenLogs(logs) as live:
         list(about())
-        messages, reads = (() if fd is None else lines_of(fd, 0, end) for fd, end in _logs(live))
-        views = live.views()
-        return UntakenMail(0, parse_messages(messages, views[0]), [*parse_reads(reads, views[1])])
-
-
-def _logs(live: OpenLogs) -> tuple[tuple[int | None, int], ...]:
-    return (live.messages, live.messages_end), (live.reads, live.reads_end)
+        messages, reads = live.views()
+        return UntakenMail(
+            0,
+            parse_messages(lines_of(live.messages, 0, live.messages_end), messages),
+            [*parse_reads(lines_of(live.reads, 0, live.reads_end), reads)],
+        )
 
 
 class LonelyMail:

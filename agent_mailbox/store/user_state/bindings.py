@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from ..files import paths, system
 from ..files.paths import BOUND
-from ..files.small_files import read_file, remove_if_possible, set_time, storage_failed, write_if_possible
+from ..files.small_files import names_in, read_file, remove_if_possible, set_time, write_if_possible
 from ..log import stamps
 from ..log.stamps import TICK, UNBOUND
 
@@ -32,15 +32,8 @@ GRANT_LIFE = 60_000
 
 def here(state: str, directory: str) -> list[str]:
     """Return the sessions that are bound in the mailbox; raise ``StorageFailed`` if that cannot be told."""
-    bound = system.join(state, BOUND)
-    try:
-        names = sorted(system.listdir(bound))
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise storage_failed("look through", bound, error) from None
-    place = system.encoded(directory)
-    return [name for name in names if place in (read_file(system.join(bound, name)) or b"").split(b"\n")]
+    bound, place = system.join(state, BOUND), system.encoded(directory)
+    return [name for name in names_in(bound) if place in (read_file(system.join(bound, name)) or b"").split(b"\n")]
 
 
 def bind(stamp_files: StampFiles, session_id: str) -> bool:
@@ -99,12 +92,7 @@ def frees(stamp_files: StampFiles, session_id: str, now: int) -> bool:
 def unbound(stamp_files: StampFiles) -> list[str]:
     """Return the sessions of this mailbox that have such a stamp."""
     free = stamp_files.kept(UNBOUND)
-    try:
-        return sorted(name for name in system.listdir(free) if _is_said(stamp_files, system.join(free, name)))
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise storage_failed("look through", free, error) from None
+    return [name for name in names_in(free) if _is_said(stamp_files, system.join(free, name))]
 
 
 def has_grants(stamp_files: StampFiles) -> bool:

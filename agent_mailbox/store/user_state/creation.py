@@ -1,47 +1,21 @@
-"""Making a mailbox, and the names of places.
+"""Making a mailbox, and forgetting one that is gone.
 
-Belongs here: steps done once for a mailbox or a session.
+Belongs here: steps done once for a mailbox.
 """
 
 from __future__ import annotations
 
 from ...errors import NotFound, Refused
 from ..files import paths, system
-from ..files.paths import (
-    ARCHIVE,
-    HEARTBEATS,
-    MESSAGES,
-    is_there,
-    main_worktree,
-    trusted,
-    trusted_file,
-)
+from ..files.paths import ARCHIVE, HEARTBEATS, MESSAGES, is_there, trusted, trusted_file
 from ..files.small_files import replace_file, storage_failed
 from ..locks.lock import FileLock
 from ..log import custody, custody_setup, keys
-from . import bindings
+from . import bindings, own_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-def repository(directory: str) -> str | None:
-    """Return the name of the git repository that holds a directory (its main worktree's), or None outside one."""
-    here = root(directory)
-    return None if here is None else system.basename(main_worktree(here) or here)
-
-
-def root(directory: str) -> str | None:
-    """Return the top of the git worktree that holds a directory, or None outside one."""
-    here = system.real_directory(directory)
-    while True:
-        if system.exists(system.join(here, ".git")):
-            return here
-        parent = system.dirname(here)
-        if parent == here:
-            return None
-        here = parent
 
 
 def create(directory: str, environ: Mapping[str, str]) -> str:
@@ -61,8 +35,6 @@ def create(directory: str, environ: Mapping[str, str]) -> str:
         path = system.join(directory, MESSAGES)
         is_new = not is_there(path)
         if is_new:
-            from . import own_files  # once in a mailbox's life
-
             own_files.hide_from_git(directory)
         system.close(system.open(path, system.O_RDWR | system.O_CREAT | system.O_NOFOLLOW | system.O_CLOEXEC, 0o600))
     except OSError as error:

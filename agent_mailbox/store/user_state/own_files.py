@@ -60,13 +60,9 @@ def sure_paths(directory: str) -> list[str]:
 def _below(directory: str) -> Iterator[tuple[str, Callable[[str], bool]]]:
     """Yield the directories that a project may have under the same name, and how the mailbox's names in them are
     known. A link is none."""
-    for name, is_ours in ((CACHE, is_derived), (attachments.DIRECTORY, _is_attachment)):
+    for name, is_ours in ((CACHE, is_derived), (attachments.DIRECTORY, attachments.is_kept)):
         if system.is_own_directory(path := system.join(directory, name)):
             yield path, is_ours
-
-
-def _is_attachment(name: str) -> bool:
-    return attachments.is_stored(name) or attachments.is_aside(name)
 
 
 def _has_our_rules(directory: str) -> bool:

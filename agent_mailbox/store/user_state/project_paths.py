@@ -11,8 +11,8 @@ from ...core.control.lease_paths import OUTSIDE
 from ...core.named_paths import find_paths
 from ...core.records import Record
 from ..files import system
-from ..files.paths import common_directory
-from . import creation
+from ..files.paths import common_directory, worktree_of
+from . import work_trees
 
 
 class ProjectPath(Record):
@@ -30,8 +30,9 @@ def of(written: str, base: str) -> ProjectPath:
     wild = next((at for at, name in enumerate(names) if lease_paths.is_wild(name)), len(names))
     real = system.real_path("/".join(names[:wild]) or "/")
     rest = [name for name in names[wild:] if name]
-    here = creation.root(real if rest or system.is_directory(real) else system.dirname(real))
-    project, top = (OUTSIDE, "/") if here is None else (_project(here), here)
+    here = work_trees.top(real if rest or system.is_directory(real) else system.dirname(real))
+    common = None if here is None else common_directory(here)
+    project, top = (OUTSIDE, "/") if here is None else (worktree_of(common) or common or here, here)
     inside = real.removeprefix(top.rstrip("/")).strip("/")
     return ProjectPath(project, "/".join([*([inside] if inside else []), *rest]), "/".join([real.rstrip("/"), *rest]))
 
@@ -57,10 +58,3 @@ def is_blind(path: str) -> bool:
         return system.is_same(system.lstat(other), system.lstat(path))
     except (OSError, ValueError):
         return False
-
-
-def _project(root: str) -> str:
-    common = common_directory(root)
-    if common is None:
-        return root
-    return system.dirname(common) if system.basename(common) == ".git" else common

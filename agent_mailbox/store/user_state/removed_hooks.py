@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..files import system
 from ..files.paths import UNHOOKED
-from ..files.small_files import read_if_possible, remove_if_possible, write_if_possible
+from ..files.small_files import read_if_possible, remove_if_possible, time_of, write_if_possible
 from . import processes
 
 TYPE_CHECKING = False
@@ -34,11 +34,7 @@ def forget(state: str, place: str) -> None:
 def note_session(state: str, session_id: str) -> None:
     """Note that a session calls no hook from now on."""
     path = system.join(state, UNHOOKED)
-    try:
-        before = system.stat(path).st_mtime_ns
-    except OSError:
-        before = 0
-    places = _places(state)
+    before, places = time_of(path), _places(state)
     kept = {place for place in places if not place.startswith("=")} if len(places) > _MOST else places
     now = system.time_ns()
     _write(state, {place for place in kept if not place.startswith(f"={session_id} ")} | {f"={session_id} {now}"})
@@ -48,32 +44,20 @@ def note_session(state: str, session_id: str) -> None:
 def find_silent(state: str, sessions: Iterable[str], heart_of: Callable[[str], str]) -> set[str]:
     """Return those sessions that called no hook since the hooks of their place were taken out. ``heart_of`` gives the
     file whose time is that of a session's last hook."""
-    places = _places(state)
-    return {
-        who
-        for who in (sessions if places else ())
-        if (_is_in(places, state, who) and _is_older(heart_of(who), state)) or _is_noted(places, who, heart_of(who))
-    }
-
-
-def _is_noted(places: set[str], session_id: str, heart: str) -> bool:
-    noted = [place.rpartition(" ")[2] for place in places if place.startswith(f"={session_id} ")]
-    try:
-        return any(word.isdigit() and system.stat(heart).st_mtime_ns <= int(word) for word in noted)
-    except OSError:
-        return True
+    places, removed = _places(state), time_of(system.join(state, UNHOOKED)) or 0
+    found = set()
+    for who in sessions if places else ():
+        last = time_of(heart_of(who)) or 0
+        noted = [place.rpartition(" ")[2] for place in places if place.startswith(f"={who} ")]
+        times = [*map(int, filter(str.isdigit, noted)), removed if _is_in(places, state, who) else -1]
+        if last <= max(times):
+            found.add(who)
+    return found
 
 
 def _is_in(places: set[str], state: str, session_id: str) -> bool:
     where = processes.find_whereabouts(session_id, state)
     return "" in places or (where is not None and any(f"{where.directory}/".startswith(f"{p}/") for p in places))
-
-
-def _is_older(heart: str, state: str) -> bool:
-    try:
-        return system.stat(heart).st_mtime_ns <= system.stat(system.join(state, UNHOOKED)).st_mtime_ns
-    except OSError:
-        return True
 
 
 def _places(state: str) -> set[str]:

@@ -7,8 +7,9 @@ their clients told it.
 from __future__ import annotations
 
 from ..files import system
+from ..files.paths import main_worktree
 from ..files.small_files import read_if_possible
-from . import creation, processes
+from . import processes
 
 BESIDE = "beside"
 """Among the user's own records: a file for each session beside which others work."""
@@ -18,8 +19,19 @@ _SHORT = 10
 
 
 def top(directory: str) -> str | None:
-    """Return the top of the work tree that holds a directory, without links; None outside one."""
-    return creation.root(directory) if directory else None
+    """Return the top of the work tree that holds a directory, without links; None outside one, and for no directory."""
+    here, above = "", system.real_directory(directory) if directory else ""
+    while here != above:
+        here, above = above, system.dirname(above)
+        if system.exists(system.join(here, ".git")):
+            return here
+    return None
+
+
+def repository(directory: str) -> str | None:
+    """Return the name of the repository that holds a directory (its main work tree's), or None outside one."""
+    here = top(directory or ".")
+    return None if here is None else system.basename(main_worktree(here) or here)
 
 
 def branch(tree: str) -> str:

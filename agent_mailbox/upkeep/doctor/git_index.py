@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...store.files import system
-from ...store.user_state import creation, work_trees
+from ...store.user_state import work_trees
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def tracked_names(directory: str, names: Iterable[str]) -> list[str]:
     """Return the names in the directory that its git repository tracks; none if there is no repository."""
     directory = system.real_path(directory)
-    root = creation.root(directory)
+    root = work_trees.top(directory)
     if root is None:
         return []
     try:
