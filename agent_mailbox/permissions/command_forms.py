@@ -33,7 +33,9 @@ WRAPPERS = (
 )
 """Programs that may run their arguments: rules that deny and ask look behind all of these."""
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash", "fish", "csh", "tcsh", "pwsh", "powershell")
-TAKING_COMMANDS = ("ssh", "su", "watch", "trap", "script", "tmux", "screen", "parallel", "entr")
+TAKING_COMMANDS = (
+    *("ssh", "su", "watch", "trap", "script", "tmux", "screen", "parallel", "entr", "mapfile", "readarray"),
+)
 """Programs that hand a word to a shell."""
 _SOURCING = ("source", ".")
 _INTERPRETERS = (*SHELLS, *TAKING_COMMANDS, "eval")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from ..core.records import Record
-from .quoting import CLOSE, EXPANDING, MANY, ONE, OPEN, SET, Word, expanded_form, make_word, may_compute
+from .quoting import CLOSE, EXPANDING, MANY, ONE, OPEN, SET, Word, expanded_form, form_of, make_word, may_compute
 
 MAX_DEPTH = 20
 """Substitutions within each other: no honest command has more, and Python's stack ends somewhere."""
@@ -30,6 +30,9 @@ _OPERATORS = ("<<<", "<<-", "<<", "<>", "<&", ">>", ">&", ">|", "<", ">")
 _LEADING = ("if", "then", "else", "elif", "while", "until", "do", "{", "!", "time", "coproc")
 """Words behind which a command begins."""
 _COMPOUND = ("for", "select", "case", "function")
+_NAMING = ("declare", "typeset", "local", "read", "unset", "mapfile", "readarray")
+_NAMING_BY = {"printf": "-v", "test": "-v", "[": "-v", "wait": "-p"}
+"""Builtins that compute the place in an array that a word names, these behind an option."""
 
 
 class Unreadable(ValueError):
@@ -48,14 +51,30 @@ class ShellCommand(Record):
 
     @property
     def computes(self) -> bool:
-        """Return whether one of its expansions may run what a variable holds, or set one (``quoting.may_compute``)."""
-        return any(map(may_compute, (*self.words, *self.inputs, *self.sources, *self.targets)))
+        """Return whether it may run what a variable or a text holds, or set one.
+
+        An expansion may (``quoting.may_compute``), and so may a builtin: ``read 'a[$(w)]'``."""
+        texts = (*self.words, *self.inputs, *self.sources, *self.targets)
+        return any(map(may_compute, texts)) or _names_place(self.words)
 
 
 def is_setting(word: str) -> bool:
     """Return whether a word before a command sets a variable (``NAME=``, ``NAME+=``, ``NAME[0]=``)."""
     name, equals, _ = word.partition("=")
     return bool(equals) and name.removesuffix("+").partition("[")[0].isidentifier()
+
+
+def _names_place(words: list[str]) -> bool:
+    """Return whether a builtin may be given a place in an array, or makes an integer, whose every value is computed."""
+    while words and (is_setting(words[0]) or words[0] in ("builtin", "command")):
+        words = words[1:]
+    name, *rest = words or [""]
+    option = _NAMING_BY.get(name)
+    if name not in _NAMING and not (option and any(one.startswith(option) for one in rest)):
+        return False
+    return any(
+        (one[:1] == "-" and "i" in one) or {"[", ONE, MANY} & set(form_of(one).partition("=")[0]) for one in rest
+    )
 
 
 def _count_leading(words: list[str]) -> int:

@@ -118,6 +118,9 @@ HIDING = (
     *("echo 'a[$(rm x)]'; echo ${PATH[$_]}", "echo 'a[$(rm x)]'; echo $((_ + 1))", "echo 'a[`rm x`]'; echo ${@:_}"),
     *("cat '$(rm x)'; cat <<E\n${_@P}\nE", "echo 'a[$(rm x)]'; cat < ${PATH:_:1}", "echo 'a[$(rm x)]'; ((_))"),
     "[[ -v 'a[$(rm x)]' ]]",
+    *("printf -v 'a[$(rm x)]' 1", "test -v 'a[$(rm x)]'", "[ -v 'a[$(rm x)]' ]", "read 'a[$(rm x)]' <<< 1"),
+    *("declare 'a[$(rm x)]=1'", "declare -i b='a[$(rm x)]'", "declare -i b; b='a[$(rm x)]'"),
+    *("a=(1); unset 'a[$(rm x)]'", "c='a[$(rm x)]'; IFS= read \"$c\" <<< 1", "mapfile -C 'rm x' -c 1 a <<< 1"),
     # what a shell is handed
     *("echo rm x | sh", "echo rm x | sudo bash -s", "sh < x", ". /dev/stdin <<< 'rm x'", "bash <(echo rm x)"),
     *("taskset 1 rm x", "script -qc 'rm x' /dev/null"),
