@@ -11,11 +11,11 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_mailbox.core import codec, instant
+from agent_mailbox.core import codec, instant, proofs
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.instant import HOUR, MINUTE
-from agent_mailbox.core.records import Read
+from agent_mailbox.core.records import USER, Read
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox, wall_clock
@@ -26,7 +26,7 @@ from tests.control_desk import ControlDesk
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agent_mailbox.core.records import Message
+    from agent_mailbox.core.records import Message, Proof
 
 AGENTS = (
     ("Ada", "architect", ("project:inscription", "concern:governance", "domain:architecture")),
@@ -50,6 +50,11 @@ Takes four minutes; readers see the old table until the swap.
 """
 
 
+def _believe(who: str) -> Proof:
+    """Take everyone for whom it says it is, also without pytest: a task is done by whoever proves it."""
+    return proofs.TERMINAL if who == USER else proofs.of_session(who)
+
+
 class Scene:
     """The mailbox at ``directory``, being filled. ``at`` is what its clock says, in ms."""
 
@@ -57,8 +62,8 @@ class Scene:
         self.now = wall_clock() if now is None else now
         self.at = self.now
         self._chance = random.Random(31)
-        self.mailbox = Mailbox(directory, clock=lambda: self.at, new_id=self._id)
-        self.control = ControlDesk(OpenMailbox(directory, clock=lambda: self.at, new_id=self._id))
+        how: dict[str, Any] = {"clock": lambda: self.at, "new_id": self._id, "prove": _believe}
+        self.mailbox, self.control = Mailbox(directory, **how), ControlDesk(OpenMailbox(directory, **how))
         self.ids: dict[str, str] = {}
         self.frozen = ""
         """The message with the longest thread."""
