@@ -82,8 +82,7 @@ def _unread(message: Message, state: InboxState) -> Iterator[str]:
         elif mode != ROLE:
             yield from _others(message, stored, roster)
         elif message_reads.holder(message, state.reads, roster, stored) is None:
-            claim = message_reads.claimer(message, state.reads, roster, stored)
-            yield claim.session_id if claim is not None else stored
+            yield message_reads.claimer(message, state.reads, roster, stored) or stored
 
 
 def _others(message: Message, stored: str, roster: Roster) -> list[str]:

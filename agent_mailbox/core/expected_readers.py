@@ -48,7 +48,8 @@ def find_exceptions(message: Message, reads: Reads, roster: Roster) -> ReaderExc
     stages = {who: _stage_of(who, message, reads, roster) for who in expected}
     rivals = []
     for role, holders in roles.items():
-        taker = message_reads.holder(message, reads, roster, role) or _claimer(message, reads, roster, role)
+        holder = message_reads.holder(message, reads, roster, role)
+        taker = holder or message_reads.claimer(message, reads, roster, role)
         if taker is not None:
             stages[taker] = _stage_of(taker, message, reads, roster)
         elif stages.keys().isdisjoint(holders):
@@ -110,11 +111,6 @@ def _bears(agent: Agent | None, tag: str, mode: str) -> bool:
 
 def _lived(agent: Agent, at: int) -> bool:
     return agent.registered <= at and (agent.state != DEAD or agent.changed > at)
-
-
-def _claimer(message: Message, reads: Reads, roster: Roster, role: str) -> str | None:
-    claim = message_reads.claimer(message, reads, roster, role)
-    return None if claim is None else claim.session_id
 
 
 def _stage_of(who: str, message: Message, reads: Reads, roster: Roster) -> str | None:

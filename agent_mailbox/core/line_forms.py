@@ -92,16 +92,12 @@ def may_answer(line: bytes) -> bool:
 
 def may_settle(line: bytes) -> bool:
     """Return whether the message may settle or decide something: it answers another, or is control, or may be."""
-    return may_answer(line) or may_be_control(line)
-
-
-def may_be_control(line: bytes) -> bool:
-    """Return whether the message may be control: in the text of other mail the quotation marks are escaped."""
-    return b'"control"' in line or b"\\u" in line
+    return may_answer(line) or may_have(line, b'control"')
 
 
 def control_lines(lines: Iterable[tuple[P, bytes]]) -> Iterator[tuple[P, bytes]]:
-    """Return those of the lines, with their positions, that may be control (``may_be_control``)."""
+    """Return those of the lines, with their positions, that may be control: in the text of other mail the quotation
+    marks are escaped."""
     return ((at, line) for at, line in lines if b'"control"' in line or b"\\u" in line)
 
 

@@ -150,8 +150,7 @@ class Reads:
 
     def by(self, message_id: str, lineage: Sequence[str]) -> list[str]:
         """Return the sessions among these that have a standing read of the message."""
-        standing = self._standing.get(message_id)
-        return [session for session in lineage if session in standing] if standing else []
+        return [read.session_id for read in self.standing(message_id, lineage)]
 
     def acked(self, message: Message, lineage: Sequence[str]) -> bool:
         """Return whether one of these sessions acknowledged the message; if the person provably asked it, provably."""
@@ -175,14 +174,14 @@ class Reads:
 
     def unseen(self, message_id: str) -> list[Read]:
         """Return the standing reads that offered the message to a session without a sign yet that it was seen."""
-        standing = self._standing.get(message_id)
-        return [standing[s] for s, stage in self.stages(message_id).items() if stage == OFFERED] if standing else []
+        return self._at_stages(message_id, OFFERED)
 
     def missed(self, message: Message) -> list[Read]:
         """Return the standing reads that settle nothing: unseen ones, and of mail that asks for an ack a title's."""
-        least = (OFFERED, TITLE_SEEN) if message.ack else (OFFERED,)
-        standing = self._standing.get(message.id)
-        return [standing[s] for s, stage in self.stages(message.id).items() if stage in least] if standing else []
+        return self._at_stages(message.id, OFFERED, *([TITLE_SEEN] if message.ack else []))
+
+    def _at_stages(self, message_id: str, *stages: str) -> list[Read]:
+        return [self._standing[message_id][who] for who, stage in self.stages(message_id).items() if stage in stages]
 
     def ever_released(self) -> set[str]:
         """Return the messages that a session ever gave back."""
@@ -275,13 +274,13 @@ def _is_apart(one: str | None, other: str | None, message: Message) -> bool:
     return any(address.removeprefix("role:") in message.bare for address in (one, other))
 
 
-def claimer(message: Message, reads: Reads, roster: Roster, address: str | None = None) -> Read | None:
-    """Return the claim of a role message that its claimer has not read yet, and that nobody holds; None if there is
+def claimer(message: Message, reads: Reads, roster: Roster, address: str | None = None) -> str | None:
+    """Return the session that claimed a role message and has not read it yet, if nobody holds it; None if there is
     none. ``address`` as for ``holder``."""
     claim = reads.claim(message.id)
     if claim is None or _is_apart(address, claim.via, message):
         return None
-    return claim if holder(message, reads, roster, claim.via) is None else None
+    return claim.session_id if holder(message, reads, roster, claim.via) is None else None
 
 
 def lapsed(claim: Read, message: Message, reads: Reads, roster: Roster, sign: Callable[[str], int], now: int) -> bool:

@@ -42,20 +42,15 @@ _DOUBLED = re.compile(r"(.)\1+")
 def warn_unknown(word: str, roster: Roster, *, strict: bool) -> str:
     """Return the warning about a word that nobody has. Raise ``NotFound`` if it nearly is one that somebody has, and
     under ``strict``."""
+    hint = ""
     if close := nearly(word, known_words(roster)) or nearly_agent(word, roster):
         short = f" For an agent, {TOO_SHORT};" if roster.begins_too_shortly(word) else ""
         insists = f"; role:{word} insists on a role of that name" if is_value(word) else ""
-        raise NotFound(
-            f"nobody is called {word!r}, and the mail was not sent",
-            f"{did_you_mean(close)}{short} `agent-mailbox roster list` shows who is there{insists}",
-            code="unknown_recipient",
-        )
-    if word.startswith("@") and is_value(word.lstrip("@")):
-        raise NotFound(
-            f"nobody is called {word!r}, and the mail was not sent",
-            f"a name is written without the sign: {word.lstrip('@')}; `agent-mailbox roster list` shows all",
-            code="unknown_recipient",
-        )
+        hint = f"{did_you_mean(close)}{short} `agent-mailbox roster list` shows who is there{insists}"
+    elif word.startswith("@") and is_value(word.lstrip("@")):
+        hint = f"a name is written without the sign: {word.lstrip('@')}; `agent-mailbox roster list` shows all"
+    if hint:
+        raise NotFound(f"nobody is called {word!r}, and the mail was not sent", hint, code="unknown_recipient")
     meant = did_you_mean(roster.near(word))
     if strict:
         raise NotFound(

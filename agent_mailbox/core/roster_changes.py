@@ -129,11 +129,6 @@ def _refuse_taken(word: str, me: str, what: str, roster: Roster) -> None:
             )
 
 
-def _refuse_look_alike(name: str, me: str, roster: Roster) -> None:
-    for what in _look_alikes("name", name, me, roster):
-        raise Refused(what, "choose another", code="name_taken")
-
-
 def _look_alikes(what: str, word: str, me: str, roster: Roster) -> Iterator[str]:
     """Yield how readers would take a name or an id for another agent: it differs in case alone, or is that one's
     short id."""
@@ -169,7 +164,8 @@ def _succession(request: Registration, roster: Roster, actor: str, now: int) -> 
         else:
             _refuse_taken(request.name, bearer.session_id, "name", roster)
             olds.append(bearer.session_id)
-        _refuse_look_alike(request.name, me, roster)
+        for what in _look_alikes("name", request.name, me, roster):
+            raise Refused(what, "choose another", code="name_taken")
     for old in olds:
         if old != me:
             _refuse_apart(roster.get(old), actor)

@@ -123,12 +123,12 @@ def _tasks(table: Mapping[str, Any], namespaces: tuple[str, ...]) -> tuple[First
     entries = table.get("task", [])
     if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
         raise BadData("task must be tables", "write [[task]] above each")
-    for entry in entries:
-        _check_keys(entry, _TASK, "[[task]]")
-    return tuple(_task(one, "[[task]]", namespaces) for one in entries)
+    return tuple(_task(one, namespaces) for one in entries)
 
 
-def _task(entry: Mapping[str, Any], where: str, namespaces: tuple[str, ...]) -> FirstTask:
+def _task(entry: Mapping[str, Any], namespaces: tuple[str, ...]) -> FirstTask:
+    where = "[[task]]"
+    _check_keys(entry, _TASK, where)
     task = FirstTask(_text(entry, "title", where), _text(entry, "to", where), _text(entry, "body", where, ""))
     if not task.title.strip() or not task.to.strip() or "," in task.to:
         raise BadData(f"{where} needs a title, and one address in to", 'write title = "…" and to = "role:builder"')

@@ -217,15 +217,9 @@ def did_you_mean(words: list[str]) -> str:
 
 def filled(words: Iterable[str], values: Mapping[str, str]) -> list[str]:
     """Return words with each ``{name}`` of the values filled in; what is filled in is not looked at again."""
-    found = []
-    for word in words:
-        first, *parts = word.split("{")
-        made = [first]
-        for part in parts:
-            name, brace, rest = part.partition("}")
-            made.append(values[name] + rest if brace and name in values else "{" + part)
-        found.append("".join(made))
-    return found
+    import re  # few commands fill in anything
+
+    return [re.sub(r"\{([^{}]*)\}", lambda found: values.get(found[1], found[0]), word) for word in words]
 
 
 def count_noun(count: int, what: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .address import DIRECT, ROLE
+from .instant import HOUR
 from .records import Record
 from .roster import FROZEN
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from .records import Message
     from .roster import Agent, Roster
 
-HOUR = 3_600_000
 PER_HOUR = 4
 """Starts within an hour, for all agents together, unless the person says else."""
 KEPT = 1000

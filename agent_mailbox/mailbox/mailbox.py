@@ -300,8 +300,8 @@ def _refuse_archived(message: Message, archived: bool) -> None:
 
 def _claimers(found: FoundMessage, roster: Roster, among: Sequence[str] | None = None) -> list[str]:
     """Return the session that claimed the message and has not read it, if it is one of these (None: any)."""
-    claim = message_reads.claimer(found.message, found.reads, roster)
-    return [claim.session_id] if claim is not None and (among is None or claim.session_id in among) else []
+    claimer = message_reads.claimer(found.message, found.reads, roster)
+    return [claimer] if claimer is not None and (among is None or claimer in among) else []
 
 
 def _refuse_non_reader(found: FoundMessage, session_id: str, roster: Roster) -> None:
