@@ -11,7 +11,8 @@ from collections import Counter
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from ..core import codec, conversations, message_reads, threads
+from ..core import codec, conversations, message_reads
+from ..core.conversations import exchanged
 from ..core.inbox import InboxState
 from ..core.instant import HOUR
 from ..core.records import Record
@@ -182,7 +183,7 @@ class MailPages(MailQueries):
         if not self.newest_alone:
             return super().thread(message_id)
         state = self.everything()
-        return threads.thread_of(self.found(message_id).message.id, state.messages), state.reads
+        return conversations.thread_of(self.found(message_id).message.id, state.messages), state.reads
 
     def known(self, ids: Iterable[str]) -> tuple[list[Message], message_reads.Reads]:
         """Return the messages of these ids, as far as they exist, with their reads."""
@@ -224,7 +225,7 @@ class MailPages(MailQueries):
         """
         roster = self._mailbox.logs.read_roster()
         place = (before.timestamp, before.id) if before is not None else None
-        threads.exchanged((), address, roster)
+        exchanged((), address, roster)
 
         def answer(view: IndexLookup) -> Page:
             direct, rows = view.conversation(parties(address, roster), place, LOOK)
@@ -290,7 +291,7 @@ class MailPages(MailQueries):
         return {
             address: [
                 _digest(m, messages.get)
-                for m in threads.exchanged((m for m in newest_first if m.timestamp > begin), address, roster)[:most]
+                for m in exchanged((m for m in newest_first if m.timestamp > begin), address, roster)[:most]
             ]
             for address, begin in since.items()
         }
@@ -299,7 +300,7 @@ class MailPages(MailQueries):
         known = self._digests.get((address, row[2]))
         if known is not None:
             return known
-        messages = view.chosen([row], lambda m: bool(threads.exchanged((m,), address, roster)), 1)
+        messages = view.chosen([row], lambda m: bool(exchanged((m,), address, roster)), 1)
         if not messages:  # another message of that number, or a twin that does not count
             return None
         digest = _digest(messages[0], parent)
@@ -326,7 +327,7 @@ def _digest(message: Message, parent: Parent) -> Digest:
 
 def _is_address(word: str, roster: Roster) -> bool:
     try:
-        threads.exchanged((), word, roster)
+        exchanged((), word, roster)
     except MailboxError:
         return False
     return True

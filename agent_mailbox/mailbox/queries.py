@@ -7,7 +7,7 @@ of them belong into the answer.
 
 from __future__ import annotations
 
-from ..core import awaited, codec, dead_letters, inbox, message_reads, obligations, threads, words
+from ..core import awaited, codec, conversations, dead_letters, inbox, message_reads, obligations, words
 from ..core.address import check_namespace
 from ..core.inbox import InboxState
 from ..core.instant import DAY
@@ -208,9 +208,9 @@ class MailQueries:
         if answer is None:
             found = self._mailbox.find(message_id).message
             everything = self.everything()
-            return threads.thread_of(found.id, {**everything.messages, **waits}), everything.reads
+            return conversations.thread_of(found.id, {**everything.messages, **waits}), everything.reads
         messages, reads = answer
-        return threads.thread_of(messages[0].id, {m.id: m for m in messages} | waits), reads
+        return conversations.thread_of(messages[0].id, {m.id: m for m in messages} | waits), reads
 
     def history(
         self, session_id: str | None, *, with_address: str | None = None, since: int | None = None, limit: int = 0
@@ -317,4 +317,4 @@ def _chain(message_id: str, index: IndexLookup) -> tuple[list[Message], message_
         return None
     (found,) = ids
     messages, reads = index.related(found)
-    return threads.thread_of(found, messages), reads
+    return conversations.thread_of(found, messages), reads

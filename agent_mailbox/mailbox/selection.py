@@ -6,7 +6,7 @@ narrows it. The index only offers candidates; ``chooses`` decides.
 
 from __future__ import annotations
 
-from ..core import threads, words
+from ..core import conversations, words
 from ..core.address import ALL, Reader, is_concerned, teammate
 from ..core.line_forms import words_of
 from ..core.records import USER, Record
@@ -74,7 +74,7 @@ def chooses(selection: Selection, roster: Roster) -> Callable[[Message], bool]:
     phrases = words.phrases(selection.query)
     reader = roster.reader(selection.reader) if selection.reader else None
     if selection.address:
-        threads.exchanged((), selection.address, roster)
+        conversations.exchanged((), selection.address, roster)
     sender = {*roster.lineage(roster.find(selection.sender).session_id)} if selection.sender else None
     to = parties(selection.recipient, roster) if selection.recipient else None
 
@@ -84,7 +84,7 @@ def chooses(selection: Selection, roster: Roster) -> Callable[[Message], bool]:
             and (selection.until is None or m.timestamp <= selection.until)
             and (not selection.person or m.sender == USER or USER in m.recipients)
             and (reader is None or is_concerned(m, reader))
-            and (not selection.address or bool(threads.exchanged((m,), selection.address, roster)))
+            and (not selection.address or bool(conversations.exchanged((m,), selection.address, roster)))
             and (sender is None or m.sender in sender)
             and (to is None or not to.isdisjoint(m.recipients))
             and (m.ack or not selection.asks)

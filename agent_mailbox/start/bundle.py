@@ -61,7 +61,7 @@ HOT_MODULES = {
     "dead-letters roster search show status": ("cli.render"),
     "ack release reply send": ("cli.verbs"),
     "dead-letters search show status": (
-        "core.awaited core.dead_letters core.threads core.words mailbox.selection mailbox.queries"
+        "core.awaited core.dead_letters core.conversations core.words mailbox.selection mailbox.queries"
     ),
     "check hook show start": ("core.showing core.showing.message_frame"),
     "dead-letters start status": ("store.projection.open_ends"),
@@ -95,8 +95,7 @@ LATER_MODULES = {
     "check show": "cli.client_output",
     "check status": "cli.suggested",
     "hook start": (
-        "core.compose core.brake core.threads core.conversations core.words store.projection.lookup "
-        "mailbox.session_brake"
+        "core.compose core.brake core.conversations core.words store.projection.lookup mailbox.session_brake"
     ),
     "check hook": "store.projection store.projection.index_keys store.log.keys store.projection.open_ends",
     "hook": (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_mailbox.core import codec, compose, naming, threads
+from agent_mailbox.core import codec, compose, conversations, naming
 from agent_mailbox.core.address import NAMESPACES
 from agent_mailbox.core.compose import Draft, Resolved
 from agent_mailbox.core.records import MAX_TTL_HOURS, Message
@@ -514,5 +514,5 @@ def test_a_teammate_is_addressed_by_its_team() -> None:
             compose.resolve((word,), known, NAMESPACES)
     assert known.find("team:t/ann").session_id == "ann@t"
     mail = [message("m1", "ann@t"), message("m2", "team:t"), message("m3", "bo@t")]
-    assert [m.id for m in threads.exchanged(mail, "team:t/ann", known)] == ["m1"]
-    assert [m.id for m in threads.exchanged(mail, "team:t", known)] == ["m2"]
+    assert [m.id for m in conversations.exchanged(mail, "team:t/ann", known)] == ["m1"]
+    assert [m.id for m in conversations.exchanged(mail, "team:t", known)] == ["m2"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_mailbox.core import address, awaited, dead_letters, inbox, obligations, reach, threads
+from agent_mailbox.core import address, awaited, conversations, dead_letters, inbox, obligations, reach
 from agent_mailbox.core.inbox import InboxState
 from agent_mailbox.core.records import Message
 
@@ -362,33 +362,30 @@ CHAIN = as_log(
 @pytest.mark.parametrize("start", ["root", "a", "b", "ba", "baa"])
 def test_a_thread_is_the_whole_chain_from_wherever_one_looks(start):
     """Up to its root, then everything below, in log order."""
-    assert ids(threads.thread_of(start, CHAIN)) == ["root", "a", "b", "ba", "baa"]
+    assert ids(conversations.thread_of(start, CHAIN)) == ["root", "a", "b", "ba", "baa"]
 
 
 def test_a_reply_that_stands_before_its_parent_is_in_the_thread():
     """Order is log order; a reply can come first in a merged log."""
-    assert ids(threads.thread_of("c", as_log(message("c", thread="b"), message("b", thread="a"), message("a")))) == [
-        "c",
-        "b",
-        "a",
-    ]
+    log = as_log(message("c", thread="b"), message("b", thread="a"), message("a"))
+    assert ids(conversations.thread_of("c", log)) == ["c", "b", "a"]
 
 
 def test_a_thread_whose_parent_is_unknown_begins_at_what_there_is():
     """A lost root hides nothing below it, asked for by itself or by its replies."""
     orphans = as_log(message("a", thread="lost"), message("b", thread="lost"), message("c", thread="a"))
-    assert ids(threads.thread_of("a", orphans)) == ["a", "c"]
-    assert ids(threads.thread_of("lost", orphans)) == ["a", "b", "c"]
-    assert threads.thread_of("nothing", orphans) == []
+    assert ids(conversations.thread_of("a", orphans)) == ["a", "c"]
+    assert ids(conversations.thread_of("lost", orphans)) == ["a", "b", "c"]
+    assert conversations.thread_of("nothing", orphans) == []
 
 
 @pytest.mark.parametrize("start", ["a", "b", "c"])
 def test_a_thread_that_runs_in_a_circle_ends(start):
     """Foreign lines may name each other as parents: each is in the chain once."""
     circle = as_log(message("a", thread="c"), message("b", thread="a"), message("c", thread="b"), message("d"))
-    assert ids(threads.thread_of(start, circle)) == ["a", "b", "c"]
-    assert ids(threads.thread_of("d", circle)) == ["d"]
-    assert ids(threads.thread_of("e", as_log(message("e", thread="e")))) == ["e"]
+    assert ids(conversations.thread_of(start, circle)) == ["a", "b", "c"]
+    assert ids(conversations.thread_of("d", circle)) == ["d"]
+    assert ids(conversations.thread_of("e", as_log(message("e", thread="e")))) == ["e"]
 
 
 # -- delivery ---------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from agent_mailbox.core import address, codec, dead_letters, inbox, obligations, proofs, reach, threads
+from agent_mailbox.core import address, codec, conversations, dead_letters, inbox, obligations, proofs, reach
 from agent_mailbox.core.inbox import InboxState
 from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.message_reads import Reads
@@ -276,7 +276,7 @@ class Core(RuleBasedStateMachine):
         replies = obligations.repliers(state)
         for mail in judge.mail:
             assert state.expired(state.messages[mail.id], now) == judge.has_expired(mail), mail
-            answers = threads.thread_of(mail.id, state.messages)
+            answers = conversations.thread_of(mail.id, state.messages)
             assert [message.id for message in answers] == judge.conversation(mail), mail
             concerned = reach.find_concerned([state.messages[mail.id]], state.roster)
             assert concerned is None or {one for one in living if judge.ways(mail, one)} <= concerned, mail

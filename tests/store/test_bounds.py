@@ -14,7 +14,7 @@ import pytest
 
 from agent_mailbox import Draft, Request
 from agent_mailbox.commands import exporting, fleet_view
-from agent_mailbox.core import threads
+from agent_mailbox.core import conversations
 from agent_mailbox.core.inbox import InboxState
 from agent_mailbox.core.instant import DAY
 from agent_mailbox.core.keeping import retention
@@ -163,8 +163,8 @@ def test_a_thread_without_the_index_costs_as_much_as_it_is_long(shape: Shape) ->
     def make(count: int) -> Callable[[], object]:
         talk = {name: message(name, thread=parent) for name, parent in shape(plain(count))}
         first, *_, last = talk
-        assert threads.thread_of(last, talk) == list(talk.values())
-        return lambda: (threads.thread_of(first, talk), threads.thread_of(last, talk))
+        assert conversations.thread_of(last, talk) == list(talk.values())
+        return lambda: (conversations.thread_of(first, talk), conversations.thread_of(last, talk))
 
     grows_no_faster(make)
 

@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from agent_mailbox import Draft, Mailbox, MailboxError, Request
-from agent_mailbox.core import address, codec, instant, message_reads, threads, words
+from agent_mailbox.core import address, codec, conversations, instant, message_reads, words
 from agent_mailbox.core.inbox import InboxState
 from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.records import BadLine, Message, Read
@@ -109,9 +109,9 @@ def history(state: InboxState, who: str | None, with_: str | None, since: int | 
 
 def _exchanged(found: list[Message], with_: str, roster: Roster) -> list[Message]:
     try:
-        return threads.exchanged(found, with_, roster)
+        return conversations.exchanged(found, with_, roster)
     except NotFound:  # mail to a name that nobody has yet is kept under the role of that name
-        parked = [] if ":" in with_ else threads.exchanged(found, f"role:{with_}", roster)
+        parked = [] if ":" in with_ else conversations.exchanged(found, f"role:{with_}", roster)
         if not parked:
             raise
         return parked
@@ -159,7 +159,7 @@ def compare(box: Mailbox, *, queries: type[MailQueries] = Indexed, chains: int =
             plainly = outcome(lambda: (history(state, who, with_, since, limit), state.reads))  # noqa: B023
             assert outcome(lambda: asked.history(who, with_address=with_, since=since, limit=limit)) == plainly  # noqa: B023
     for message_id in list(state.messages)[-chains:]:
-        chain = threads.thread_of(message_id, state.messages)
+        chain = conversations.thread_of(message_id, state.messages)
         for word in (message_id, message_id.upper(), message_id[:12]):
             assert outcome(lambda: asked.thread(word)) == told(chain, state.reads)  # noqa: B023
             if queries is Indexed:
