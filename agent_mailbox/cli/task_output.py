@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..control import task_offers
 from ..core import frame, instant
 from ..core.control import message_text, messages, summary
-from ..core.control.task import BLOCKED
+from ..core.control.tasks import BLOCKED
 from ..core.text import neutral, typed
 from ..known_clients.every_client import USUAL
 

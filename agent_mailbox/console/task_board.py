@@ -16,7 +16,7 @@ from ..control.tasking import Tasking
 from ..control_plane import control_log
 from ..core import compose
 from ..core.control import authority, messages, transitions
-from ..core.control.task import BLOCKED
+from ..core.control.tasks import BLOCKED
 from ..core.records import USER
 from ..core.roster import Roster
 from ..errors import Malformed, Refused

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..control_plane import control_log
 from ..core import frame, obligations
 from ..core.control import authority, lease_paths, messages
-from ..core.control.task import HANDOVER
+from ..core.control.tasks import HANDOVER
 from ..core.text import clipped, neutral, typed
 from ..errors import Malformed, Refused
 from ..mailbox.noting import Noting

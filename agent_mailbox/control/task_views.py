@@ -11,7 +11,7 @@ from ..control_plane import control_log
 from ..core import frame
 from ..core.address import describe_unknown, route
 from ..core.control import transitions
-from ..core.control.task import Task
+from ..core.control.tasks import Task
 from ..core.records import USER, Record
 from ..core.roster import DEAD
 from ..core.text import neutral, typed

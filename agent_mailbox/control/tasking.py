@@ -13,7 +13,7 @@ from ..core import compose, frame
 from ..core.address import ALL, route
 from ..core.compose import Draft
 from ..core.control import authority, message_text, messages, transitions
-from ..core.control.task import BLOCKED, Task
+from ..core.control.tasks import BLOCKED, Task
 from ..core.control.verdicts import LATE
 from ..core.control.watches import TASK
 from ..core.records import USER

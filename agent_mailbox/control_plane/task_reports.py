@@ -29,7 +29,7 @@ OPENED, SILENT = ".open-", ".silent-"
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ..core.control.task import Task
+    from ..core.control.tasks import Task
     from ..core.roster import Roster
     from ..mailbox.open_mailbox import OpenMailbox
 

@@ -22,7 +22,7 @@ from tests.helpers import MESSAGES
 if TYPE_CHECKING:
     from agent_mailbox.control.task_views import TaskView
     from agent_mailbox.core.control.leases import Lease
-    from agent_mailbox.core.control.task import Task
+    from agent_mailbox.core.control.tasks import Task
     from tests.helpers import Post
 
 CLAIMERS, RACES = 8, int(os.environ.get("AGENT_MAILBOX_TASK_RACES", "8"))

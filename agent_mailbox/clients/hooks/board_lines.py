@@ -10,7 +10,7 @@ from ...control import task_offers
 from ...control.task_views import TaskView, TaskViews
 from ...control_plane import task_reports
 from ...core import frame
-from ...core.control.task import BLOCKED
+from ...core.control.tasks import BLOCKED
 from ...core.text import neutral
 from ...errors import MailboxError
 from ...mailbox import neighbours

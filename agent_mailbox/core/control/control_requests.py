@@ -1,6 +1,7 @@
-"""A request or a task of the control plane, as a value: who asked, who must answer, and how it is decided.
+"""A control message as a step, and a request as a value: who asked, who must answer, and how it is decided.
 
-Belongs here: that value. ``state`` folds messages into it, ``transitions`` has its steps.
+Belongs here: these values. ``state`` makes the one for each message, and folds it into the other; ``transitions`` has
+the steps of a request.
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..frame import name_of
-from ..records import Record
+from ..records import Message, Record
 from . import authority, transitions
 from .messages import TIMEOUT, Answer, Ask, Payload, ShutdownApproved, ShutdownRejected
+from .verdicts import REFUSED, Verdict
 
 if TYPE_CHECKING:
     from ..records import Proof
@@ -93,3 +95,37 @@ def decision_of(answer: Payload) -> str:
         return TIMEOUT
     is_approved = answer.approved if isinstance(answer, Answer) else isinstance(answer, ShutdownApproved)
     return transitions.APPROVE if is_approved else transitions.DENY
+
+
+class ControlStep(Record):
+    """A control message as the fold meets it: who speaks in it, whether that is proven, and its place in the log's
+    order. ``roster``: the agents, for questions of who may."""
+
+    message: Message
+    speaker: str
+    is_proven: bool
+    place: int
+    roster: Roster
+
+    def is_by(self, who: str) -> bool:
+        """Return whether an agent wrote it, or one that has its place."""
+        return authority.is_same(self.speaker, who, self.message.timestamp, self.roster)
+
+    def is_by_holder(self, holder: str) -> bool:
+        """Return whether the holder of a task wrote it, if there is one, or one that has its place.
+
+        The roster's times are not asked: its clock may be set back. The commands refuse the dead.
+        """
+        return bool(holder) and self.is_by(holder)
+
+    def commands(self, who: str) -> bool:
+        """Return whether its proven speaker may command an agent."""
+        return self.is_proven and authority.commands(self.speaker, who, self.message.timestamp, self.roster)
+
+    def may_restrict(self, who: str) -> bool:
+        """Return whether its speaker, proven or not, may restrict an agent."""
+        return authority.commands(self.speaker, who, self.message.timestamp, self.roster, proven=False)
+
+    def refused(self, about: str, why: str) -> Verdict:
+        """Return the verdict for a step that is not its sender's to take."""
+        return Verdict(REFUSED, "", why, about=about, forbidden=True)

@@ -14,7 +14,7 @@ from . import authority
 
 if TYPE_CHECKING:
     from ..roster import Roster
-    from .control_step import ControlStep
+    from .control_requests import ControlStep
 
 MOST_UNPROVEN = 100
 """Unproven notices of one kind, of all senders, at an instant: any program may write more names than there are

@@ -20,11 +20,10 @@ from ..records import USER
 from ..roster import DEAD
 from . import authority, message_text, transitions
 from . import messages as m
-from .control_requests import ControlRequest, decision_of
-from .control_step import ControlStep
+from .control_requests import ControlRequest, ControlStep, decision_of
 from .leases import Leases
 from .standing_orders import HOLD, HOSTS, MODE, POLICY, RELEASE, Order, find_hold, find_mode, find_policy, order_ids
-from .tasks import Tasks, is_same
+from .tasks import Task, Tasks, is_same
 from .verdicts import APPLIED, LATE, NOTED, REFUSED, REPEATED, UNKNOWN, UNPROVEN, Verdict
 from .watches import Watches
 
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from ..records import Message
     from ..roster import Roster
     from .standing_orders import StandingOrders
-    from .task import Task
 
     Listed = m.LeasePaths | m.LeaseRelease | m.WatchAgent | m.WatchReport | m.WatchEnd
 

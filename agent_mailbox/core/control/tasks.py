@@ -1,6 +1,6 @@
-"""All tasks: their fold in log order.
+"""Tasks: what one is, and their fold in log order.
 
-Belongs here: who may take which step with a task, and when it is open. The log's order alone decides. The first
+Belongs here: who may take which step with a task, and its state for a reader. The log's order alone decides. The first
 claim counts, and a later one takes the place of just that claim which it names. So a task has one holder, everywhere
 alike. Whether a holder has ended is the roster's to say, at the moment of the question (``Task.holder``).
 
@@ -17,6 +17,7 @@ from ..frame import word
 from ..records import USER
 from ..roster import DEAD
 from . import authority, transitions
+from .control_requests import ControlRequest, ControlStep
 from .messages import (
     Payload,
     TaskAssignment,
@@ -26,14 +27,86 @@ from .messages import (
     TaskDropped,
     TaskProgress,
 )
-from .task import BLOCKED, Task
 from .verdicts import APPLIED, LATE, NOTED, REFUSED, REPEATED, UNPROVEN, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from ..roster import Roster
-    from .control_step import ControlStep
+
+HANDOVER = "handover-"
+"""The beginning of the id of a task by which a session hands over what it holds."""
+BLOCKED = "blocked"
+"""The state of a task that waits for others, and the phase of one whose holder cannot go on."""
+
+
+class Task(ControlRequest):
+    """A task. ``asker`` added it, ``answerer`` holds it (empty: nobody).
+
+    ``to``: its addresses. ``claim``: the message by which its holder has it. ``moved``: the instant (ms) of that, or of
+    the latest progress. ``phase``: the latest that its holder told. ``held_proven``: is it proven who holds it?
+    ``handed``: the latest task by which its holder hands it over. ``adder``: who spoke when it was added.
+    """
+
+    payload: TaskAssignment
+    to: tuple[str, ...] = ()
+    claim: str = ""
+    moved: int = 0
+    phase: str = ""
+    held_proven: bool = True
+    handed: str = ""
+    adder: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Return False: a task needs no decision."""
+        return False
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether it is done or cancelled."""
+        return self.state not in transitions.UNFINISHED
+
+    @property
+    def title(self) -> str:
+        """Return what it is called."""
+        return self.payload.title
+
+    @property
+    def after(self) -> tuple[str, ...]:
+        """Return the tasks that must be done before."""
+        return self.payload.after
+
+    @property
+    def is_handover(self) -> bool:
+        """Return whether by it a session hands over what it holds, be that tasks or none."""
+        return bool(self.hands) or self.id.startswith(HANDOVER)
+
+    @property
+    def hands(self) -> tuple[str, ...]:
+        """Return the tasks that go to who claims it: it hands them over."""
+        return self.payload.hands
+
+    def list_deciders(self, roster: Roster) -> list[str]:
+        """Return its holder."""
+        return [holder] if (holder := self.holder(roster)) else []
+
+    def holder(self, roster: Roster) -> str:
+        """Return the agent that holds it now: the claimer, or who has its place; empty if nobody does.
+
+        A holder that is dead, or whose client is recorded as ended, holds nothing; nor does one that came back from
+        the dead.
+        """
+        if roster.get(self.answerer) is None or self.is_over:
+            return self.answerer
+        heirs = [heir for heir in roster.heirs(self.answerer) if self.answerer in roster.estate(heir)]
+        now = roster.get(heirs[-1]) if heirs else None
+        return "" if now is None or now.has_ended or now.returned > self.moved else now.session_id
+
+    def is_left_by(self, holder: str, when: int, roster: Roster) -> bool:
+        """Return whether its holder came back from the dead before an instant (ms): it may claim the task again."""
+        agent = roster.get(holder)
+        return agent is not None and self.moved < agent.returned <= when
 
 
 class Tasks(dict[str, Task]):
@@ -130,7 +203,7 @@ class Tasks(dict[str, Task]):
     def _is_holder_s(self, step: ControlStep, task: Task) -> bool:
         """Return whether a step is its holder's own, as far as that one's steps are proven."""
         is_kept = (task.state == transitions.CLAIMED and task.held_proven) or step.roster.has_client(task.answerer)
-        return (step.is_proven or not is_kept) and step.is_by_holder(task)
+        return (step.is_proven or not is_kept) and step.is_by_holder(task.answerer)
 
     def take(self, step: ControlStep, payload: Payload) -> Verdict:
         """Fold a step of a task in."""
@@ -177,7 +250,7 @@ class Tasks(dict[str, Task]):
             return step.refused(holder, f"{word(step.speaker)} cannot claim for {word(holder)}")
         names = bool(payload.over) and payload.over == task.claim
         by = self.get(task.handed)
-        comes_along = by is not None and step.is_by_holder(by)
+        comes_along = by is not None and step.is_by_holder(by.answerer)
         if (waits := self._open_blockers(task)) and not (step.is_proven and (names or comes_along)):
             return Verdict(REFUSED, "", f"it waits for {', '.join(map(word, waits))}", about=holder)
         if not task.answerer:
@@ -211,7 +284,7 @@ class Tasks(dict[str, Task]):
     def _may_give(self, step: ControlStep, task: Task, holder: str) -> bool:
         """Return whether the speaker may give the task to another agent: the person, its adder or holder, the agent's
         lead."""
-        own = step.is_by(task.asker) or step.is_by_holder(task)
+        own = step.is_by(task.asker) or step.is_by_holder(task.answerer)
         return step.is_proven and (step.speaker == USER or own or step.commands(holder))
 
     def _cancelled(self, step: ControlStep, task: Task) -> Verdict | None:
@@ -232,7 +305,7 @@ class Tasks(dict[str, Task]):
         is_end = isinstance(payload, TaskCompleted)
         if not step.is_proven and (is_end or (is_kept and not self._is_elsewhere(step, task.answerer))):
             return step.refused(task.answerer, UNPROVEN)
-        if not step.is_by_holder(task):
+        if not step.is_by_holder(task.answerer):
             return step.refused(task.answerer, f"the task is {word(task.answerer)}'s")
         if not isinstance(payload, TaskDropped) and (waits := self._open_blockers(task)):
             return Verdict(REFUSED, "", f"it waits for {', '.join(map(word, waits))}", about=task.answerer)

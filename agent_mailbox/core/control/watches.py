@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..roster import Roster
-    from .control_step import ControlStep
+    from .control_requests import ControlStep
     from .messages import WatchReport
 
 LONGEST = 7 * 24 * 3600 * 1000

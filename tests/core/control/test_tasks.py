@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agent_mailbox.core.control import message_text, transitions
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.control.state import ControlState
-from agent_mailbox.core.control.task import BLOCKED
+from agent_mailbox.core.control.tasks import BLOCKED
 from agent_mailbox.core.proofs import TERMINAL, UNPROVEN, WAITS, of_machine, of_session
 from agent_mailbox.core.records import Message, RosterEvent
 from agent_mailbox.core.roster import CLIENT_ENDED, Roster
