@@ -188,12 +188,14 @@ def checked(draft: Draft, max_content: int, *, is_ours: bool = False) -> None:
         check_ttl(draft.ttl_hours)
         if draft.expires_at is not None:
             raise Malformed("the message has two times to expire", "give its hours to live or its instant, not both")
-    if draft.priority not in PRIORITIES:
-        raise Malformed(f"unknown priority: {draft.priority!r}", f"choose one of {', '.join(PRIORITIES)}")
-    if draft.when is not None and draft.when not in WHENS:
-        raise Malformed(f"unknown time to show it: {draft.when!r}", f"choose one of {', '.join(WHENS)}")
-    if draft.type not in TYPES:
-        raise Malformed(f"unknown type: {draft.type!r}", f"choose one of {', '.join(TYPES)}")
+    choices = (
+        ("priority", draft.priority, PRIORITIES),
+        ("time to show it", draft.when, WHENS),
+        ("type", draft.type, TYPES),
+    )
+    for what, given, known in choices:
+        if given is not None and given not in known:
+            raise Malformed(f"unknown {what}: {given!r}", f"choose one of {', '.join(known)}")
 
 
 def check_ttl(hours: object) -> None:

@@ -19,6 +19,8 @@ They are sorted. A place is where a line begins. All numbers are in the machine'
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from . import codec
 from .address import shorten_id
 from .frame import shown_words, whole_id
@@ -179,39 +181,17 @@ class RosterCache(Roster):
     # -- writing it again -------------------------------------------------------------------------------------------
 
     def rewritten(self) -> bytes:
-        """Return the roster as text: the same bytes as of the whole fold, for a copy of all and the changed lines."""
-        count, known = len(self._places), sorted(self._changed)
-        lines = [_line(self._changed[place]) for place in known]
-        added = [place for place in known if place >= count]
-        kept = dict(zip(known, lines, strict=True))
-        return _joined(self, self._new_table(known), self._new_places(kept), self._new_lines(kept, len(added)))
+        """Return the roster as text: the same bytes as of the whole fold. Only the changed lines are made again."""
+        begins = [*self._places, len(self._text) - self._lines]
+        lines = [self._text[self._lines + begin : self._lines + end] for begin, end in pairwise(begins)]
+        for place in sorted(self._changed):
+            lines[place : place + 1] = [_line(self._changed[place])]
+        return _joined(self, self._new_table(), _numbers(_places(lines)), lines)
 
-    def _new_lines(self, changed: dict[int, bytes], added: int) -> list[bytes]:
-        pieces, done = [], self._lines
-        for place, line in list(changed.items())[: len(changed) - added]:
-            start = self._lines + self._places[place]
-            pieces += [self._text[done:start], line]
-            done = self._text.index(b"\n", start) + 1
-        return [*pieces, self._text[done:], *list(changed.values())[len(changed) - added :]]
-
-    def _new_places(self, changed: dict[int, bytes]) -> bytes:
-        count = len(self._places)
-        ends = [*self._places[1:], len(self._text) - self._lines] if count else []
-        places, moved = self._places.tolist(), 0
-        before = sorted(place for place in changed if place < count)
-        for nth, place in enumerate(before):
-            moved += len(changed[place]) - (ends[place] - self._places[place])
-            until = before[nth + 1] if nth + 1 < len(before) else count - 1
-            if moved:
-                places[place + 1 : until + 1] = [at + moved for at in self._places[place + 1 : until + 1]]
-        size = len(self._text) - self._lines + moved
-        added = [changed[place] for place in sorted(changed) if place >= count]
-        return _numbers([*places, *(size + at for at in _places(added))])
-
-    def _new_table(self, changed: list[int]) -> bytes:
+    def _new_table(self) -> bytes:
         gone: set[int] = set()
         come: set[int] = set()
-        for place in changed:
+        for place in self._changed:
             gone.update(_entries(self._at(place), place) if place < len(self._places) else ())
             come.update(_entries(self._changed[place], place))
         pieces, done = [], 0
