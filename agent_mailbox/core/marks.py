@@ -79,8 +79,7 @@ def read(content: bytes) -> Marks | None:
     if not isinstance(found, dict) or not isinstance(found.get("since"), int):
         return None
     until, later = (_instants(found.get(key)) for key in ("until", "later"))
-    lists = (found.get(kind) for kind in (PINNED, MUTED))
-    pinned, muted = (tuple(filter(_is_text, given)) if isinstance(given, list) else () for given in lists)
+    pinned, muted = (_texts(found.get(kind)) for kind in (PINNED, MUTED))
     return Marks(found["since"], until, pinned, muted, later)
 
 
@@ -88,5 +87,5 @@ def _instants(given: object) -> dict[str, int]:
     return {key: at for key, at in given.items() if isinstance(at, int)} if isinstance(given, dict) else {}
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
+def _texts(given: object) -> tuple[str, ...]:
+    return tuple(one for one in given if isinstance(one, str)) if isinstance(given, list) else ()

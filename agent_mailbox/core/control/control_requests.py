@@ -128,4 +128,4 @@ class ControlStep(Record):
 
     def refused(self, about: str, why: str) -> Verdict:
         """Return the verdict for a step that is not its sender's to take."""
-        return Verdict(REFUSED, "", why, about=about, forbidden=True)
+        return Verdict(REFUSED, why, about=about, forbidden=True)

@@ -158,7 +158,7 @@ class ControlState:
         self._place += 1
         payload = self._parse(message.content)
         if isinstance(payload, m.Unknown):
-            verdict = Verdict(UNKNOWN, payload.type, payload.reason)
+            verdict = Verdict(UNKNOWN, payload.reason, payload.type)
         else:
             # A teammate speaks for itself, though its lead's client writes its messages.
             is_teammate = "@" in message.sender and proven != USER
@@ -187,7 +187,7 @@ class ControlState:
             return self._listed(step, payload)
         if isinstance(payload, m.IdleNotification):
             self.idle[message.sender] = message
-        return Verdict(NOTED, "", about=message.sender)
+        return Verdict(NOTED, about=message.sender)
 
     def _asked(self, step: ControlStep, payload: m.Payload) -> Verdict:
         message, flow = step.message, payload.flow
@@ -195,7 +195,7 @@ class ControlState:
         answerer, about = "", message.sender
         if flow == transitions.SHUTDOWN:
             if len(message.recipients) != 1 or message.recipients[0] == ALL or ":" in message.recipients[0]:
-                return Verdict(REFUSED, "", "a shutdown is asked of one agent by its id")
+                return Verdict(REFUSED, "a shutdown is asked of one agent by its id")
             answerer = about = message.recipients[0]
             if not step.is_proven:
                 return step.refused(about, UNPROVEN)
@@ -203,23 +203,23 @@ class ControlState:
                 return step.refused(about, _why_not(message, about))
         if known is not None:
             if known.asker == message.sender and is_same(known.payload, payload):
-                return Verdict(REPEATED, "", "asked before", about=about)
-            return Verdict(REFUSED, "", "another request has this id", about=about)
+                return Verdict(REPEATED, "asked before", about=about)
+            return Verdict(REFUSED, "another request has this id", about=about)
         if message.sender == USER and flow != transitions.SHUTDOWN:
-            return Verdict(REFUSED, "", "the person needs no approval", about=about)
+            return Verdict(REFUSED, "the person needs no approval", about=about)
         self.requests[payload.request_id] = ControlRequest(
             payload.request_id, flow, message.sender, answerer, payload, message.id, self._place,
             message.timestamp, transitions.OPEN, proven=step.is_proven, proof=message.proof,
         )  # fmt: skip
-        return Verdict(APPLIED, "", "" if step.is_proven else UNPROVEN, after=transitions.OPEN, about=about)
+        return Verdict(APPLIED, "" if step.is_proven else UNPROVEN, after=transitions.OPEN, about=about)
 
     def _decided(self, step: ControlStep, payload: m.Payload) -> Verdict:
         request = self.requests.get(payload.request_id)
         if request is None:
-            return Verdict(REFUSED, "", "there is no such request")
+            return Verdict(REFUSED, "there is no such request")
         about = request.worker
         if payload.flow != request.flow:
-            return Verdict(REFUSED, "", f"it is a {request.flow} request", about=about)
+            return Verdict(REFUSED, f"it is a {request.flow} request", about=about)
         message, what, table = step.message, decision_of(payload), transitions.ASKED
         if what == m.TIMEOUT:
             if not step.is_by(request.asker):
@@ -232,7 +232,7 @@ class ControlState:
         if after is None:
             same = table[transitions.OPEN, what] == request.state
             why = f"{request.state} before, by {word(request.by)}"
-            return Verdict(REPEATED if same else LATE, "", why, before=request.state, after=request.state, about=about)
+            return Verdict(REPEATED if same else LATE, why, before=request.state, after=request.state, about=about)
         decided = request.replace(
             state=after, answer=payload, by=step.speaker, answer_id=message.id, decided=message.timestamp,
             answer_proven=step.is_proven, answer_proof=message.proof,
@@ -241,7 +241,7 @@ class ControlState:
         if what != m.TIMEOUT:
             self._consequences(decided, step)
         why = "" if decided.answer_proven else UNPROVEN
-        return Verdict(APPLIED, "", why, before=request.state, after=after, about=about)
+        return Verdict(APPLIED, why, before=request.state, after=after, about=about)
 
     def _consequences(self, request: ControlRequest, step: ControlStep) -> None:
         """Carry out a decision's effects beside its request: mode, rules, hosts, the wait for a plan."""
@@ -276,7 +276,7 @@ class ControlState:
         if len(refused) == len(recipients):
             return step.refused(recipients[0], "; ".join(refused))
         why = [] if step.is_proven else [f"{UNPROVEN}, so it only narrows"]
-        return Verdict(APPLIED, "", "; ".join([*why, *refused]), about=recipients[0])
+        return Verdict(APPLIED, "; ".join([*why, *refused]), about=recipients[0])
 
     def _task(self, step: ControlStep, payload: m.Payload) -> Verdict:
         if not isinstance(payload, m.TaskAssignment):
@@ -304,9 +304,9 @@ class ControlState:
         try:
             done = self._list(step, payload)
         except ValueError as error:
-            return Verdict(REFUSED, "", str(error), about=step.speaker)
+            return Verdict(REFUSED, str(error), about=step.speaker)
         why = "" if step.is_proven or proofs.is_our_job(step.message.proof) else UNPROVEN
-        return Verdict(APPLIED if done else REPEATED, "", why, about=done if isinstance(done, str) else step.speaker)
+        return Verdict(APPLIED if done else REPEATED, why, about=done if isinstance(done, str) else step.speaker)
 
     def _list(self, step: ControlStep, payload: Listed) -> bool | str:
         """Return whether the entry is new; of one that ended, the agent that had it."""

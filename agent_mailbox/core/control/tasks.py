@@ -183,9 +183,9 @@ class Tasks(dict[str, Task]):
         message, known = step.message, self.get(payload.request_id)
         if known is not None or is_taken:
             again = known is not None and known.asker == message.sender and is_same(known.payload, payload)
-            return Verdict(REPEATED if again else REFUSED, "", "this task is there already")
+            return Verdict(REPEATED if again else REFUSED, "this task is there already")
         if self._leads_to(payload.request_id, payload.after):
-            return Verdict(REFUSED, "", "it would wait for itself", about=message.sender)
+            return Verdict(REFUSED, "it would wait for itself", about=message.sender)
         direct = all(step.roster.mode(stored) == DIRECT for stored in message.recipients)
         worker = message.recipients[0] if direct else ""
         state = transitions.ASSIGNED if direct else transitions.OPEN
@@ -198,23 +198,22 @@ class Tasks(dict[str, Task]):
         for one in payload.hands:
             if one in self and self._is_holder_s(step, self[one]):
                 self[one] = self[one].replace(handed=task.id)
-        return Verdict(APPLIED, "", after=task.state, about=worker or message.sender)
+        return Verdict(APPLIED, after=task.state, about=worker or message.sender)
 
     def _is_holder_s(self, step: ControlStep, task: Task) -> bool:
         """Return whether a step is its holder's own, as far as that one's steps are proven."""
-        is_kept = (task.state == transitions.CLAIMED and task.held_proven) or step.roster.has_client(task.answerer)
-        return (step.is_proven or not is_kept) and step.is_by_holder(task.answerer)
+        return (step.is_proven or not _is_kept(task, step.roster)) and step.is_by_holder(task.answerer)
 
     def take(self, step: ControlStep, payload: Payload) -> Verdict:
         """Fold a step of a task in."""
         task = self.get(payload.request_id)
         if task is None:
-            return Verdict(NOTED, "", "of a task that was not assigned here", about=step.message.sender)
+            return Verdict(NOTED, "of a task that was not assigned here", about=step.message.sender)
         after = transitions.TASKS.get((task.state, payload.kind))
         if proofs.is_bare_word(step.message.proof) and not self._is_elsewhere(step, step.speaker):
             return step.refused(step.speaker, "another machine speaks for its own sessions alone")
         if task.is_over:
-            return Verdict(LATE, "", f"the task is {task.state}", before=task.state, after=task.state)
+            return Verdict(LATE, f"the task is {task.state}", before=task.state, after=task.state)
         if isinstance(payload, TaskCancelled):
             verdict = self._cancelled(step, task)
         elif isinstance(payload, TaskClaim):
@@ -224,7 +223,7 @@ class Tasks(dict[str, Task]):
         if verdict is not None:
             return verdict.replace(before=task.state, after=task.state)
         self[task.id] = self._after(step, task, payload, after or task.state)
-        return Verdict(APPLIED, "", before=task.state, after=after, about=self[task.id].answerer or task.asker)
+        return Verdict(APPLIED, before=task.state, after=after, about=self[task.id].answerer or task.asker)
 
     def _after(self, step: ControlStep, task: Task, payload: Payload, state: str) -> Task:
         now = {"state": state, "answer": payload, "by": step.message.sender, "moved": step.message.timestamp}
@@ -252,18 +251,18 @@ class Tasks(dict[str, Task]):
         by = self.get(task.handed)
         comes_along = by is not None and step.is_by_holder(by.answerer)
         if (waits := self._open_blockers(task)) and not (step.is_proven and (names or comes_along)):
-            return Verdict(REFUSED, "", f"it waits for {', '.join(map(word, waits))}", about=holder)
+            return Verdict(REFUSED, f"it waits for {', '.join(map(word, waits))}", about=holder)
         if not task.answerer:
             return None
         when = step.message.timestamp
         is_its_own = authority.is_same(holder, task.answerer, when, step.roster)
         if is_its_own and not task.is_left_by(holder, when, step.roster):
             is_begun = task.state == transitions.CLAIMED
-            return Verdict(REPEATED, "", "it is the holder's already", about=holder) if is_begun else None
+            return Verdict(REPEATED, "it is the holder's already", about=holder) if is_begun else None
         takes_over = names and (step.is_proven or self._is_from_away(step, task, holder))
         if task.held_proven and not takes_over:
-            return Verdict(LATE, "", f"{word(task.answerer)} holds it", about=holder)
-        return None if names or step.is_proven else Verdict(LATE, "", f"{word(task.answerer)} holds it", about=holder)
+            return Verdict(LATE, f"{word(task.answerer)} holds it", about=holder)
+        return None if names or step.is_proven else Verdict(LATE, f"{word(task.answerer)} holds it", about=holder)
 
     def _is_elsewhere(self, step: ControlStep, holder: str) -> bool:
         """Return whether another machine says this of a session of its own, and nobody confirmed its key here yet. Such
@@ -301,15 +300,19 @@ class Tasks(dict[str, Task]):
         is_adder = step.is_proven and step.is_by(task.asker)
         if isinstance(payload, TaskDropped) and (is_adder or step.commands(task.answerer)):
             return None
-        is_kept = (task.state == transitions.CLAIMED and task.held_proven) or step.roster.has_client(task.answerer)
-        is_end = isinstance(payload, TaskCompleted)
-        if not step.is_proven and (is_end or (is_kept and not self._is_elsewhere(step, task.answerer))):
+        needs_proof = _is_kept(task, step.roster) and not self._is_elsewhere(step, task.answerer)
+        if not step.is_proven and (needs_proof or isinstance(payload, TaskCompleted)):
             return step.refused(task.answerer, UNPROVEN)
         if not step.is_by_holder(task.answerer):
             return step.refused(task.answerer, f"the task is {word(task.answerer)}'s")
         if not isinstance(payload, TaskDropped) and (waits := self._open_blockers(task)):
-            return Verdict(REFUSED, "", f"it waits for {', '.join(map(word, waits))}", about=task.answerer)
+            return Verdict(REFUSED, f"it waits for {', '.join(map(word, waits))}", about=task.answerer)
         return None
+
+
+def _is_kept(task: Task, roster: Roster) -> bool:
+    """Return whether it is proven who holds a task, or a client's session does: an unproven step changes nothing."""
+    return (task.state == transitions.CLAIMED and task.held_proven) or roster.has_client(task.answerer)
 
 
 def is_same(one: Payload, other: Payload) -> bool:

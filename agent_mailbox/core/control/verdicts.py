@@ -20,8 +20,8 @@ class Verdict(Record):
     """
 
     outcome: str
-    kind: str
     why: str = ""
+    kind: str = ""
     request_id: str = ""
     before: str | None = None
     after: str | None = None
