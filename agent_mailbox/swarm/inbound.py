@@ -77,10 +77,10 @@ class InboundIndex:
 
     def forget_before(self, before: int) -> None:
         """Drop the entries older than ``before`` (ms)."""
-        for known in (self._seen, self._ids):
-            for old in [key for key, at in known.items() if at < before]:
+        for known in (self._seen, self._ids):  # copies: a reload may add some in another thread
+            for old in [key for key, at in known.copy().items() if at < before]:
                 del known[old]
-        for old in [key for key, place in self._moved.items() if not self.has_id(place)]:
+        for old in [key for key, place in self._moved.copy().items() if not self.has_id(place)]:
             del self._moved[old]
 
 
