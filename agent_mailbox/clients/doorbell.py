@@ -40,7 +40,6 @@ from .client import BUSY, IDLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import ModuleType
 
     from ..core.brake import BrakeVerdict
     from ..core.inbox import Item
@@ -256,7 +255,9 @@ class Doorbell:
         self._unread = frozenset()
         if not self._trail.is_offered(self._me) or self._asked == (ends := desk.logs.ends()):
             return self._next_look(now)
-        found = self._brake(desk).may_ring_for_task(lambda: bool(_offers().wakes(desk, self._me)))
+        from ..control import task_offers  # where tasks are
+
+        found = self._brake(desk).may_ring_for_task(lambda: task_offers.wakes(desk, self._me))
         if found.held:
             return self._after_brake(found, desk, now)
         self._asked = ends
@@ -302,7 +303,9 @@ class Doorbell:
         """Tell of tasks whose holder ended or is silent, if nobody told it before."""
         if now >= self._next_tell and Board(self._trail, TASKS).is_used():
             self._next_tell = now + TELLS
-            _offers().tell(OpenMailbox(self._directory, wait=1.0, prove=self._prove), self._me)
+            from ..control_plane import task_reports  # where tasks are
+
+            task_reports.tell(OpenMailbox(self._directory, wait=1.0, prove=self._prove), self._me)
 
     def _silent_since(self, desk: OpenMailbox) -> float:
         """Return the monotonic time of the session's last hook, by its heartbeat."""
@@ -311,12 +314,6 @@ class Doorbell:
         except OSError:
             age = 0.0
         return time.monotonic() - max(age, 0.0)
-
-
-def _offers() -> ModuleType:
-    from ..control import task_offers  # where tasks are
-
-    return task_offers
 
 
 def _parse_left(words: Sequence[str]) -> tuple[int, float, frozenset[str]]:

@@ -173,7 +173,7 @@ class Leasing:
 def lease_for(desk: OpenMailbox, me: str, view: TaskView, directory: str) -> tuple[list[str], str]:
     """Lease what a task that was just claimed names to its holder. Return the paths, and a line about that."""
     task, top = view.task, work_trees.top(directory)
-    if view.already or task.hands or top is None or not isinstance(task.payload, messages.TaskAssignment):
+    if view.already or task.hands or top is None:
         return [], ""
     names = project_paths.named_in("\n".join((task.title, task.payload.instructions, task.payload.context)), top)
     if not names:

@@ -61,7 +61,7 @@ HOT_MODULES = {
     "dead-letters roster search show status": ("cli.render"),
     "ack release reply send": ("cli.verbs"),
     "dead-letters search show status": (
-        "core.awaited core.dead_letters core.conversations core.words mailbox.selection mailbox.queries"
+        "core.awaited core.conversations core.dead_letters core.words mailbox.selection mailbox.queries"
     ),
     "check hook show start": ("core.showing core.showing.message_frame"),
     "dead-letters start status": ("store.projection.open_ends"),

@@ -16,6 +16,7 @@ from ..core.text import neutral
 from ..errors import Busy, MailboxError, Malformed, Refused
 from ..mailbox.mailbox_gateway import SERVING
 from ..store.locks.lock import FileLock
+from . import pairing
 from .swarm_context import SwarmCommand, SwarmContext, session_option, swarm_json
 
 if TYPE_CHECKING:
@@ -49,8 +50,6 @@ def attach(door: SwarmContext) -> None:
 
     Swarms that are made or joined here are this mailbox's alone. The gateway's key, endpoint and process stay one.
     """
-    from . import pairing
-
     door.ledger.identified_knowledge()
     here = door.app.mailbox.directory
     pairing.attach_mailbox(door.home, here)
@@ -60,8 +59,6 @@ def attach(door: SwarmContext) -> None:
 @swarm.command(cls=SwarmCommand)
 def detach(door: SwarmContext) -> None:
     """Have the gateway serve this mailbox no more. Leave its swarms first."""
-    from . import pairing
-
     active = [one.alias for one in door.ledger.identified_knowledge().seen if one.state in ("active", "joining")]
     if active:
         raise Refused(
