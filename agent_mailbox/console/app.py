@@ -121,7 +121,8 @@ def make_templates(directory: str, hint: Callable[[str], str], static: str) -> j
         mailbox=name_mailbox(directory), icons=("/icon.svg", "/icon.svg?waits=1"), later=None,
         priorities=PRIORITIES,
     )  # fmt: skip
-    env.filters.update(visible=visible, hint=hint)
+    in_context = jinja2.pass_context(lambda _, text: hint(text))  # else its answer would be part of the code for all
+    env.filters.update(visible=visible, hint=in_context)
     env.filters.update(iso=presenters.iso_instant, exactly=presenters.exact_moment)
     for name in env.list_templates():
         env.get_template(name)
