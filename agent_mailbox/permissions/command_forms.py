@@ -7,6 +7,7 @@ An example: ``sudo sh -c 'rm x'`` gives the words of ``sudo sh -c rm x``, ``sh -
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from ..core.records import Record
@@ -44,6 +45,9 @@ _READING = (*_INTERPRETERS, *_SOURCING, "sudo", "doas", "at", "batch", "wsl")
 """Programs that may run a here-document."""
 _TEXT = frozenset(f"{shell.ENDS}'\"\\")
 """Characters by which a word may be a text of several words."""
+_EXPORTING = ("export", "declare", "typeset", "readonly", "local", "setenv")
+_RUNNING = re.compile("--.*(command|cmd|exec|run|pager|editor|shell|rsh|program|action|filter|hook)")
+"""Options whose value may be a command."""
 _FILLING = ("xargs", "parallel", "find", "fd", "fdfind", "sem")
 """Programs that put words into the command that they run."""
 _CODE = ("python", "pypy", "perl", "ruby", "node", "deno", "bun", "php", "lua", "awk", "gawk", "mawk", "osascript")
@@ -81,6 +85,8 @@ def forms_of_commands(text: str, depth: int = 0) -> Iterator[Sequence[str]]:
         if not simple.inputs and is_piped(simple):
             raise shell.Unreadable("what runs is known only at run time")
         yield from _spellings_of(words, depth)
+        for value in _kept_commands(simple.words, words):
+            yield from _loose_commands(value, depth)
         if words[:1] == ["alias"]:
             aliases.update((word.partition("=")[0], word.partition("=")[2]) for word in words[1:])
         elif words and words[0] in aliases:
@@ -92,6 +98,17 @@ def forms_of_commands(text: str, depth: int = 0) -> Iterator[Sequence[str]]:
         elif any(_name_without_version(word) in _CODE or word == "uv" for word in words):
             for body in simple.inputs:
                 yield from _in_code(body)
+
+
+def _kept_commands(written: Sequence[str], words: Sequence[str]) -> Iterator[str]:
+    """Yield the values that a program may run later: of a variable (``GIT_PAGER='x y'``), of ``--to-command='x y'``.
+
+    ``words``: those of ``written`` without leading assignments."""
+    for number, word in enumerate(written):
+        option, _, value = word.partition("=")
+        is_leading = number < len(written) - len(words) or (words and words[0] in _EXPORTING)
+        if (is_leading and shell.is_setting(word)) or _RUNNING.match(option):
+            yield value
 
 
 def _spellings_of(words: Sequence[str], depth: int) -> Iterator[Sequence[str]]:
@@ -153,10 +170,11 @@ def _loose_commands(word: str, depth: int) -> Iterator[Sequence[str]]:
     """Yield the commands of a word that a program may hand to a shell (``-c 'x y'``, ``-S'x y'``, ``--run='x y'``)."""
     text = word.partition("=")[2] if word.startswith("--") else word.removeprefix("-S")
     if any(char.isspace() for char in text):
+        found: list[Sequence[str]] = []
         try:
-            found = [*forms_of_commands(text, depth + 1)]
+            found.extend(forms_of_commands(text, depth + 1))
         except shell.Unreadable:
-            found = [text.split()]
+            found.append(text.split())
         yield from found
 
 

@@ -103,6 +103,9 @@ SAME = (
     *("nix run nixpkgs#git -- push", "nix run nixpkgs#git -- -C d push", "docker run alpine/git push"),
     *("cross-env A=b git push", "docker run --rm alpine/git:2.4 -C /d push", "sudo -s <<X\ngit push\nX"),
     "at now <<< 'git push'",
+    # kept for later
+    *("GIT_PAGER='git push' git log", "export GIT_PAGER='git push'; git log", "PS4='$(git push)' bash -xc :"),
+    *("tar --to-command='git push' -xf x", "rsync --rsh='git -C d push' a b:", "X='cd d; git push' make"),
     # code
     'python -c \'import os; os.system("git push")\'',
     'python3 -c \'import subprocess as s; s.run(["git", "push"])\'',
@@ -127,6 +130,7 @@ FREE = (
     *("git switch -c push", "git tag push", "git pull", "git subtree push", "git config push.default simple"),
     *("git -c push.default=simple pull", "git remote -v", "git add push", "git add -- push", "git show push"),
     *("git grep push", "git log -- push", "git diff HEAD~1 push", "git rebase origin/main", "git log $X"),
+    *("git commit --message='git push'", "T='Do git push' make", "gh pr create --title='git push' --body='git push'"),
     *('git commit -m "$MSG"', 'git commit -m "$(cat <<E\ngit push\nE\n)"', 'git -C "$DIR" status'),
     *("git -C $DIR status", "git -C $(pwd) log", 'git -C "$(git rev-parse --show-toplevel)" diff'),
     *('git --git-dir "$D" status', "git add *.py", "git log HEAD@{1}", "git show HEAD^{commit}", "git diff -- *.py"),
