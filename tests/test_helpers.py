@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
 from agent_mailbox import launch
+from tests import helpers
 
 if TYPE_CHECKING:
     from tests.helpers import Post
@@ -23,6 +25,9 @@ def test_a_file_that_a_command_leaves_open_fails_its_test(post: Post, monkeypatc
         return real(words)
 
     monkeypatch.setattr(launch, "main", leave)
+    monkeypatch.setattr(
+        helpers, "_threads", {*threading.enumerate()}
+    )  # those of earlier tests are no reason not to look
     with pytest.raises(AssertionError, match=f"{post.scratch}/left"):
         post.call("roster", "list")
     left.pop().close()
