@@ -89,6 +89,10 @@ def networked(world: Machines, *, small: bool = False) -> AbstractContextManager
     )
 
 
+ALIVE = 180
+"""Hours that a world lets go by at most: who is silent for eight days is dead, and is refused."""
+
+
 class Driver:
     """What drives a run."""
 
@@ -99,6 +103,7 @@ class Driver:
         self.plan = plan
         self.jobs = jobs
         self.most = most
+        self.hours = ALIVE
 
     def run(self) -> None:
         """Found, work, settle, judge."""
@@ -145,25 +150,30 @@ class Driver:
             return all(process.rank < 0 for process in self.world.living())
         if name in (CALM, STORM):
             self.world.quiet = name == CALM
-        elif name == NIGHT:
-            self.world.quiet = True
-            self.world.tell(f"{number} hours go by")
-            for _ in range(number // 12 + 1):  # one that hears of nothing for a day moves nothing
-                self.world.now += number * 3600 * SECOND // (number // 12 + 1)
-                for machine in self.world.machines:
-                    self._alone(machine, "run_steward", keep_up)
-            self.world.quiet = (0, CALM, 0) in self.plan.jobs  # a long story has no peace
+        elif name == NIGHT and number <= self.hours:
+            self.hours -= number
+            self._let_go_by(number)
         elif name == TALLY:
             self._each(name, machines_proofs.tally)
         elif name in DEEDS:
             self.world.tell(f"{place} {name} {session.machine.name}: {first_sentence(DEEDS[name])}")
             DEEDS[name](Deed(self.stage, place, session))
             self._reap()
-        elif name != REST:
+        elif name not in (REST, NIGHT):
             if living >= (1 if self.world.quiet else self.plan.width):  # in peace one follows the other
                 return False
             self._command(str(place), name, session)
         return True
+
+    def _let_go_by(self, hours: int) -> None:
+        """Let so many hours go by, in which each steward runs as in life."""
+        self.world.quiet = True
+        self.world.tell(f"{hours} hours go by")
+        for _ in range(hours // 12 + 1):  # one that hears of nothing for a day moves nothing
+            self.world.now += hours * 3600 * SECOND // (hours // 12 + 1)
+            for machine in self.world.machines:
+                self._alone(machine, "run_steward", keep_up)
+        self.world.quiet = (0, CALM, 0) in self.plan.jobs  # a long story has no peace
 
     def _settle(self) -> None:
         """Nothing goes wrong any more: all machines catch up, and everyone looks, until there is nothing new."""
