@@ -52,6 +52,8 @@ def watch(stage: Stage, process: Process, me: Session) -> None:
     except (Refused, NotFound):
         return
     stage.judge.acknowledge(("message", made.message_id))
+    for earlier in stage.told.watches:  # the same once more takes its place
+        earlier.over = earlier.over or (earlier.watcher, earlier.agent, {*earlier.until}) == (me, agent, {*until})
     if made.proven and not process.hurt:
         told = AgentWatch(stage.world, me, agent, until, made)
         told.begun = stage.told.turned.get(agent.id, -1) >= begun  # that turn's end may have been told already
