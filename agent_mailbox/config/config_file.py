@@ -47,6 +47,10 @@ def _is_positive(value: object, most: float = 1 << 53) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= most
 
 
+def _is_up_to(value: object, most: float) -> bool:
+    return (value == 0 and value is not False) or _is_positive(value, most)
+
+
 def _are_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
@@ -95,12 +99,8 @@ _WAIT = Kind(
     f"a number of seconds, {CONTROL_WAIT_MAX} at most: the client gives up then",
     lambda value: _is_positive(value, CONTROL_WAIT_MAX),
 )
-_GAP = Kind(
-    "number",
-    "a number of seconds, 3600 at most, 0 for none",
-    lambda value: value is not False and (value == 0 or _is_positive(value, 3600)),
-)
-_AGAIN = Kind("number", "a number of minutes, 0 for never", lambda value: value == 0 or _is_positive(value, 10_000_000))
+_GAP = Kind("number", "a number of seconds, 3600 at most, 0 for none", lambda value: _is_up_to(value, 3600))
+_AGAIN = Kind("number", "a number of minutes, 0 for never", lambda value: _is_up_to(value, 10_000_000))
 _SPAN = Kind("text", 'two times such as "22:00-07:00"', _is_span)
 _DEFAULT = Kind('"deny" or "ask"', '"deny" or "ask"', lambda value: value in ("deny", "ask"))
 _SWARM_LIMITS = (

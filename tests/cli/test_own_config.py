@@ -106,6 +106,12 @@ def test_all_that_a_mailbox_may_still_set_is_known() -> None:
         assert fault.text.startswith(f"{key} must be")
 
 
+def test_true_and_false_are_no_numbers() -> None:
+    """Python takes ``False`` for 0: ``notify.again_minutes = false`` counted as "never"."""
+    for spot, (_, kind) in {**config_file.MAILBOX, **config_file.PERSONAL}.items():
+        assert {*map(kind.is_met, (True, False))} == {kind.type == "true or false"}, spot
+
+
 def test_a_mailbox_s_own_table_comes_before_what_is_for_all(post: Post) -> None:
     """A mailbox's own table, found by its real path, overrides the settings for all mailboxes."""
     (post.scratch / "linked").symlink_to(post.box)
