@@ -3,7 +3,7 @@
 Belongs here: the words of a text and of each text within it that a shell may run, and the way of its ``cd``s. Pure.
 ``command_forms`` knows which texts those are; ``rules`` compares what is found here with a rule.
 
-An example: ``cd a && sh -c 'cd b; cat "x"'`` names ``x``, in the call's directory, in ``a`` and in ``a/b``.
+An example: ``cd a && sh -c 'cd b; cat "x"'`` names ``x``, in the call's directory, ``a``, ``b`` and ``a/b``.
 """
 
 from __future__ import annotations
