@@ -66,8 +66,18 @@ def is_asked(stage: Stage) -> bool:
 
 
 def has_returned(facts: Facts, who: str) -> bool:
-    """Return whether a session was ever dead. What the steward archived meanwhile is not told again, if it returns."""
-    return any(line["session_id"] == who and line["event"] == "retire" for line in facts.roster)
+    """Return whether a session was ever dead, or one that it continues was so before. What the steward archived
+    meanwhile is not told again."""
+    retired = {line["session_id"]: line["timestamp"] for line in facts.roster if line["event"] == "retire"}
+    begun = {line["session_id"]: line for line in facts.roster if line.get("continues")}
+    if who in retired:
+        return True
+    while who in begun:
+        before, at = begun[who]["continues"], begun[who]["timestamp"]
+        if retired.get(before, at) != at:
+            return True
+        who = before
+    return False
 
 
 def hold(stage: Stage, who: str, now: int, live: InboxState, everything: InboxState | None) -> None:
