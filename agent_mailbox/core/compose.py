@@ -43,13 +43,6 @@ class Draft(Record):
     extra: Any = None
 
 
-_CARRIED = (
-    *("content", "subject", "thread", "ttl_hours", "expires_at", "ack"),
-    *("references", "attachments", "metadata"),
-)
-"""The fields that a draft and its message have alike."""
-
-
 class Composed(Record):
     """A message that may be sent: the written addresses and their meaning, its line, warnings for its sender."""
 
@@ -130,12 +123,20 @@ def draft_from(obj: object) -> Draft:
     return Draft(
         sender=obj.get("sender") or obj.get("from") or "",
         to=m.recipients,
+        content=m.content,
+        subject=m.subject,
+        thread=m.thread,
+        ttl_hours=m.ttl_hours,
+        expires_at=m.expires_at,
+        ack=m.ack,
         priority=obj.get("priority") or "normal",
         type=obj.get("type") or "message",
         when=obj.get("when") or None,
         id=obj.get("id"),
+        references=m.references,
+        attachments=m.attachments,
+        metadata=m.metadata,
         extra={key: value for key, value in (m.extra or {}).items() if key != "from"} or None,
-        **{name: getattr(m, name) for name in _CARRIED},
     )
 
 
@@ -188,14 +189,12 @@ def checked(draft: Draft, max_content: int, *, is_ours: bool = False) -> None:
         check_ttl(draft.ttl_hours)
         if draft.expires_at is not None:
             raise Malformed("the message has two times to expire", "give its hours to live or its instant, not both")
-    choices = (
-        ("priority", draft.priority, PRIORITIES),
-        ("time to show it", draft.when, WHENS),
-        ("type", draft.type, TYPES),
-    )
-    for what, given, known in choices:
-        if given is not None and given not in known:
-            raise Malformed(f"unknown {what}: {given!r}", f"choose one of {', '.join(known)}")
+    if draft.priority not in PRIORITIES:
+        raise Malformed(f"unknown priority: {draft.priority!r}", f"choose one of {', '.join(PRIORITIES)}")
+    if draft.when is not None and draft.when not in WHENS:
+        raise Malformed(f"unknown time to show it: {draft.when!r}", f"choose one of {', '.join(WHENS)}")
+    if draft.type not in TYPES:
+        raise Malformed(f"unknown type: {draft.type!r}", f"choose one of {', '.join(TYPES)}")
 
 
 def check_ttl(hours: object) -> None:
@@ -362,11 +361,19 @@ def message(
         sender=draft.sender,
         recipients=recipients,
         timestamp=now,
-        priority=draft.priority,
+        content=draft.content,
+        subject=draft.subject or None,
+        thread=draft.thread,
+        ttl_hours=draft.ttl_hours,
+        expires_at=draft.expires_at,
         type=draft.type,
         when=draft.when,
+        ack=draft.ack,
+        priority=draft.priority,
+        references=draft.references,
+        attachments=draft.attachments,
+        metadata=draft.metadata,
         extra={**(draft.extra or {}), BARE: list(bare)} if bare else draft.extra,
-        **{name: getattr(draft, name) for name in _CARRIED} | {"subject": draft.subject or None},
     )
 
 

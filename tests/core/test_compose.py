@@ -363,6 +363,15 @@ def test_only_a_whole_uuid_is_a_message_id(spelt):
         compose.check_id_form(spelt)
 
 
+@pytest.mark.parametrize(("what", "given"), [("priority", None), ("priority", "urgent"), ("type", None), ("when", "x")])
+def test_a_word_of_a_closed_list_is_one_of_it(what, given):
+    """A draft of another program has a priority and a type of ours, and None is neither."""
+    draft = compose.Draft(sender="ann", to=("bob",), content="x")
+    compose.checked(draft, 1000)
+    with pytest.raises(Malformed, match="unknown"):
+        compose.checked(draft.replace(**{what: given}), 1000)
+
+
 # -- batches ----------------------------------------------------------------------------------------------------------
 
 
