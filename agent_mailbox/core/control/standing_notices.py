@@ -65,9 +65,10 @@ class StandingNotices(Generic[N]):
         """Fold a notice in; return False if it is there already. Raise ``ValueError`` with the reason if it is none."""
         begins = step.message.timestamp
         made: N = self.NOTICE(
-            payload.request_id, step.speaker, begins, min(payload.expires or 0, begins + self.LONGEST),
-            step.message.id, step.place, step.is_proven, False,
-            **{name: getattr(payload, name) for name in self.NOTICE.__annotations__},
+            id=payload.request_id, owner=step.speaker, begins=begins,
+            ends=min(payload.expires or 0, begins + self.LONGEST), message_id=step.message.id, place=step.place,
+            proven=step.is_proven, over=False,
+            **{name: getattr(payload, name) for name in self.NOTICE.__annotations__},  # those of its kind alone
         )  # fmt: skip
         known = self._all.get(made.id)
         if known is not None:

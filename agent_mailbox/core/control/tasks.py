@@ -99,8 +99,8 @@ class Task(ControlRequest):
         """
         if roster.get(self.answerer) is None or self.is_over:
             return self.answerer
-        heirs = [heir for heir in roster.heirs(self.answerer) if self.answerer in roster.estate(heir)]
-        now = roster.get(heirs[-1]) if heirs else None
+        successors = [one for one in roster.heirs(self.answerer) if self.answerer in roster.estate(one)]
+        now = roster.get(successors[-1]) if successors else None
         return "" if now is None or now.has_ended or now.returned > self.moved else now.session_id
 
     def is_left_by(self, holder: str, when: int, roster: Roster) -> bool:
