@@ -25,9 +25,8 @@ def test_a_file_that_a_command_leaves_open_fails_its_test(post: Post, monkeypatc
         return real(words)
 
     monkeypatch.setattr(launch, "main", leave)
-    monkeypatch.setattr(
-        helpers, "_threads", {*threading.enumerate()}
-    )  # those of earlier tests are no reason not to look
+    # those of earlier tests are no reason not to look
+    monkeypatch.setattr(helpers, "_threads", {*threading.enumerate()})
     with pytest.raises(AssertionError, match=f"{post.scratch}/left"):
         post.call("roster", "list")
     left.pop().close()
