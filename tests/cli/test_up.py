@@ -500,7 +500,9 @@ def test_a_team_has_the_mailbox_with_which_it_was_started(team: Post) -> None:
     assert {one["state"] for one in team.ok("up", "--status")["members"]} == {"frozen"}
 
 
-def test_a_member_that_gets_another_client_begins_anew_under_its_name(team: Post) -> None:
+def test_a_member_that_gets_another_client_begins_anew_under_its_name(
+    team: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No client can bring back a session of another, also at the second try. While the old one runs, nothing is
     started."""
     told = team.call("up", "--yes", "--wait", "0", "--json").json["members"]
@@ -522,7 +524,7 @@ def test_a_member_that_gets_another_client_begins_anew_under_its_name(team: Post
             raise Refused("its server did not begin to listen", "see its log")
         return Begun("")
 
-    made._begin = begin  # type: ignore[assignment]
+    monkeypatch.setattr(made, "_begin", begin)
     bob = Team((PlannedMember(name="Bob", client="codex", prompt="Build."),))
     assert [[*made.bring_all_up(bob)] for _ in range(2)] == [["Bob"], []]
     assert [(one.session_id, one.prompt) for one in begun] == [("", "Build.")] * 2
