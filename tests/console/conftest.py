@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import http.client
 import json
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlencode
 
@@ -36,15 +37,14 @@ class Answer:
 @functools.cache
 def load_console() -> None:
     """Import what a console needs and compile its templates, once: each console is forked from this process."""
-    import anyio._backends._asyncio  # noqa: F401
-    import uvicorn.lifespan.on
-    import uvicorn.loops.asyncio
-    import uvicorn.protocols.http.h11_impl  # noqa: F401
-
     from agent_mailbox.cli import loading_ahead
-    from agent_mailbox.commands import console_command  # noqa: F401
     from agent_mailbox.console import app
 
+    for name in (
+        *("anyio._backends._asyncio", "uvicorn.lifespan.on", "uvicorn.loops.asyncio"),
+        *("uvicorn.protocols.http.h11_impl", "agent_mailbox.commands.console_command"),
+    ):
+        import_module(name)
     loading_ahead.load_rooms("console", "teams")
     app.make_templates("", str, "/static/1")
 
