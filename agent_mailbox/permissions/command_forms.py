@@ -170,12 +170,10 @@ def _loose_commands(word: str, depth: int) -> Iterator[Sequence[str]]:
     """Yield the commands of a word that a program may hand to a shell (``-c 'x y'``, ``-S'x y'``, ``--run='x y'``)."""
     text = word.partition("=")[2] if word.startswith("--") else word.removeprefix("-S")
     if any(char.isspace() for char in text):
-        found: list[Sequence[str]] = []
         try:
-            found.extend(forms_of_commands(text, depth + 1))
+            yield from forms_of_commands(text, depth + 1)
         except shell.Unreadable:
-            found.append(text.split())
-        yield from found
+            yield text.split()
 
 
 class HandedText(Record):
