@@ -287,7 +287,6 @@ def agents_text(
     facts: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
     """Return the roster as a table; some agents are ``gone``. ``facts``: each one's lead, when it sees mail, a task."""
-    states = [shown_state(a, gone) for a, _ in agents]
     minutes = {seen // 60_000: seen for _, seen in agents}
     told = {minute: frame.when(seen) for minute, seen in minutes.items()}
     shorts: dict[str, int] = {}
@@ -295,11 +294,12 @@ def agents_text(
         short = frame.short_session(agent.session_id)
         shorts[short] = shorts.get(short, 0) + 1
     rows = []
-    for state, (agent, seen) in zip(states, agents, strict=True):
+    for agent, seen in agents:
         tags = " ".join(frame.words([*agent.tags]))
         short = frame.short_session(agent.session_id)
         session = short if shorts[short] == 1 else frame.whole_id(agent.session_id)  # Codex's of a minute begin alike
         more = () if facts is None else facts[agent.session_id]
+        state = shown_state(agent, gone)
         rows.append((state, frame.bare_name(agent), session, told[seen // 60_000], *more, tags))
     columns = () if facts is None else ("lead", "sees mail", "task")
     head = ("state", "name", "session", "last seen", *columns, "tags")
