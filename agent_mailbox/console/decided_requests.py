@@ -74,7 +74,9 @@ def _ran_instead(request: ControlRequest) -> Any:
     """Return the input that ran instead of what was asked for; None if there is none."""
     answer: Any = request.answer
     changed = getattr(answer, "updated_input", None) if request.state == transitions.APPROVED else None
-    return None if calls.is_same_json(changed, getattr(request.payload, "input", None)) else changed
+    if changed is None or calls.is_same_json(changed, getattr(request.payload, "input", None)):
+        return None
+    return changed
 
 
 def latest_reasons(requests: Iterable[ControlRequest]) -> list[str]:

@@ -218,7 +218,7 @@ def list_agents(now: Looking, params: Params) -> dict[str, Any]:
     return {
         **list_filters(now, living, params),
         "title": "Agents",
-        "agents": (sorted(rows, key=key) if key else rows)[:MOST_ROWS],
+        "agents": sorted(rows, key=key)[:MOST_ROWS] if key else rows,
         "by": by if key else "",
         "more": max(len(listed) - MOST_ROWS, 0),
         "dead": len(dead),
