@@ -118,6 +118,17 @@ def test_a_leader_that_counts_what_it_could_not_keep_has_not_answered() -> None:
         order.close()
 
 
+def test_a_name_that_a_leader_could_not_keep_is_no_other_mailbox_s() -> None:
+    """It says that the name is taken, and has no record of that: it has not answered whose the name is."""
+    with answering() as (server, url):
+        order = open_order(url, "s", "a", wait=PATIENCE)
+        server.to_record = b'{"error":{"err_code":10071,"description":"wrong last sequence: 7"}}'
+        server.answer = b'{"error":{"err_code":10037,"description":"no message found"}}'
+        with pytest.raises(Unavailable, match="engine refuses: no message found"):
+            order.take_name("me")
+        order.close()
+
+
 def test_commands_go_on_beside_an_engine_that_answers_wrongly(
     program: Program, credential: str, tmp_path: Path
 ) -> None:

@@ -17,11 +17,13 @@ INFO = b'INFO {"version":"2.99.0","headers":true}\r\n'
 
 
 class WrongServer(socketserver.ThreadingTCPServer):
-    """``answer`` is the data of each answer, and ``head`` its headers, if it has any."""
+    """``answer`` is the data of each answer, and ``head`` its headers, if it has any.
+
+    ``to_record``: that of the answer to a record, if it is another one."""
 
     daemon_threads = True
     allow_reuse_address = True
-    answer, head = b"{}", b""
+    answer, head, to_record = b"{}", b"", b""
 
 
 class _Talk(socketserver.StreamRequestHandler):
@@ -38,10 +40,10 @@ class _Talk(socketserver.StreamRequestHandler):
             elif verb in (b"PUB", b"HPUB"):
                 self.rfile.read(int(words[-1]) + 2)
                 if len(words) == (3 if verb == b"PUB" else 4):
-                    self._reply(words[1])
+                    self._reply(words[1], is_record=words[0].startswith(b"mbx."))
 
-    def _reply(self, to: bytes) -> None:
-        head, data = self.server.head, self.server.answer
+    def _reply(self, to: bytes, *, is_record: bool) -> None:
+        head, data = self.server.head, (is_record and self.server.to_record) or self.server.answer
         if not head:
             self.wfile.write(b"MSG %s 0 %d\r\n%s\r\n" % (to, len(data), data))
             return

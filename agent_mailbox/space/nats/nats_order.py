@@ -109,7 +109,8 @@ class NatsOrder(NatsSpace):
             self.require_success(self.connection.ask_each([one])[0])
             return owner
         except Moved:
-            found = self.get_message(self.stream, {"last_by_subj": subject})
+            answer = self.connection.ask_each([self._get_request({"last_by_subj": subject})])[0]
+            found = object_at(self.require_success(answer), "message")  # without one it is nobody's: no answer
             return bytes_at(found, "data").decode("utf-8", "replace")
 
     def joined_machines(self) -> list[str]:
