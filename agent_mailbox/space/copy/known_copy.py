@@ -109,7 +109,7 @@ class KnownCopy:
 
     def __init__(self, logs: Logs, order: TotalOrder, directory: str, judge: SpaceJudge) -> None:
         self.logs = logs
-        self.order = AskedOrder(order, self._look_again)  # type: ignore[abstract] # it passes all calls on
+        self.order = AskedOrder(order, self._look_again)
         self.directory = directory
         self.judge = judge
         self.queue = SendQueue(directory, logs.wait)
@@ -198,9 +198,8 @@ class KnownCopy:
         self._saved = read_saved(self.directory)
         checksum, _, body = self._saved.partition(b" ")
         found = codec.parse(body) if checksum == b"%08x" % small_files.checksum(body) else None
-        self.state = state = CopyState(
-            found if isinstance(found, dict) else {}
-        )  # a damaged file, or none: nothing is known
+        told = found if isinstance(found, dict) else {}  # of a damaged file, or none, nothing is known
+        self.state = state = CopyState(told)
         self.judge.begin_from(state.numbers, state.refused)
         self.heard = None if state.applied else dict.fromkeys(KINDS, 0)
         self.parts = {kind: Unordered(self._local_log(kind), *state.marks.get(kind, (0, 0, []))) for kind in KINDS}

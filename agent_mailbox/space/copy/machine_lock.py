@@ -16,14 +16,12 @@ from ..order.hurry import ANSWERED, Hurry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Self, TypeVar
+    from collections.abc import Callable, Sequence
+    from typing import Self, TypeVar
 
-    from ..order.order import TotalOrder
+    from ..order.order import Ordered, TotalOrder
 
     T = TypeVar("T")
-else:
-    TotalOrder = object
 
 TURN, FILES = "lock", "files"
 """The files of the two locks, in the user's own record."""
@@ -36,7 +34,7 @@ AHEAD = 1_000_000.0
 """Seconds that nobody waits: whoever has the turn of a file that promises them has just taken it."""
 
 
-class AskedOrder(TotalOrder):
+class AskedOrder:
     """An order that is asked while the local files are free; then ``looked_again`` looks what others did meanwhile.
 
     ``files``: their lock, as long as this process has its turn. ``hurried``: it can do without an answer. ``promise``:
@@ -66,10 +64,35 @@ class AskedOrder(TotalOrder):
             self.promise(KEPT)
             self._looked_again()
 
-    def __getattr__(self, name: str) -> Any:
-        """Return a call of the order, which asks."""
-        call = getattr(self.engine, name)
-        return lambda *given, **named: self.ask(lambda: call(*given, **named))
+    def last_position(self) -> int:
+        """Return the position of the last record."""
+        return self.ask(self.engine.last_position)
+
+    def append_lines(
+        self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None
+    ) -> int:
+        """Append the lines; see ``TotalOrder.append_lines``."""
+        return self.ask(lambda: self.engine.append_lines(log, lines, ids=ids, expect=expect))
+
+    def read_after(self, after: int, most: int) -> Sequence[Ordered]:
+        """Return the first records behind a position, in order."""
+        return self.ask(lambda: self.engine.read_after(after, most))
+
+    def wait_for_record(self, after: int, seconds: float) -> bool:
+        """Return whether there is a record behind the position, waiting for one at most that long."""
+        return self.ask(lambda: self.engine.wait_for_record(after, seconds))
+
+    def count_holes(self) -> int:
+        """Return how many positions have no record."""
+        return self.ask(self.engine.count_holes)
+
+    def remove_records(self, positions: Sequence[int]) -> None:
+        """Remove records."""
+        self.ask(lambda: self.engine.remove_records(positions))
+
+    def remove_through(self, log: str, position: int) -> None:
+        """Remove all records of a log up to a position."""
+        self.ask(lambda: self.engine.remove_through(log, position))
 
 
 class MachineLock:
