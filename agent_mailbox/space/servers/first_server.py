@@ -49,7 +49,7 @@ def connect_first(
                         continue
                 until = min(deadline, begun + HEAD_START) if waiting else deadline
                 for key, event in open_ones.select(max(until - now, 0)):
-                    found: socket.socket = key.fileobj  # type: ignore[assignment] # it is a socket of ours
+                    place, found = key.data
                     if event & selectors.EVENT_WRITE:  # it is connected, or refused, which is read next
                         if word:
                             with suppress(OSError):
@@ -59,12 +59,12 @@ def connect_first(
                         continue
                     open_ones.unregister(found)
                     try:
-                        return key.data, _require_answer(found)
+                        return place, _require_answer(found)
                     except OSError as error:
                         trouble, begun = error, 0.0
         finally:
             for key in [*open_ones.get_map().values()]:
-                key.fileobj.close()  # type: ignore[union-attr] # likewise
+                key.data[1].close()
     raise trouble
 
 
@@ -77,7 +77,7 @@ def _begin_connecting(open_ones: selectors.BaseSelector, place: tuple[str, int])
         one = socket.socket(family)
         one.setblocking(False)
         one.connect_ex(address)
-        open_ones.register(one, selectors.EVENT_WRITE, place)
+        open_ones.register(one, selectors.EVENT_WRITE, (place, one))
 
 
 def _require_answer(one: socket.socket) -> socket.socket:
