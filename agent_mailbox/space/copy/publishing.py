@@ -95,13 +95,18 @@ def _publish_lines(copy: KnownCopy, log: str, batch: Sequence[Waiting], last: in
     """Publish lines of a log behind its record at ``last``; return the last one's position."""
     if log == MESSAGES and copy.state.purged and (batch := _drop_archived(copy, batch)) == []:
         return last
+    return _append_lines(copy, log, batch, last)
+
+
+def _append_lines(copy: KnownCopy, log: str, batch: Sequence[Waiting], last: int) -> int:
+    """Append the lines at once; each for itself if some are in the order."""
     lines, ids = [one.line for one in batch], [one.id for one in batch if one.id is not None]
     try:
         return copy.order.append_lines(log, lines, ids=ids, expect=None if ids else last)
     except Taken as taken:
-        if len(batch) > 1:  # a part of it is in the order: each line for itself
+        if len(batch) > 1:
             for one in batch:
-                _publish_lines(copy, log, [one], last)
+                _append_lines(copy, log, [one], last)
         elif taken.position <= copy.state.applied:
             copy.parts[MESSAGES].settle(batch[0].position)  # another message has its id; this one stays here alone
         return last
