@@ -55,7 +55,11 @@ class PostgresOrder:
         self.machine = machine
         self._known = False
         self._since: object = None
-        self.files = PostgresFiles(self)
+
+    @property
+    def files(self) -> PostgresFiles:
+        """Return the way to the files of the space."""
+        return PostgresFiles(self)
 
     @property
     def schema(self) -> str:
