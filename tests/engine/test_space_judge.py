@@ -652,7 +652,8 @@ def test_a_state_of_an_earlier_version_keeps_its_number(pair: Three) -> None:
     assert seal is not None
     pair.south.trust(pair.north, "all", user=True)
     pair.south.judge.begin_from({NORTH: seal.number}, {})
-    assert not proofs.proves(pair.south.judge.judge_record(Ordered(99, MESSAGES, allow, NORTH)).proof)
+    judged = pair.south.judge.judge_record(Ordered(99, MESSAGES, allow, NORTH))
+    assert judged.proof == proofs.of_machine(NORTH, proofs.UNPROVEN), "it counts for nothing, and waits for no word"
 
 
 def test_a_sealed_approval_answers_only_its_own_request(pair: Three) -> None:
