@@ -7,9 +7,8 @@ stay in the logs, which are open meanwhile: what a steward replaces can still be
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from contextlib import ExitStack
-from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 from ..core import codec, proofs
@@ -112,7 +111,8 @@ def _find_places(sources: list[Source], numbers: dict[int, int]) -> Callable[[in
 
     def places(number: int) -> Iterator[tuple[int, int]]:
         start = bisect_left(order, number, key=of.__getitem__)
-        return ((logs[n], positions[n]) for n in takewhile(lambda n: of[n] == number, islice(order, start, None)))
+        end = bisect_right(order, number, start, key=of.__getitem__)
+        return ((logs[n], positions[n]) for n in order[start:end])
 
     return places
 
