@@ -29,11 +29,13 @@ def was_replaced() -> bool:
         path = getattr(module, "__file__", None)
         if path and name.partition(".")[0] == package:
             try:
-                file, place = system.stat(path), system.stat(system.dirname(path))
+                file = system.stat(path)
+                if not process or file.st_ctime_ns <= latest:
+                    continue
+                place = system.stat(system.dirname(path))
             except OSError:
                 return True
             # what is put in a file's place may have an old time of its own, but the directory changes with it
-            is_other = file.st_mtime_ns > latest or file.st_ctime_ns <= place.st_mtime_ns + _SOON
-            if process and file.st_ctime_ns > latest and is_other:
+            if file.st_mtime_ns > latest or file.st_ctime_ns <= place.st_mtime_ns + _SOON:
                 return True
     return False
