@@ -159,7 +159,7 @@ def weigh_message(message: Message, view: ProofView | None, line: bytes, positio
     if message.type == "control" or message.sender == USER:
         proof = None if view is None else view.proof(line, position)  # the person may have adopted it
     elif message.thread is not None or message.sender in proofs.OURS or message.type == "note":
-        proof = add_proof(message, view, line, position).proof
+        proof = view.proof(line, position) if view is not None and SEALED in line else None
     else:
         told = view is not None and view.kept.custody.weighs_mail
         return message.replace(written_by=add_proof(message, view, line, position).proof) if told else message
