@@ -7,7 +7,6 @@ Belongs here: those messages, each sent once, by whoever looks first. The holder
 from __future__ import annotations
 
 from contextlib import suppress
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ..core import compose, frame
@@ -142,6 +141,8 @@ def _draft_about(task: Task, sender: str, to: str, said: str) -> Draft:
 
 
 def _digest(*words: str) -> str:
+    from hashlib import sha256  # 4 ms, which most turns of a watched agent are spared
+
     return sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
