@@ -1,7 +1,8 @@
 """Mail at a terminal: a line that is wider, folded behind its bar, and what is left out of a long thread.
 
-Belongs here: where a line is folded. A terminal breaks a long line by itself, and begins the rest at its left edge.
-There it would read like a line of the frame:
+Belongs here: where a line is folded, and the line in the place of what a thread leaves out, with the command that shows
+it. A terminal breaks a long line by itself, and begins the rest at its left edge. There it would read like a line of
+the frame:
 
     | the build is green                                       what a body says
     0bc9f3d7  user (the person) → you, 2026-03-16 14:30Z       its rest, after enough spaces

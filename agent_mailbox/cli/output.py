@@ -1,5 +1,4 @@
-"""Write to standard output: everything, flushed, with a time-out.
-
+"""Write to standard output: everything, flushed, with a time-out; and look whether its reader left.
 
 A program such as ``head`` takes more than it shows. So mail is written in pieces, each when the one before was taken.
 A reader that asks for more has taken the piece before.
