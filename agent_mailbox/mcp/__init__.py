@@ -1,1 +1,1 @@
-"""The MCP server: five tools on standard input and output, for clients without hooks."""
+"""The MCP server: tools on standard input and output, for clients without hooks."""

@@ -40,7 +40,7 @@ _LATE = "it may yet take effect; search for it before you try again"
 
 
 class ToolServer:
-    """The five tools on standard input and output; ``answering`` answers a call through the function it is given."""
+    """The tools on standard input and output; ``answering`` answers a call through the function it is given."""
 
     def __init__(self, version: str, answering: Answering) -> None:
         self._version = version
