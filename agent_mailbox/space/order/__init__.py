@@ -1,1 +1,1 @@
-"""The order that all machines agree on, and what waits to enter it."""
+"""The order that all machines agree on: asking an engine for it, and what its records say."""

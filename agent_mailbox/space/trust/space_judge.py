@@ -1,10 +1,10 @@
 """The seals of a space's machines: signing this machine's lines, and judging those of the others.
 
-Belongs here: that judgement, once for each line, before the line is written here. The verdict is this machine's own
-seal on the line, with the proof as the other machine's word (``proofs.of_machine``). Readers look up nothing, and the
-verdict is there with the line or not at all. One that is taken away is noticed as any proven line's is
-(``store.log.custody``). A line that does not count yet is sealed as waiting (``proofs.WAITS``): when the person says
-more, it is judged again.
+Belongs here: that judgement, once for each line, before the line is written here; and finding those that wait. The
+verdict is this machine's own seal on the line, with the proof as the other machine's word (``proofs.of_machine``).
+Readers look up nothing, and the verdict is there with the line or not at all. One that is taken away is noticed as any
+proven line's is (``store.log.custody``). A line that does not count yet is sealed as waiting (``proofs.WAITS``): when
+the person says more, it is judged again.
 
 A number grows with every line of a machine in a log, so a line that is published again counts for nothing. The numbers
 are kept with the state of the copy. If an older state is found, the numbers of the lines that are here already tell it.
