@@ -277,8 +277,8 @@ def words_in(url: SplitResult) -> dict[str, object]:
 def _is_silent(conninfo: Mapping[str, object], seconds: float) -> bool:
     """Return whether no server of a connection's words gives a sign for so long, once it is connected.
 
-    The library waits two seconds for one that is dark, and for a query without end. One that refuses speaks, and so
-    does one of which the words do not tell where it is: libpq knows more."""
+    The library waits two seconds for one that is dark, and for a query without end. One that refuses speaks, unless
+    another is dark. So does one of which the words do not tell where it is: libpq knows more."""
     hosts = str(conninfo.get("hostaddr") or conninfo.get("host") or "").split(",")
     ports = str(conninfo.get("port") or "").split(",")
     ports = [port or "5432" for port in (ports if len(ports) == len(hosts) else ports[:1] * len(hosts))]
