@@ -322,12 +322,18 @@ def open_files(below: Path) -> dict[str, str]:
 
 
 def left_open(below: Path) -> dict[str, str]:
-    """Those that nobody closes any more, nor waits with."""
+    """Those that nobody closes any more, nor waits with. A thread whose wait ends during a look closes its own before
+    the next one."""
     from agent_mailbox.store.files import system
 
-    if open_files(below):
-        gc.collect()  # what an exception holds
-    return {number: path for number, path in open_files(below).items() if number not in {*map(str, system.waiting)}}
+    def look() -> dict[str, str]:
+        waiting = {*map(str, system.waiting)}
+        return {number: path for number, path in open_files(below).items() if number not in waiting}
+
+    if not (found := look()):
+        return found
+    gc.collect()  # what an exception holds
+    return dict(found.items() & look().items())
 
 
 @contextmanager
