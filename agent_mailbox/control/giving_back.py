@@ -18,7 +18,6 @@ from ..store.files import system
 from ..store.files.board import TASKS, Board
 from ..store.log.stamps import EVERYONE
 from . import task_offers
-from .leasing import end_lease
 from .tasking import Tasking
 
 if TYPE_CHECKING:
@@ -71,7 +70,6 @@ def _has_dropped(tasking: Tasking, me: str, view: TaskView, why: str) -> bool:
         tasking.say_step(me, messages.TaskDropped(request_id=view.task.id, reason=why), me, view.task, "")
     except MailboxError:
         return False  # another step was first
-    end_lease(tasking.box, me, view.task.id, view.holder)
     return True
 
 

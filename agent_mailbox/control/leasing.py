@@ -59,7 +59,7 @@ class Leasing:
 
     def lease(self, me: str, paths: Sequence[str], base: str, minutes: float, note: str = "") -> Lease:
         """Lease paths or patterns to ``me``. ``base`` is the directory that relative ones start from. A lease of
-        ``me`` on no others ends.
+        ``me`` on no others ends, but not that of another task.
 
         Raises ``Malformed`` for paths that nobody may lease, and ``Refused`` if another session holds one or ``me``
         holds too many.
@@ -73,8 +73,9 @@ class Leasing:
             request_id=f"lease-{system.urandom(6).hex()}", project=project, paths=patterns, note=note,
             expires=now + round(minutes * _MINUTE),
         )  # fmt: skip
-        known = self.leases()
-        earlier = [one for one in known if (one.owner, one.project) == (me, project) and {*one.paths} <= {*patterns}]
+        fold = control_log.of_leases(self.box).leases
+        mine = [one for one in self._live(fold) if (one.owner, one.project) == (me, project)]
+        earlier = [one for one in mine if {*one.paths} <= {*patterns} and fold.task_of(one) in ("", note)]
         edits = Edits(self.box.logs)
         edits.leased()
         sent = post_message(self.box, me, payload, (me,))
@@ -184,19 +185,6 @@ def lease_for(desk: OpenMailbox, me: str, view: TaskView, directory: str) -> tup
         return [], f"{error.what}\n" if error.code == "leased" else ""
     shown = neutral(lease_paths.shown(made.project, made.paths))
     return list(made.paths), f"leased to you until it is over: {shown}\n"
-
-
-def end_lease(desk: OpenMailbox, me: str, task_id: str, holder: str) -> None:
-    """End the lease of a task's ``holder`` that goes with it, in the name of ``me``."""
-    if not Edits(desk.logs).is_leased():
-        return
-    leasing = Leasing(desk)
-    for lease in leasing.leases():
-        if lease.note == task_id and lease.proven and leasing.holds(holder, lease):
-            try:
-                leasing.release_lease(me, lease.id)
-            except MailboxError:
-                pass  # another's, who may have written anything into it
 
 
 def _is_named(lease: Lease, word: str) -> bool:

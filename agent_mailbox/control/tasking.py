@@ -24,7 +24,6 @@ from ..mailbox.delivery import Delivery
 from ..mailbox.open_mailbox import random_id
 from ..store.files import system
 from ..store.files.board import TASKS, WATCHED, Board
-from .leasing import end_lease
 from .steps import note_read, post_message, refuse_other, refuse_unapplied
 from .task_views import LIST, TaskView, TaskViews
 
@@ -92,8 +91,6 @@ class Tasking:
         found = self.views.task(task.id, me)
         if found.holder != holder:
             raise self.views.held_error(found)
-        if before.holder not in ("", holder):  # whose lease would keep the new one from the task's files
-            end_lease(self.box, me, task.id, before.holder)
         return found.replace(already=found.task.claim == before.task.claim and before.holder == holder)
 
     def claim_next_task(self, me: str, to: str | None = None) -> TaskView:
@@ -275,7 +272,6 @@ class Tasking:
         to = task_reports.hearer(task, me, self.box.logs.read_roster()) if is_news else me
         self.say_step(me, payload, to, task, f"have {view.holder} itself report: another's word does not count")
         if phase == "done":
-            end_lease(self.box, me, task.id, view.holder)
             if Board(self.box.logs.stamp_files, WATCHED).has(me):
                 watch_reports.of_event(self.box, me, me, TASK, task=task.id)
             self._look_on(me)
@@ -305,7 +301,6 @@ class Tasking:
             if along.is_mine and not along.task.is_over:
                 self.say_step(me, messages.TaskDropped(request_id=one, reason=reason), me, along.task, LIST)
         self.say_step(me, messages.TaskDropped(request_id=task.id, reason=reason), to, task, LIST, seen)
-        end_lease(self.box, me, task.id, view.holder)
         self.offer_open(lambda one: one.task.id == task.id)
         return self.views.task(task.id, me)
 
@@ -327,7 +322,6 @@ class Tasking:
             )
         to = view.holder or me
         self.say_step(me, messages.TaskCancelled(request_id=task.id, reason=reason), to, task, LIST, seen)
-        end_lease(self.box, me, task.id, view.holder)
         if view.holder not in ("", USER):
             self._look_on(view.holder)
         waiting = [one for one in self.views.tasks() if task.id in one.task.after]

@@ -140,18 +140,13 @@ def of_tasks(desk: OpenMailbox) -> ControlState:
 
 
 def of_leases(desk: OpenMailbox) -> ControlState:
-    """Return the part with every lease that may still hold."""
+    """Return the part with every lease that may still hold, and the tasks that they go with."""
     return desk.part(ControlReading).ask(lambda *_: [control_table.LEASES], desk.now())
 
 
 def of_watches(desk: OpenMailbox) -> ControlState:
     """Return the part with every watch that may still hold, and the tasks that they are about."""
-    fold = desk.part(ControlReading).ask(lambda *_: [control_table.WATCHES], desk.now())
-    tasks = {watch.task for watch in fold.watches.live(desk.now()) if watch.task}
-    if not tasks - fold.tasks.keys():
-        return fold
-    words = [control_table.WATCHES, *((control_table.REQUEST, task) for task in tasks)]
-    return desk.part(ControlReading).ask(lambda *_: words)
+    return desk.part(ControlReading).ask(lambda *_: [control_table.WATCHES], desk.now())
 
 
 def of_beginning(desk: OpenMailbox, word: str) -> ControlState:

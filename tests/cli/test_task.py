@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -240,6 +241,34 @@ def test_who_may_give_take_back_and_cancel_a_task(team: Post) -> None:
     before = team.file(READS).read_bytes()
     does(team, "lee", "cancel", "task-b")
     assert team.file(READS).read_bytes() == before, "it is no mail to itself"
+
+
+def test_a_task_s_lease_ends_by_whatever_step_its_holder_loses_the_task(team: Post) -> None:
+    """The step may be the adder's or the person's, who may end no lease. A lease that only names a task stays.
+    So does the one for another task with the same file."""
+    subprocess.run(["git", "init", "-q", str(team.cwd)], check=True)
+    (team.cwd / "a.py").write_text("x")
+    added(team, "task-z", "ben", by="cat")
+    team.ok("lease", "take", "b.py", "--note", "task-z", "--session", "ann")
+    steps = (
+        "cat drop --reason r", "cat cancel", "user cancel", "ann drop --reason r", "ann done --summary s",
+        "cat claim --for ben", "lee drop --reason r",
+    )  # fmt: skip
+    for number, step in enumerate(steps):
+        task, (who, *words) = f"task-{number}", step.split()
+        added(team, task, "role:worker", "--body", "see a.py", by="cat")
+        assert team.ok("task", "claim", task, "--session", "ann")["leased"] == ["a.py"], step
+        assert team.call("lease", "check", "a.py", "--session", "ben").rc == 1, step
+        does(team, who, words[0], task, *words[1:])
+        assert team.call("lease", "check", "a.py", "--session", "ben").rc == 0, step
+        assert [one["note"] for one in team.ok("lease", "list")["leases"]] == ["task-z"], step
+    assert team.ok("task", "claim", "task-0", "--session", "ann")["leased"] == ["a.py"]
+    added(team, "task-y", "ann", "--body", "a.py, too")
+    does(team, "ann", "claim", "task-y")
+    does(team, "ann", "done", "task-y", "--summary", "s")
+    assert [one["note"] for one in team.ok("lease", "list")["leases"]] == ["task-z", "task-0"]
+    team.ok("handover", "--to", "ben", "--session", "ann")
+    assert [one["note"] for one in team.ok("lease", "list")["leases"]] == ["task-z"]
 
 
 def test_the_lead_of_its_holder_cancels_a_task_that_another_added(team: Post) -> None:

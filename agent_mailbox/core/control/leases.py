@@ -2,6 +2,9 @@
 
 Belongs here: their fold, and which of them hold at an instant. A lease is its session's own word. It keeps others from
 nothing by itself, and is authority for nothing. Only a proven one may stop an edit; an unproven one is a hint.
+
+One whose note is a task that its holder has goes with that task. It ends as soon as the holder has it no more, by
+whose word and step that may be.
 """
 
 from __future__ import annotations
@@ -15,7 +18,10 @@ from .standing_notices import MOST_UNPROVEN as MOST_UNPROVEN
 from .standing_notices import StandingNotice, StandingNotices
 
 if TYPE_CHECKING:
-    from ..roster import Agent
+    from ..roster import Agent, Roster
+    from .control_requests import ControlStep
+    from .messages import LeasePaths
+    from .tasks import Tasks
 
 LONGEST = 24 * 3600 * 1000
 """Milliseconds that a lease lasts at most: an agent that works longer says so again."""
@@ -48,11 +54,32 @@ class Lease(StandingNotice):
 
 
 class Leases(StandingNotices[Lease]):
-    """The fold of all leases, in log order."""
+    """The fold of all leases, in log order. ``tasks``: the log's, folded alongside."""
 
     NOTICE = Lease
     KIND, OWNER, SAME = "lease", "holder", ("owner", "project", "paths")
     LONGEST, MOST_HELD = LONGEST, MOST_HELD
+
+    def __init__(self, roster: Roster, tasks: Tasks) -> None:
+        super().__init__(roster)
+        self._tasks = tasks
+        self._claims: dict[str, str] = {}
+
+    def add(self, step: ControlStep, payload: LeasePaths) -> bool:
+        is_new, task = super().add(step, payload), self._tasks.get(payload.note)
+        if is_new and task is not None and step.is_by_holder(task.answerer):
+            self._claims[payload.request_id] = task.claim
+        return is_new
+
+    def task_of(self, lease: Lease) -> str:
+        """Return the task that a lease goes with; empty if it goes with none."""
+        return lease.note if lease.id in self._claims else ""
+
+    def holds(self, notice: Lease, when: int) -> bool:
+        """Return whether it holds at an instant, and its holder still has the task that it goes with."""
+        claim, task = self._claims.get(notice.id), self._tasks.get(notice.note)
+        is_left = claim is not None and task is not None and (task.is_over or task.claim != claim)
+        return super().holds(notice, when) and not is_left
 
     def live(self, now: int) -> list[Lease]:
         """Return the leases that hold at an instant (ms), oldest first: unproven ones last."""

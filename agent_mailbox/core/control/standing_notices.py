@@ -37,10 +37,6 @@ class StandingNotice(Record):
     def check(self) -> None:
         """Raise ``ValueError`` with the reason if nobody can give such a notice."""
 
-    def holds(self, now: int) -> bool:
-        """Return whether it holds at an instant, as far as it says itself."""
-        return not self.over and self.begins <= now < self.ends
-
 
 N = TypeVar("N", bound=StandingNotice)
 
@@ -79,7 +75,7 @@ class StandingNotices(Generic[N]):
         if made.ends <= made.begins:
             raise ValueError(f"the {self.KIND} ends before it begins")
         group, most = (made.owner, self.MOST_HELD) if made.proven else ("", MOST_UNPROVEN)
-        held = [one for one in self._held.get(group, ()) if self._all[one].holds(made.begins)]
+        held = [one for one in self._held.get(group, ()) if self.holds(self._all[one], made.begins)]
         if len(held) >= most:
             raise ValueError(f"too many {self.plural}: {most} at an instant")
         self._all[made.id] = made
@@ -122,7 +118,11 @@ class StandingNotices(Generic[N]):
 
     def live(self, now: int) -> list[N]:
         """Return the notices that hold at an instant (ms), oldest first."""
-        return [one for one in self._all.values() if one.holds(now) and self.is_kept(one)]
+        return [one for one in self._all.values() if self.holds(one, now) and self.is_kept(one)]
+
+    def holds(self, notice: N, when: int) -> bool:
+        """Return whether it holds at an instant (ms), as far as the log tells."""
+        return not notice.over and notice.begins <= when < notice.ends
 
     def is_kept(self, notice: N) -> bool:
         """Return whether its owner did not end, or somebody has its mail."""

@@ -70,7 +70,7 @@ class ControlState:
     @cached_property
     def leases(self) -> Leases:
         """The leases, from the first that is folded or asked for."""
-        return Leases(self.roster)
+        return Leases(self.roster, self.tasks)
 
     @cached_property
     def watches(self) -> Watches:

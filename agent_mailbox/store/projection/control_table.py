@@ -266,6 +266,10 @@ def _belonging(message: Message, payload: Payload) -> Iterator[Word]:
         yield REQUEST, payload.request_id
     if isinstance(payload, TaskAssignment):  # what waits for them is folded after them
         yield from ((REQUEST, task_id) for task_id in (*payload.after, *payload.hands))
+    elif isinstance(payload, LeasePaths) and payload.note:
+        yield REQUEST, payload.note  # perhaps the task that it goes with
+    elif isinstance(payload, WatchAgent) and payload.task:
+        yield REQUEST, payload.task
 
 
 def _has_effects(payload: Payload) -> bool:
