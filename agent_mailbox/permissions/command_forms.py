@@ -53,6 +53,8 @@ _FILLING = ("xargs", "parallel", "find", "fd", "fdfind", "sem")
 _CODE = ("python", "pypy", "perl", "ruby", "node", "deno", "bun", "php", "lua", "awk", "gawk", "mawk", "osascript")
 _STARTING = ("subprocess", "system", "popen", "exec", "spawn", "qx", "run(", "shell", "`", "Command")
 """Interpreters, and what their code holds if it starts a program."""
+_SED_RUNS, _SED_FLAGS = re.compile(r"(?:^|[\s;{}!,$/0-9])e\s+(.+)"), re.compile(r"([^\w\s])\w*e\w*\s*$")
+"""The command that a line of ``sed`` runs (``1e x``), and the flag by which it does (``s/y/x/e``)."""
 _CODE_BREAKS = str.maketrans(dict.fromkeys("'\"`,;()[]{}<>|&\\\n", " "))
 MAX_DEPTH = 4
 MAX_WRAPPED, MAX_CODE = 100, 1000
@@ -122,6 +124,9 @@ def _spellings_of(words: Sequence[str], depth: int) -> Iterator[Sequence[str]]:
         if name in _CODE:
             for word in filled[place + 1 :]:
                 yield from _in_code(word)
+        elif name in ("sed", "gsed"):
+            for line in "\n".join(filled[place + 1 :]).splitlines():
+                yield from _run_by_sed(line, depth)
         elif name == "git":
             yield from _git_aliases(filled[place:], depth)
 
@@ -223,6 +228,13 @@ def _in_code(code: str) -> Iterator[Sequence[str]]:
         if len(tokens) > MAX_CODE:
             raise shell.Unreadable("too long")
         yield from (tokens[number:] for number in range(len(tokens)))
+
+
+def _run_by_sed(line: str, depth: int) -> Iterator[Sequence[str]]:
+    if found := _SED_RUNS.search(line):
+        yield from _loose_commands(found[1], depth)
+    if (flags := _SED_FLAGS.search(line)) and line.count(flags[1]) > 2:
+        yield from _loose_commands(line.rsplit(flags[1], 2)[1], depth)
 
 
 def _git_aliases(words: Sequence[str], depth: int) -> Iterator[Sequence[str]]:

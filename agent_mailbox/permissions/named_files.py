@@ -24,6 +24,11 @@ _ANYWHERE = f"/{patterns.ANY}"
 _UNKNOWN = frozenset("$`{")
 _EXPANSION = re.compile(r"[$`](?:.*(?:[`)}]|\$[\w@*]*)|[\w@*]*)", re.DOTALL)
 """The part of a word that only the running shell knows: from the first expansion to the last."""
+_LOOP = re.compile(r"(?:^|[;&)}\n])\s*done\b")
+_LATER = re.compile(r"\bfunction\s+([\w-]+)|([\w-]+)\s*\(\s*\)|\balias\s+([\w-]+)=|\b(trap)\s")
+"""A definition, by its name; what it holds runs where it is called. ``trap`` runs a text later."""
+_CODE = str.maketrans(dict.fromkeys("'\"`,;:()[]{}<>|&=\\", " "))
+"""The signs between a name and the code around it: ``open('x')``, ``HEAD:x``, ``--from=x``."""
 
 
 class NamedFiles:
@@ -36,7 +41,8 @@ class NamedFiles:
         self._call = call
         self._names: dict[str, None] = {}
         self._read_at: dict[tuple[str, bool], int] = {}
-        self._read(text, 0, sure=True)
+        for _ in range(_count_runs(text)):
+            self._read(text, 0, sure=True)
 
     @property
     def names(self) -> list[str]:
@@ -87,8 +93,17 @@ class NamedFiles:
             value = _at_home(simple.words[0].partition("=")[2])
             words += [value] * _UNKNOWN.isdisjoint(value)  # else the variable is judged where it is used
         for word in (*words, *simple.sources, *simple.targets, *simple.inputs):
-            plain = word.replace("=", " ").split()
+            plain = [*word.split(), *word.translate(_CODE).split()]
             self._names.update(dict.fromkeys((word, *plain, *(part[1:] for part in plain if part[0] == "@"))))
+
+
+def _count_runs(text: str) -> int:
+    """Return how many times a part of the text may run, at most: each may begin where the one before it ended."""
+    if _LOOP.search(text):
+        return MAX_PLACES
+    words = re.findall(r"[\w-]+", text)
+    names = {found[found.lastindex or 0] for found in _LATER.finditer(text)}
+    return min(1 + sum(words.count(name) - (name != "trap") for name in names), MAX_PLACES)
 
 
 def _as_path(word: str) -> str:
