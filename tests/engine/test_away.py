@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
-import random
 import socket
 import threading
+import time
 from contextlib import closing, contextmanager
 from itertools import chain, repeat
 from types import SimpleNamespace
@@ -42,6 +42,19 @@ def dark(program: Program, credential: str, tmp_path: Path) -> Iterator[tuple[Pa
             pair.join(machine)
             pair.ok(machine, "roster", "register", "--session-id", who, "--role", "dev")
         yield pair, int((tmp_path / "server/pid").read_text())
+
+
+def test_who_finds_no_server_is_spared_the_libraries(dark: tuple[Pair, int]) -> None:
+    """A send whose servers are dark imports nothing that only a connection needs: mail is queued soon on a busy
+    machine, too."""
+    pair, pid = dark
+    with stopped(pid):
+        python = "-X", "importtime", "-m", "agent_mailbox"
+        found = pair.program.run(*SEND, "x", "--json", "--dir", pair.program.scratch / "north", python=python)
+    assert found.json["queued"]
+    imported = {line.rpartition("|")[2].strip() for line in found.stderr.splitlines()}
+    assert "agent_mailbox.space.nats.nats_order" in imported
+    assert imported.isdisjoint(("ssl", "hashlib", "socket", "selectors", "urllib.parse", "base64"))
 
 
 def silent() -> socket.socket:
@@ -148,7 +161,7 @@ def speak(server: socket.socket) -> None:
 def test_a_server_that_was_long_in_reach_has_its_time_to_speak(monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection is a sign of life, from which on it is waited for as long again."""
     moments = chain((0, 0), repeat(PATIENCE))  # this begins, asks for a connection, has one
-    monkeypatch.setattr(first_server, "time", SimpleNamespace(monotonic=lambda: next(moments)))
+    monkeypatch.setattr(first_server, "system", SimpleNamespace(monotonic=lambda: next(moments), urandom=os.urandom))
     with silent() as there:
         threading.Thread(target=speak, args=(there,), daemon=True).start()
         connect_first([there.getsockname()], PATIENCE)[1].close()
@@ -157,7 +170,7 @@ def test_a_server_that_was_long_in_reach_has_its_time_to_speak(monkeypatch: pyte
 def test_a_server_that_takes_no_connection_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel says nothing for two minutes where a queue is full. Whoever gets the connection waits for all that
     the server says."""
-    monkeypatch.setattr(random, "sample", lambda places, _: [*places])
+    monkeypatch.setattr(first_server, "system", SimpleNamespace(monotonic=time.monotonic, urandom=bytes))
     taken = list[socket.socket]()
     with socket.socket() as full, silent() as there:
         full.bind(("127.0.0.1", 0))
@@ -167,7 +180,7 @@ def test_a_server_that_takes_no_connection_holds_up_no_other(monkeypatch: pytest
             threading.Thread(target=speak, args=(there,), daemon=True).start()
             threading.Thread(target=lambda: taken.append(connect_first(places, PATIENCE)[1]), daemon=True).start()
             until(lambda: taken, PATIENCE / 3)
-    with taken[0] as found:
+    with closing(taken[0]) as found:
         assert (found.getpeername(), found.getblocking()) == (places[0], True)
 
 

@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import pytest
 from psycopg2.extensions import parse_dsn
@@ -26,7 +25,7 @@ from agent_mailbox.space.order.order import MESSAGES, ROSTER, HeldUp, NoSpace, r
 from agent_mailbox.space.order.space_files import MOST_PARTS, PART
 from agent_mailbox.space.postgres import postgres_connection, postgres_order, space_tables
 from agent_mailbox.space.postgres.database_roles import write_roles
-from agent_mailbox.space.postgres.postgres_connection import words_in
+from agent_mailbox.space.postgres.postgres_connection import _places_of, places_in
 from agent_mailbox.space.postgres.postgres_order import PostgresFiles, PostgresOrder, open_order
 from agent_mailbox.space.servers import cluster
 from agent_mailbox.space.space import Space
@@ -468,6 +467,10 @@ def test_a_transaction_that_is_left_open_is_told(
         said = r"engine is held up by an open transaction of role owner, process \d+"
         with pytest.raises(HeldUp, match=said):
             order.append_lines(ROSTER, [b"x"])
+        for _ in range(2):  # the second asks nobody, and tells what the first was told
+            why = pair.ok("north", "send", "--from", "ann", "--to", "all", "--body", "x")["why"]
+            assert re.match(said, why)
+        assert why.endswith(", a moment ago")
         monkeypatch.setattr(postgres_connection, "HELD", 10 * PATIENCE)
         with hurry.Hurry(10 * PATIENCE), pytest.raises(HeldUp, match=said):
             order.append_lines(ROSTER, [b"x"])
@@ -516,16 +519,15 @@ def test_where_a_usual_url_leads_is_known_without_the_library() -> None:
         "postgresql://me@host/db",
         "postgresql://a:1,b/db?sslmode=require",
         "postgres://host:7?connect_timeout=3",
+        "postgresql://[::1]:8,[fe80::1]/db",
     ):
-        said, read = words_in(urlsplit(usual)), parse_dsn(usual)
-        assert (said["host"], said["port"]) == (read["host"], read.get("port", "")), usual
+        assert places_in(usual) == _places_of(parse_dsn(usual)) != [], usual
     for other in (
         "postgresql:///db?host=/run",
-        "postgresql://[::1]/db",
         "postgresql://%2Frun/db",
         "postgresql://h/?service=x",
     ):
-        assert words_in(urlsplit(other)) == {}
+        assert places_in(other) == []
 
 
 def test_a_full_database_disk_loses_nothing(postgres: PostgresServer, tmp_path: Path) -> None:

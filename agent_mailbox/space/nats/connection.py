@@ -12,24 +12,24 @@ of 15. ``tests.engine.library_cost`` measures it.
 
 from __future__ import annotations
 
+import _socket as socket  # as in ``first_server``
 import os
-import socket
-import ssl
 import time
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from ...core import codec
 from ...core.records import Record
 from ...errors import Malformed, Refused, Unavailable
 from ..order import hurry
 from ..order.order import START, NoServer
-from ..servers.first_server import connect_first, read_credential
+from ..servers.first_server import connect_first, place_in, read_credential, split_address
 from .server_words import ServerBytes, parse_object
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from ..servers.first_server import Place
 
 PAYLOAD = 8 << 20
 """Bytes of the largest message that a server may send."""
@@ -68,6 +68,24 @@ class Publication(Record):
     headers: Mapping[str, str] | None = None
 
 
+class _Closing:
+    """Closes a connection on any trouble in a ``with`` block. It may not have logged in, or have an answer under way.
+
+    The next question opens another."""
+
+    def __init__(self, connection: NatsConnection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if error is not None:
+            self._connection.close()
+        if isinstance(error, OSError):
+            raise unavailable_error(self._connection.urls, error) from None
+
+
 class NatsConnection:
     """A way to one server at a time, of those that ``url`` names (separated by commas).
 
@@ -101,7 +119,7 @@ class NatsConnection:
 
         Raises ``Unavailable`` if one stays away: the server may have taken any of them."""
         found: dict[str, ServerAnswer] = {}
-        with self._closing():
+        with _Closing(self):
             wanted = self._ask(publications)
             deadline = hurry.deadline(self.patience)
             while len(found) < len(wanted):
@@ -118,7 +136,7 @@ class NatsConnection:
 
         The last has a status, and is left out."""
         found: list[tuple[bytes, bytes]] = []
-        with self._closing():
+        with _Closing(self):
             mine = next(iter(self._ask([one]))).encode()
             deadline = hurry.deadline(self.patience)
             while not found or found[-1][0].startswith(_UNMARKED):
@@ -133,24 +151,27 @@ class NatsConnection:
     def gather_answers(self, one: Publication, most: int) -> list[ServerAnswer]:
         """Publish a message, and return the answers of all who answer in time, at most ``most``."""
         found: list[ServerAnswer] = []
-        with self._closing(), suppress(TimeoutError):
+        with _Closing(self):
             wanted = self._ask([one])
             deadline = hurry.deadline(self.patience)
-            while len(found) < most:
-                answer = self._receive_message(deadline)
-                if answer is not None and answer.subject in wanted:
-                    found.append(answer)
+            try:
+                while len(found) < most:
+                    answer = self._receive_message(deadline)
+                    if answer is not None and answer.subject in wanted:
+                        found.append(answer)
+            except TimeoutError:
+                pass  # these are all
         return found
 
     def publish_unanswered(self, publications: Sequence[Publication]) -> None:
         """Publish messages that nothing answers."""
-        with self._closing():
+        with _Closing(self):
             self._ensure_connected()
             self._send_bytes(b"".join(map(self._publication_bytes, publications)))
 
     def listen_on(self, subject: str) -> None:
         """Hear of messages on a subject from now on, until the connection closes; see ``has_heard``."""
-        with self._closing():
+        with _Closing(self):
             self._ensure_connected()
             self._told = False
             if subject not in self._subjects:
@@ -161,9 +182,12 @@ class NatsConnection:
     def has_heard(self, seconds: float) -> bool:
         """Return whether a message came since ``listen_on``, within that time at most."""
         deadline = time.monotonic() + seconds
-        with self._closing(), suppress(TimeoutError):
-            while not self._told:
-                self._receive_message(deadline)
+        with _Closing(self):
+            try:
+                while not self._told:
+                    self._receive_message(deadline)
+            except TimeoutError:
+                pass
         return self._told
 
     def _ask(self, publications: Sequence[Publication]) -> dict[str, Publication]:
@@ -173,18 +197,6 @@ class NatsConnection:
         self._asked += len(publications)
         self._send_bytes(b"".join(self._publication_bytes(one, subject) for subject, one in asked.items()))
         return asked
-
-    @contextmanager
-    def _closing(self) -> Iterator[None]:
-        """Close the connection on any trouble: the next question is put to none that has not logged in, or that has an
-        answer under way."""
-        try:
-            yield
-        except BaseException as error:
-            self.close()
-            if isinstance(error, OSError):
-                raise unavailable_error(self.urls, error) from None
-            raise
 
     def _publication_bytes(self, one: Publication, to: str = "") -> bytes:
         reply = f"{to} ".encode() if to else b""
@@ -289,9 +301,7 @@ class NatsConnection:
         if url.startswith("tls:") and not self.info.get("tls_required") and not self.info.get("tls_available"):
             raise unavailable_error([url], ConnectionRefusedError("the server has no TLS: write nats://HOST:PORT"))
         if url.startswith("tls:") or self.info.get("tls_required") is True:
-            context = ssl.create_default_context(cafile=self._authority)
-            incoming.source.settimeout(hurry.SILENT if hurry.is_hurried() else self.patience)
-            safe = context.wrap_socket(incoming.source, server_hostname=host)
+            safe = self._encrypted(incoming.source, url, host)
             self._incoming = ServerBytes(safe, self._ask_word)
         hello: dict[str, object] = {"verbose": False, "pedantic": False, "headers": True, "no_responders": True}
         hello |= {"protocol": 1, "lang": "python", "version": "1", "name": "agent-mailbox", **self._login_fields()}
@@ -311,6 +321,23 @@ class NatsConnection:
             answer = self._handle_line(said, deadline)
             if answer is not None and answer.status == "503":  # told before the PONG
                 self._api = OPEN_API
+
+    def _encrypted(self, source: socket.socket, url: str, host: str) -> socket.socket:
+        """Return the connection with TLS, to a server that proved to be the host."""
+        import ssl  # who finds no server is spared OpenSSL
+        from socket import socket as whole_socket
+
+        try:
+            context = ssl.create_default_context(cafile=self._authority)
+        except OSError as error:
+            said = f"authority's certificate cannot be read: {self._authority}: {error}"
+            raise Refused(said, "`--authority FILE` of `engine join` names one") from None
+        plain = whole_socket(fileno=source.detach())
+        plain.settimeout(hurry.SILENT if hurry.is_hurried() else self.patience)
+        try:
+            return context.wrap_socket(plain, server_hostname=host)
+        except ssl.SSLError as error:
+            raise unavailable_error([url], ConnectionRefusedError(str(error))) from None
 
     def _login_fields(self) -> dict[str, str]:
         if self._credential is None:
@@ -338,12 +365,15 @@ class NatsConnection:
             self._incoming = None
 
 
-def _place_in(url: str) -> tuple[str, int]:
+def _place_in(url: str) -> Place:
     """Return the host and the port of an address; raise ``Malformed``."""
-    split = urlsplit(url)
-    if split.scheme not in ("nats", "tls") or not split.hostname:
+    scheme, who, where, _ = split_address(url)
+    if who:
+        raise Malformed("engine's address has a user or a token in it", "write that into a file: --credential FILE")
+    place = place_in(where, PORT) if scheme in ("nats", "tls") else None
+    if place is None:
         raise Malformed(f"engine's address is no nats:// or tls:// URL: {url}", "write nats://HOST:PORT")
-    return split.hostname, split.port or PORT
+    return place
 
 
 def header_value(head: bytes, name: bytes) -> bytes:
@@ -357,5 +387,5 @@ def header_value(head: bytes, name: bytes) -> bytes:
 
 def unavailable_error(urls: Sequence[str], why: object) -> Unavailable:
     """Return the error of an engine that did not answer."""
-    is_known = isinstance(why, (ConnectionRefusedError, socket.gaierror, ssl.SSLError))
+    is_known = isinstance(why, (ConnectionRefusedError, socket.gaierror))
     return (NoServer if is_known else Unavailable)(f"engine is out of reach: {', '.join(urls)}: {why}", START)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Any
 
 from ...core import codec
 from ...core.proofs import is_machine
@@ -39,8 +38,10 @@ from .connection import API, NEWS, NatsConnection, Publication, ServerAnswer, he
 from .nats_space import NatsSpace, is_missing
 from .server_words import bytes_at, number_at, object_at, parse_object, text_at
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Any
 
 WINDOW = 200
 """Records that are asked for at once, of the leader."""

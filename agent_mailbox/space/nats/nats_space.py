@@ -11,8 +11,6 @@ an empty message without a count of parts means nothing. Part 0 comes last, and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ...core import codec
 from ...errors import Unavailable
 from ..order.order import Moved, NoSpace
@@ -21,8 +19,10 @@ from . import server_settings
 from .connection import API, Publication, header_value
 from .server_words import bytes_at, number_at, object_at, parse_object, text_at
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Any
 
     from .connection import NatsConnection, ServerAnswer
 

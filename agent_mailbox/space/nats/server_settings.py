@@ -11,13 +11,13 @@ Also judging what servers say of themselves. They say it to a user of the system
 from __future__ import annotations
 
 from time import time
-from typing import TYPE_CHECKING
 
 from ...core.text import neutral
 from ...errors import Refused
 from .connection import Publication
 from .server_words import number_at, object_at, objects_at, parse_object
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any

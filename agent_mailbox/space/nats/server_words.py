@@ -7,19 +7,19 @@ waits, as for one that is out of reach. Must not know what is asked (``connectio
 
 from __future__ import annotations
 
-import base64
 import time
-from typing import TYPE_CHECKING, Any
+from binascii import a2b_base64
 
 from ...core import codec
 from ...errors import Unavailable
 from ..order import hurry
 from ..order.order import of_another_form
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
+    from _socket import socket
     from collections.abc import Callable
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     T = TypeVar("T")
 
@@ -37,7 +37,7 @@ class ServerBytes:
     ``ask_word`` has a server that lives say something. A caller in a hurry waits for ``hurry.WORDS`` of
     these, and not beyond, until a piece comes."""
 
-    def __init__(self, source: socket.socket, ask_word: Callable[[], None]) -> None:
+    def __init__(self, source: socket, ask_word: Callable[[], None]) -> None:
         self.source = source
         self._ask_word = ask_word
         self._room = memoryview(bytearray(_AT_ONCE))
@@ -121,7 +121,7 @@ def text_at(found: dict[str, Any], key: str) -> str:
 def bytes_at(found: dict[str, Any], key: str) -> bytes:
     """Return the bytes that a text within an answer spells; empty if there is none."""
     try:
-        return base64.b64decode(text_at(found, key))
+        return a2b_base64(text_at(found, key))
     except ValueError:
         raise of_another_form() from None
 

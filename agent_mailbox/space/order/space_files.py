@@ -7,14 +7,13 @@ comes is another's word until its digest was compared.
 
 from __future__ import annotations
 
-import hashlib
-from typing import TYPE_CHECKING, Protocol
-
 from ...core.proofs import is_machine
 from ...errors import Malformed
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Protocol
 else:
     Protocol = object
 
@@ -54,9 +53,15 @@ def check_names(*names: str) -> None:
 
 def digest_of_id(message_id: str) -> str:
     """Return the short form of a message's id: a foreign program may choose any text."""
-    return hashlib.sha256(message_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return _sha256_of(message_id.encode("utf-8", "surrogatepass"))[:32]
 
 
 def checksum_of(line: bytes) -> str:
     """Return the checksum that goes with what is kept in an engine."""
-    return hashlib.sha256(line).hexdigest()[:16]
+    return _sha256_of(line)[:16]
+
+
+def _sha256_of(data: bytes) -> str:
+    from hashlib import sha256  # who finds no engine is spared OpenSSL
+
+    return sha256(data).hexdigest()

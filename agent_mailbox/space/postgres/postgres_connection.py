@@ -7,26 +7,28 @@ is ``Unavailable``; the next question connects again.
 
 from __future__ import annotations
 
+import _socket as socket  # as in ``first_server``
 import os
 import select
-import socket
-from threading import Event, Thread
-from typing import TYPE_CHECKING, Any
-from urllib.parse import SplitResult, urlsplit
 
 from ...errors import MailboxError, Malformed, Refused, Unavailable
 from ..order import hurry
 from ..order.order import START, HeldUp, NoServer, NoSpace, of_another_form
-from ..servers.first_server import connect_first, read_credential
+from ..servers.first_server import connect_first, place_in, read_credential, split_address
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import TypeVar
+    from threading import Event
+    from typing import Any, TypeVar
 
     from psycopg2.extensions import connection as Connection
 
+    from ..servers.first_server import Place
+
     T = TypeVar("T")
 
+PORT = 5432
 TEXT, NUMBER, BYTES = (str,), (int,), (bytes,)
 MAYBE_TEXT, MAYBE_NUMBER = (str, type(None)), (int, type(None))
 """Kinds of a column."""
@@ -45,8 +47,8 @@ _SETTINGS = """SELECT
 """An acknowledged record is synced, whatever the role's default."""
 _ASK_FOR_TLS = (8).to_bytes(4, "big") + (80877103).to_bytes(4, "big")
 """The message ``SSLRequest`` of PostgreSQL's protocol: a server answers it before it asks who connects."""
-HELD = 1.5
-"""Seconds until who waits for a lock hears that, in no hurry: an append keeps its own for a few milliseconds."""
+HELD, HELD_SOON = 1.5, 0.1
+"""Seconds until who waits for a lock hears that, in no hurry and in one: an append keeps it for a few milliseconds."""
 
 
 class PostgresConnection:
@@ -86,12 +88,14 @@ class PostgresConnection:
 
     def _within_limit(self, do: Callable[[Connection], T]) -> T:
         connection = self._ensure_connected()
+        from threading import Event, Thread  # like the library, for who has found a server
+
         import psycopg2
 
         over = Event()
         Thread(target=_cut_in_time, args=(connection, over, self.patience, hurry.seconds_left()), daemon=True).start()
         try:
-            held = hurry.SILENT if hurry.is_hurried() else HELD
+            held = HELD_SOON if hurry.is_hurried() else HELD
             if held != self._held:
                 _fetch_rows(connection, "SELECT set_config('lock_timeout', %s, false)", (f"{held * 1000:.0f}",))
                 self._held = held
@@ -133,8 +137,9 @@ class PostgresConnection:
     def is_private(self) -> bool:
         """Return whether nobody between can read: the connection is encrypted, or leaves this machine nowhere."""
         found = self._ensure_connected()
-        with socket.socket(fileno=os.dup(found.fileno())) as ours:
-            peer = "" if ours.family == socket.AF_UNIX else ours.getpeername()[0]
+        ours = socket.socket(fileno=os.dup(found.fileno()))
+        peer = "" if ours.family == socket.AF_UNIX else ours.getpeername()[0]
+        ours.close()
         return found.info.ssl_in_use or peer.startswith("127.") or peer in ("", "::1")
 
     def scrambled_password(self, password: str, role: str) -> str:
@@ -155,17 +160,17 @@ class PostgresConnection:
     def _ensure_connected(self) -> Connection:
         if self._connection is not None:
             return self._connection
-        words = words_in(urlsplit(self.url))
+        places = places_in(self.url)
         try:
-            self._refuse_silent(words)
+            self._refuse_silent(places)
             import psycopg2
             from psycopg2.extensions import parse_dsn
         except ImportError:
             hint = "`agent-mailbox engine join` tells how to add it"
             raise Refused("package for PostgreSQL is missing: psycopg2", hint, code="no_extra") from None
         try:
-            if not words:
-                self._refuse_silent(parse_dsn(self.url))
+            if not places:
+                self._refuse_silent(_places_of(parse_dsn(self.url)))
             found: Connection = psycopg2.connect(self.url, **self._connection_options())
             found.autocommit = True
             if (version := found.info.server_version) < LEAST:
@@ -180,9 +185,9 @@ class PostgresConnection:
         self._connection = found
         return found
 
-    def _refuse_silent(self, words: Mapping[str, object]) -> None:
-        """Raise ``Unavailable`` for a caller in a hurry if the servers of a connection's words say nothing."""
-        if hurry.is_hurried() and _is_silent(words, hurry.SILENT):
+    def _refuse_silent(self, places: Sequence[Place]) -> None:
+        """Raise ``Unavailable`` for a caller in a hurry if the servers say nothing."""
+        if hurry.is_hurried() and _is_silent(places, hurry.SILENT):
             raise self._complaint_error(TimeoutError("no answer in time"))
 
     def _connection_options(self) -> dict[str, Any]:
@@ -195,7 +200,7 @@ class PostgresConnection:
             "keepalives_idle": seconds,
             "target_session_attrs": "read-write",  # of several hosts, the one that is no copy
         }
-        if urlsplit(self.url).password is not None:
+        if ":" in split_address(self.url)[1]:
             raise Refused("engine's address has a password", "write it into a password file: --credential FILE")
         if self._credential is not None:
             options["passfile"] = _check_path(self._credential)
@@ -218,10 +223,10 @@ class PostgresConnection:
             return Refused(f"engine has no such database: {said}", "name another in the URL, or make it")
         if state in ("53100", "53200", "54000"):
             return Unavailable(f"engine is full: {said}", "make room on the server; nothing was lost")
-        where = urlsplit(self.url)
+        _, _, where, more = split_address(self.url)
         is_known = not state and any(word in said for word in _NOBODY)
         kind = NoServer if is_known else Unavailable
-        return kind(f"engine is out of reach: {where.hostname or ''}{where.path}: {said}", START)
+        return kind(f"engine is out of reach: {where}{more.partition('?')[0]}: {said}", START)
 
 
 def rows_of(rows: Sequence[Any], *kinds: tuple[type, ...]) -> list[tuple[Any, ...]]:
@@ -262,31 +267,34 @@ def _check_path(path: str) -> str:
     return path
 
 
-def words_in(url: SplitResult) -> dict[str, object]:
+def places_in(url: str) -> list[Place]:
     """Return where the servers of a URL are, if it says that as a usual one does; else nothing: libpq reads the rest.
 
     This costs no import of the library, which takes longer than a dark server may."""
-    there = url.netloc.rpartition("@")[2]
-    if not there or {*"[%"} & {*there} or any(word in url.query for word in ("host", "port", "service")):
-        return {}
-    places = [one.rpartition(":") for one in there.split(",")]
-    hosts = [host if colon else port for host, colon, port in places]
-    return {"host": ",".join(hosts), "port": ",".join(port if colon else "" for _, colon, port in places)}
+    _, _, where, more = split_address(url)
+    if "%" in where or any(word in more for word in ("host", "port", "service")):
+        return []
+    found = [place_in(one, PORT) for one in where.split(",")]
+    return [] if None in found else [one for one in found if one is not None]
 
 
-def _is_silent(conninfo: Mapping[str, object], seconds: float) -> bool:
-    """Return whether no server of a connection's words gives a sign for so long, once it is connected.
-
-    The library waits two seconds for one that is dark, and for a query without end. One that refuses speaks, unless
-    another is dark. So does one of which the words do not tell where it is: libpq knows more."""
-    hosts = str(conninfo.get("hostaddr") or conninfo.get("host") or "").split(",")
-    ports = str(conninfo.get("port") or "").split(",")
-    ports = [port or "5432" for port in (ports if len(ports) == len(hosts) else ports[:1] * len(hosts))]
-    places = [
+def _places_of(words: Mapping[str, object]) -> list[Place]:
+    """Return where the servers are, by the words of libpq that have been read."""
+    hosts = str(words.get("hostaddr") or words.get("host") or "").split(",")
+    ports = [port or str(PORT) for port in str(words.get("port") or "").split(",")]
+    ports = ports if len(ports) == len(hosts) else ports[:1] * len(hosts)
+    return [
         (f"{host}/.s.PGSQL.{port}" if host.startswith("/") else host, int(port))
         for host, port in zip(hosts, ports, strict=True)
         if host and port.isdecimal()
     ]
+
+
+def _is_silent(places: Sequence[Place], seconds: float) -> bool:
+    """Return whether no server gives a sign for so long, once it is connected.
+
+    The library waits two seconds for one that is dark, and for a query without end. One that refuses speaks, unless
+    another is dark. So does one of which nobody knows here where it is: libpq knows more."""
     try:
         if places:
             connect_first(places, seconds, _ASK_FOR_TLS)[1].close()
@@ -303,12 +311,13 @@ def _cut_in_time(connection: Connection, over: Event, patience: float, left: flo
     none."""
     if left is None:
         over.wait(patience + 1)
-    elif not over.wait(hurry.QUIET) and not _is_silent(connection.info.dsn_parameters, hurry.WORD):
+    elif not over.wait(hurry.QUIET) and not _is_silent(_places_of(connection.info.dsn_parameters), hurry.WORD):
         over.wait(left - hurry.QUIET)
     if over.is_set():
         return
     try:
-        with socket.socket(fileno=os.dup(connection.fileno())) as ours:
-            ours.shutdown(socket.SHUT_RDWR)
+        ours = socket.socket(fileno=os.dup(connection.fileno()))
+        ours.shutdown(socket.SHUT_RDWR)
+        ours.close()
     except Exception:  # it is closed already
         return

@@ -9,7 +9,6 @@ A message's id is kept as its digest: a foreign program may choose any text, and
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
 
 from ...core.proofs import is_machine
 from ...errors import Refused
@@ -28,8 +27,10 @@ from .postgres_connection import (
     value_of,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Any
 
 LOOKS = 5.0
 """Seconds after which a waiting machine looks, whatever it heard."""

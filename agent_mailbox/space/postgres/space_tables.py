@@ -11,8 +11,6 @@ the name of a machine that ``speaker`` gives it: so a record's machine is proven
 
 from __future__ import annotations
 
-from string import Template
-
 from ..order.order import MOST, WIDEST
 from ..order.space_files import MOST_PARTS, PART
 
@@ -20,7 +18,7 @@ VERSION = 1
 """The version of the tables; a later one's are left alone."""
 LONGEST_WORD = 64 << 10
 """Bytes of what a machine tells of itself."""
-_MAKE = Template("""\
+_MAKE = """\
 CREATE SCHEMA "$schema";
 CREATE TABLE "$schema".space (version integer NOT NULL, last bigint NOT NULL);
 INSERT INTO "$schema".space VALUES ($version, 0);
@@ -108,8 +106,8 @@ BEGIN
 END $$$$;
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA "$schema" FROM PUBLIC;
-""")
-_ROLE = Template("""\
+"""
+_ROLE = """\
 $verb ROLE "$role" LOGIN PASSWORD '$password';
 ALTER ROLE "$role" SET idle_in_transaction_session_timeout = '10s';
 GRANT USAGE ON SCHEMA "$schema" TO "$role";
@@ -117,14 +115,14 @@ GRANT SELECT ON ALL TABLES IN SCHEMA "$schema" TO "$role";
 GRANT EXECUTE ON FUNCTION "$schema".append, "$schema".named, "$schema".tell,
     "$schema".ship, "$schema".take_back TO "$role";
 INSERT INTO "$schema".speaker VALUES ('$role', '$machine') ON CONFLICT DO NOTHING;
-""")
-_REMOVAL = Template("""\
+"""
+_REMOVAL = """\
 DELETE FROM "$schema".speaker WHERE role = '$role';
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA "$schema" FROM "$role";
 REVOKE ALL ON ALL TABLES IN SCHEMA "$schema" FROM "$role";
 REVOKE ALL ON SCHEMA "$schema" FROM "$role";
 DROP ROLE "$role";
-""")
+"""
 
 
 def schema_name(space: str) -> str:
@@ -139,29 +137,22 @@ def role_name(space: str, machine: str) -> str:
 
 def creation_script(space: str) -> str:
     """Return what makes a space; the space's name is checked (``core.proofs.is_machine``)."""
-    words = {
-        "version": VERSION,
-        "most": MOST,
-        "widest": WIDEST,
-        "longest": LONGEST_WORD,
-        "parts": MOST_PARTS,
-        "part": PART,
-    }
-    return _MAKE.substitute(words, schema=schema_name(space))
+    limits = {"most": MOST, "widest": WIDEST, "longest": LONGEST_WORD, "parts": MOST_PARTS, "part": PART}
+    return _substitute(_MAKE, schema=schema_name(space), version=VERSION, **limits)
 
 
 def make_role(space: str, machine: str, password: str, *, is_there: bool = False) -> str:
     """Return what makes the role of a machine, or sets its password, which has no quotes."""
-    words = {
-        "verb": "ALTER" if is_there else "CREATE",
-        "role": role_name(space, machine),
-        "machine": machine,
-        "schema": schema_name(space),
-        "password": password,
-    }
-    return _ROLE.substitute(words)
+    verb, role, schema = "ALTER" if is_there else "CREATE", role_name(space, machine), schema_name(space)
+    return _substitute(_ROLE, verb=verb, role=role, machine=machine, schema=schema, password=password)
 
 
 def remove_role(space: str, machine: str) -> str:
     """Return what takes a machine's role away; its records stay."""
-    return _REMOVAL.substitute(role=role_name(space, machine), schema=schema_name(space))
+    return _substitute(_REMOVAL, role=role_name(space, machine), schema=schema_name(space))
+
+
+def _substitute(text: str, **words: object) -> str:
+    from string import Template  # what a command that connects is spared
+
+    return Template(text).substitute(words)

@@ -17,7 +17,7 @@ from ...core.records import BadLine
 from ...core.text import ascii_json
 from ...errors import BadData, Busy, Refused, Unavailable
 from ...store.files import system
-from ...store.files.small_files import OpenFile, note_time, noted_age
+from ...store.files.small_files import OpenFile, note_time, noted_age, read_if_possible
 from ..order import hurry
 from ..order.order import START, Displaced, HeldUp, Moved, NoServer, NoSpace, Ordered, Taken, check_size
 
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 SOCKET = "relay"
 AWAY_FILE, AWAY, LONG = "away", 15_000, 0.2
-"""The file whose time says when a command waited ``LONG`` seconds in vain; for ``AWAY`` ms no other does."""
+"""The file whose time says when a command waited ``LONG`` seconds in vain; for ``AWAY`` ms no other does. It may say
+why."""
 DEAF_FILE, DEAF = "deaf", 2_000
 """The same of a replicator that said no word: for so long commands connect by themselves."""
 LONGEST_HEAD, MOST_BYTES = 1 << 20, 64 << 20
@@ -175,6 +176,9 @@ class RelayedOrder:
         It was not if it answered this process since."""
         path = os.path.join(self._directory, AWAY_FILE)
         if _is_noted(path, min(AWAY, _now() - self._answered)):
+            what, _, hint = (read_if_possible(path) or b"").decode("utf-8", "replace").partition("\n")
+            if what:
+                raise HeldUp(what, hint)
             raise Unavailable("engine was out of reach a moment ago, and no replicator answers here", START)
         if self._own is None:
             self._own = self._direct()
@@ -183,6 +187,9 @@ class RelayedOrder:
             found = ask(self._own)
             self._answered = _now()
             return found
+        except HeldUp as error:
+            note_time(path, _now(), f"{error.what}, a moment ago\n{error.hint}".encode())
+            raise
         except Unavailable:
             if system.monotonic() - begun > LONG:
                 note_time(path, _now())

@@ -1,83 +1,115 @@
 """The first of several servers that answers: one that is dark costs a part of a second, not a whole time-out.
 
-Belongs here: opening connections side by side, as RFC 8305 does with addresses, and reading a credential. A server is
-there when it has said something: a stopped one is connected to, and says nothing. NATS speaks first; another server is
-asked for a word.
+Belongs here: taking an address apart, opening connections side by side, as RFC 8305 does with addresses, and reading a
+credential. A server is there when it has said something: a stopped one is connected to, and says nothing. NATS speaks
+first; another server is asked for a word. A command that finds no server is spared the import of an engine's library.
 """
 
 from __future__ import annotations
 
+import _socket as socket  # ``socket`` itself makes enums, which costs 9 ms
 import os
-import random
-import selectors
-import socket
-import time
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+import select
 
 from ...errors import Refused
+from ...store.files import system
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    Place = tuple[str, int]
+    """A host and a port, or the path of a socket and any number."""
 
 HEAD_START = 0.03
 """Seconds that a server has before the next one is tried beside it."""
 
 
-def connect_first(
-    places: Sequence[tuple[str, int]], silent: float, word: bytes = b""
-) -> tuple[tuple[str, int], socket.socket]:
+def split_address(url: str) -> tuple[str, str, str, str]:
+    """Return the parts of a URL: its scheme, who connects, where to, and what follows."""
+    scheme, _, rest = url.partition("://")
+    end = min((at for mark in "/?#" if (at := rest.find(mark)) >= 0), default=len(rest))
+    who, _, where = rest[:end].rpartition("@")
+    return scheme.lower(), who, where, rest[end:]
+
+
+def place_in(where: str, usual: int) -> Place | None:
+    """Return the host and the port of a server's address, or the ``usual`` port; None for another form."""
+    host, _, port = where.rpartition(":") if ":" in where and not where.endswith("]") else (where, "", "")
+    if is_bracketed := host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    port = port or str(usual)
+    is_port = port.isascii() and port.isdecimal() and len(port) < 6 and 0 < int(port) < 1 << 16
+    return (host, int(port)) if host and is_port and (":" in host) == is_bracketed else None
+
+
+def connect_first(places: Sequence[Place], silent: float, word: bytes = b"") -> tuple[Place, socket.socket]:
     """Return the place that answered first, and the connection; raise ``OSError`` if none gives a sign for so long.
 
-    A place is a host and a port, or the path of a socket. ``word``: has a server that does not speak first answer. The
-    order is drawn by lot, so that the clients of a cluster spread."""
-    waiting = random.sample(places, len(places))
+    ``word``: has a server that does not speak first answer. The order is drawn by lot, so that the clients of a cluster
+    spread."""
+    waiting = sorted(places, key=lambda _: system.urandom(4))
     trouble: OSError = TimeoutError("no answer in time")
-    with selectors.DefaultSelector() as open_ones:
-        try:
-            begun, deadline = 0.0, time.monotonic() + silent
-            while waiting or open_ones.get_map():
-                now = time.monotonic()
-                if now >= deadline:
-                    raise TimeoutError("no answer in time")
-                if waiting and (now - begun >= HEAD_START or not open_ones.get_map()):
-                    place, begun = waiting.pop(), now
-                    try:
-                        _begin_connecting(open_ones, place)
-                    except OSError as error:
-                        trouble = error
-                        continue
-                until = min(deadline, begun + HEAD_START) if waiting else deadline
-                for key, event in open_ones.select(max(until - now, 0)):
-                    place, found = key.data
-                    if event & selectors.EVENT_WRITE:  # it is connected, or refused, which is read next
-                        if word:
-                            with suppress(OSError):
-                                found.send(word)
-                        open_ones.modify(found, selectors.EVENT_READ, key.data)
-                        deadline = time.monotonic() + silent
-                        continue
-                    open_ones.unregister(found)
-                    try:
-                        return place, _require_answer(found)
-                    except OSError as error:
-                        trouble, begun = error, 0.0
-        finally:
-            for key in [*open_ones.get_map().values()]:
-                key.data[1].close()
+    asked: dict[int, tuple[Place, socket.socket]] = {}
+    states, connected = select.poll(), set[int]()
+    begun, deadline = 0.0, system.monotonic() + silent
+    try:
+        while waiting or asked:
+            now = system.monotonic()
+            if now >= deadline:
+                raise TimeoutError("no answer in time")
+            if waiting and (now - begun >= HEAD_START or not asked):
+                place, begun = waiting.pop(), now
+                try:
+                    for one in _begin_connecting(place):
+                        asked[one.fileno()] = place, one
+                        states.register(one.fileno(), select.POLLOUT)
+                except OSError as error:
+                    trouble = error
+                    continue
+            until = min(deadline, begun + HEAD_START) if waiting else deadline
+            for number, _ in states.poll(max(until - now, 0) * 1000 + 1):
+                place, found = asked[number]
+                if number not in connected:  # it is now, or refused, which is read next
+                    _say(found, word)
+                    connected.add(number)
+                    states.modify(number, select.POLLIN)
+                    deadline = system.monotonic() + silent
+                    continue
+                states.unregister(number)
+                del asked[number]
+                connected.discard(number)
+                try:
+                    return place, _require_answer(found)
+                except OSError as error:
+                    trouble, begun = error, 0.0
+    finally:
+        for _, one in asked.values():
+            one.close()
     raise trouble
 
 
-def _begin_connecting(open_ones: selectors.BaseSelector, place: tuple[str, int]) -> None:
+def _begin_connecting(place: Place) -> Iterator[socket.socket]:
+    """Yield a connection for each of its addresses, none of which may stand yet."""
     if place[0].startswith("/"):
         ways: list[tuple[int, Any]] = [(socket.AF_UNIX, place[0])]
     else:
-        ways = [(one[0], one[4]) for one in socket.getaddrinfo(*place, type=socket.SOCK_STREAM)]
+        host = place[0].encode() if place[0].isascii() else place[0]  # the codec of other names is a large module
+        ways = [(one[0], one[4]) for one in socket.getaddrinfo(host, place[1], 0, socket.SOCK_STREAM)]
     for family, address in ways:
         one = socket.socket(family)
         one.setblocking(False)
         one.connect_ex(address)
-        open_ones.register(one, selectors.EVENT_WRITE, (place, one))
+        yield one
+
+
+def _say(to: socket.socket, word: bytes) -> None:
+    try:
+        if word:
+            to.send(word)
+    except OSError:
+        pass  # what is read next tells it
 
 
 def _require_answer(one: socket.socket) -> socket.socket:

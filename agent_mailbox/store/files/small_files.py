@@ -249,9 +249,9 @@ def set_time(path: str, time: int) -> None:
         pass
 
 
-def note_time(path: str, now: int) -> None:
-    """Give an empty derived file a time (ms), which is all it says; if that fails, a later look just knows less."""
-    if write_if_possible(path, b""):
+def note_time(path: str, now: int, said: bytes = b"") -> None:
+    """Give a derived file a time (ms), mostly all that it says; if that fails, a later look just knows less."""
+    if write_if_possible(path, said):
         set_time(path, now * 1_000_000)
 
 
