@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from ..core import proofs, reach
 from ..core.records import USER, Message
+from ..errors import StorageFailed
 from ..store.files import system
 from ..store.files.paths import DOORBELL
 from ..store.files.small_files import OpenFile
+from ..store.locks.lock import is_held
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,7 +133,7 @@ def find_armed(cache: str, sessions: Collection[str]) -> set[str]:
     except OSError:
         return set()  # nobody ever waited here
     with OpenFile(directory):
-        if not sessions or not _is_shared(directory, _TURNS):
+        if not sessions or not _is_shared(directory):
             return set()
         names = sessions if len(sessions) <= _FEW else {*system.listdir(f"{cache}/{DOORBELL}")} & {*sessions}
         return {who for who in names if "/" not in who and _is_taken(f"{cache}/{DOORBELL}/{who}")}
@@ -140,16 +142,14 @@ def find_armed(cache: str, sessions: Collection[str]) -> set[str]:
 def _is_taken(path: str) -> bool:
     """Return whether a process holds the lock of the file."""
     try:
-        fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK)
-    except OSError:
+        return is_held(path)
+    except StorageFailed:
         return False
-    with OpenFile(fd):
-        return not _is_shared(fd, 1)
 
 
-def _is_shared(fd: int, turns: int) -> bool:
-    """Return whether the file gave a reader's lock, which closing it gives back."""
-    for _ in range(turns):
+def _is_shared(fd: int) -> bool:
+    """Return whether the directory gave a reader's lock, which closing it gives back."""
+    for _ in range(_TURNS):
         try:
             system.flock(fd, system.LOCK_SH | system.LOCK_NB)
             return True

@@ -13,7 +13,7 @@ from ..core.text import count_noun
 from ..errors import Busy, MailboxError, NoMailbox, Refused, StorageFailed, Unavailable
 from ..store.files import paths, system
 from ..store.locks.holder import holder_at
-from ..store.locks.lock import FileLock
+from ..store.locks.lock import SOON, FileLock
 from . import space as spaces
 from .copy import known_copy
 from .copy.space_troubles import AWAY, GONE, NAME, TWIN, note_trouble
@@ -37,7 +37,7 @@ LONGEST = 5.0
 
 def take_lock(directory: str) -> FileLock:
     """Return the replicator's lock, taken; raise ``Refused`` if another one has it."""
-    lock = FileLock(system.join(directory, spaces.SERVING), 0)
+    lock = FileLock(system.join(directory, spaces.SERVING), SOON)
     try:
         return lock.take()
     except Busy:

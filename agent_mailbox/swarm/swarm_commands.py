@@ -15,7 +15,7 @@ from ..core.frame import word
 from ..core.text import neutral
 from ..errors import Busy, MailboxError, Malformed, Refused
 from ..mailbox.mailbox_gateway import SERVING
-from ..store.locks.lock import FileLock
+from ..store.locks.lock import SOON, FileLock
 from . import pairing
 from .swarm_context import SwarmCommand, SwarmContext, session_option, swarm_json
 
@@ -116,7 +116,7 @@ def serve(
         door.app.print_answer(f"listening at {address}\n", {"listening": address})
 
     try:
-        serving = FileLock(door.home.path_of(SERVING), 0).take()
+        serving = FileLock(door.home.path_of(SERVING), SOON).take()
     except Busy as error:
         raise Busy(
             f"gateway is served already: {door.home.directory} ({error.what})",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import fcntl
 import os
 import signal
 import sys
@@ -18,7 +19,7 @@ from agent_mailbox.errors import StorageFailed
 from agent_mailbox.store.files import system
 from agent_mailbox.store.locks.existing_lock import DirectoryLock
 from agent_mailbox.store.locks.holder import holder_at
-from agent_mailbox.store.locks.lock import FileLock
+from agent_mailbox.store.locks.lock import FileLock, is_held
 from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, Program
 
 if TYPE_CHECKING:
@@ -79,6 +80,18 @@ def test_a_held_lock_makes_others_busy_until_its_holder_dies(program: Program, p
         child.kill()
         child.wait(PATIENCE)
         assert not is_locked(path)
+
+
+def test_who_only_asks_for_the_holder_is_none(program: Program, path: Path) -> None:
+    """Two that ask at the same instant each hold a reader's lock then. A file that is not there has no holder."""
+    assert not is_held(str(path))
+    path.touch()
+    with path.open() as asking:
+        fcntl.flock(asking, fcntl.LOCK_SH)
+        assert not is_held(str(path))
+    with holder(program, path):
+        assert is_held(str(path))
+    assert not is_held(str(path))
 
 
 def test_portalocker_in_another_process_waits_for_ours(program: Program, path: Path) -> None:

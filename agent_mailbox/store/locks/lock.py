@@ -13,7 +13,7 @@ from _thread import _local  # ``threading`` would cost more than the lock
 
 from ...errors import Busy, StorageFailed
 from ..files import system
-from ..files.small_files import open_file, storage_failed
+from ..files.small_files import OpenFile, open_file, storage_failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 WAIT = 10.0
 """Seconds a command waits for a lock: longer than any append, and than the 2 s of a blocked reader of ours."""
 SOON = 0.25
-"""Seconds to wait for a lock under which only derived files are written: whoever looks at mail is not held up."""
+"""Seconds to wait for a lock under which only derived files are written: whoever looks at mail is not held up. A
+lock that others ask about (``is_held``) needs that patience, too."""
 _TURNS = 10
 """Retries that only yield the processor: an append holds a lock for some 0.1 ms. To start a thread takes as long."""
 
@@ -132,18 +133,19 @@ class FileLock:
 
 
 def is_held(path: str) -> bool:
-    """Return whether any process holds the lock on the file at the path at this moment."""
+    """Return whether any process holds the lock on the file at the path at this moment.
+
+    Two that ask at once share a reader's lock, so neither takes the other for the holder. NFS gives a file that is open
+    for reading no other kind. One that takes the lock meets it for a moment, and waits for that (``SOON``).
+    """
     try:
-        fd = open_file(path, system.O_RDONLY)
+        with OpenFile(open_file(path, system.O_RDONLY)) as fd:
+            system.flock(fd, system.LOCK_SH | system.LOCK_NB)
+            system.flock(fd, system.LOCK_UN)
     except FileNotFoundError:
         return False
-    try:
-        system.flock(fd, system.LOCK_EX | system.LOCK_NB)
-        system.flock(fd, system.LOCK_UN)
     except OSError:
         return True
-    finally:
-        system.close(fd)
     return False
 
 

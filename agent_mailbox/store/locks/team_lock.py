@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...errors import StorageFailed
 from ..files import system
+from .lock import is_held
 
 if TYPE_CHECKING:
     from ..log.logs import Logs
@@ -23,13 +25,6 @@ def place(logs: Logs, tag: str) -> str:
 def runs(logs: Logs, tag: str) -> bool:
     """Return whether the team has a bridge at this moment."""
     try:
-        fd = system.open(place(logs, tag), system.O_RDONLY | system.O_CLOEXEC)
-    except OSError:
+        return is_held(place(logs, tag))
+    except StorageFailed:
         return False
-    try:
-        system.flock(fd, system.LOCK_SH | system.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        system.close(fd)
-    return False
