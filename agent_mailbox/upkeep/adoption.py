@@ -25,7 +25,7 @@ from ..store.log.stamps import EVERYONE
 from . import withheld_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from ..core.roster import Roster
     from ..mailbox.mailbox import Mailbox
@@ -141,7 +141,7 @@ def _digest_deciding(record: Custody, held: tuple[HeldLog, ...]) -> bytes:
     for log in held:
         decides = custody.Kept(record, log.path).decides
         for _, line in lines_of(log.fd):
-            if decides(line) or _is_the_person_s(line):
+            if decides(line) or _is_the_person_s(codec.message(line)):
                 found = keys.digest(found, line)
     return found
 
@@ -162,32 +162,24 @@ def _adopt_unsealed(record: Custody, held: tuple[HeldLog, ...]) -> tuple[int, li
     the messages among them."""
     known = record.adopted()
     found: set[bytes] = set()
-    asked: set[str] = set()  # of the messages, whose log is the first
+    asked: set[str] = set()  # the ids of the messages, whose log is the first, that only a proof settles
     messages: list[Message] = []
     for log in held:
         kept, view = custody.Kept(record, log.path), log.view()
         for _, line in lines_of(log.fd):
-            sealed = view is not None and proofs.proves(view.proof(line))
-            if not sealed and (kept.decides(line) or _is_the_person_s(line) or _is_about(line, asked)):
+            message = codec.message(line)
+            mail = [message] if log is held[0] and isinstance(message, Message) else []
+            is_sealed = view is not None and proofs.proves(view.proof(line))
+            if not is_sealed and (kept.decides(line) or _is_the_person_s(message) or _is_about(line, asked)):
                 found.add(mac := record.adoption(kept.name, line))
-                message = codec.message(line) if log is held[0] and mac not in known else None
-                messages += [message] if isinstance(message, Message) else []
-            if log is held[0]:
-                asked.update(_kept_ids(line))
+                messages += mail if mac not in known else []
+            asked.update(one.id for one in mail if message_reads.is_kept(one))
     record.adopt(known | found)
     return len(found - known), messages
 
 
-def _is_the_person_s(line: bytes) -> bool:
-    message = codec.message(line)
-    return not isinstance(message, BadLine) and message.sender == USER
-
-
-def _kept_ids(line: bytes) -> Iterator[str]:
-    """Yield the id of a message whose records only a proof settles."""
-    message = codec.message(line)
-    if not isinstance(message, BadLine) and message_reads.is_kept(message):
-        yield message.id
+def _is_the_person_s(message: Message | BadLine) -> bool:
+    return isinstance(message, Message) and message.sender == USER
 
 
 def _is_about(line: bytes, asked: set[str]) -> bool:

@@ -157,12 +157,10 @@ def replace_file(path: str, data: bytes, *, durable: bool = True) -> None:
         except FileExistsError:  # another writes it at this moment, or died writing it
             aside = f"{path}.{system.getpid()}~"
             fd = system.open(aside, flags | system.O_TRUNC, 0o600)
-        try:
+        with OpenFile(fd):
             system.write_whole(fd, data)
             if durable:
                 system.fsync(fd)
-        finally:
-            system.close(fd)
         system.rename(aside, path)
         if durable:
             system.sync_directory(system.dirname(path))
@@ -173,12 +171,10 @@ def replace_file(path: str, data: bytes, *, durable: bool = True) -> None:
 def make_file(path: str, data: bytes) -> bool:
     """Make a file, durably; return False if anything is there already. Raise ``StorageFailed``."""
     try:
-        fd = system.open(path, system.O_WRONLY | system.O_CREAT | system.O_EXCL | system.O_CLOEXEC, 0o600)
-        try:
+        flags = system.O_WRONLY | system.O_CREAT | system.O_EXCL | system.O_CLOEXEC
+        with OpenFile(system.open(path, flags, 0o600)) as fd:
             system.write_whole(fd, data)
             system.fsync(fd)
-        finally:
-            system.close(fd)
     except FileExistsError:
         return False
     except OSError as error:

@@ -11,7 +11,7 @@ from ...errors import AGAIN, StorageFailed
 from ..files import system
 from ..files.lines import chunks, lines_of
 from ..files.paths import READS, check, is_there
-from ..files.small_files import open_file, storage_failed
+from ..files.small_files import OpenFile, open_file, storage_failed
 from ..locks.lock import WAIT, FileLock
 from .custody import LogEnd
 from .proof_view import ProofView
@@ -94,10 +94,8 @@ class Log:
         fd = self.open()
         if fd is None:
             return
-        try:
+        with OpenFile(fd):
             yield from lines_of(fd, start)
-        finally:
-            system.close(fd)
 
     def open(self) -> int | None:
         """Return a descriptor to read from, or None if the log does not exist."""
@@ -323,15 +321,13 @@ class HeldLog(FileLock):
                 fd = system.open(self.path, flags)  # ours appends, wherever it is told to write
             except PermissionError:  # an append-only file (chattr +a) takes no write but at its end
                 return
-            try:
+            with OpenFile(fd):
                 for start, end in spans:
                     for chunk in chunks(self.fd, start, size if end is None else min(end, size)):
                         done = 0
                         while done < len(chunk):
                             done += system.pwrite(fd, chunk[done:], start + done)
                         start += done
-            finally:
-                system.close(fd)
             if left is None and self.stamp_files is not None:  # its name may not be durable either, as in ``append``
                 system.sync_directory(system.dirname(self.path))
         except OSError as error:
