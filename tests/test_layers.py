@@ -57,8 +57,10 @@ SYSTEM = {
 """The modules of Python that ask the system; ``builtins.open`` is one more."""
 BYPASSES = {
     ("store.projection.sqlite", "_sqlite3"): "SQLite does its own input and output",
-    ("upkeep.crontab", "subprocess"): "crontab is a program",
-    ("upkeep.replicator_service", "subprocess"): "systemctl and launchctl are programs",
+    **{
+        ("store.files.programs", name): "asking a program, for a limited time"
+        for name in ("os", "selectors", "signal", "subprocess", "tempfile", "time")
+    },
     ("upkeep.notice_ways", "subprocess"): "the person's own program",
     ("upkeep.notice_ways", "threading"): "a time limit for a whole call",
     ("upkeep.waker", "subprocess"): "the person's own program",

@@ -6,10 +6,10 @@ a repository is started by it.
 
 from __future__ import annotations
 
-import subprocess
 from typing import TYPE_CHECKING
 
 from ..core.text import clipped, neutral
+from ..store.files import programs
 from ..store.user_state import work_trees
 
 if TYPE_CHECKING:
@@ -31,10 +31,12 @@ def describe_tree(directory: str) -> list[str]:
     branch = work_trees.branch(top)
     lines = [f"tree: {clipped(neutral(top), 500)}" + (f", on branch {neutral(branch)}" if branch else "")]
     try:
-        done = subprocess.run([*_GIT, "-C", top, *_STATUS], capture_output=True, check=True, timeout=_PATIENCE)
-    except (OSError, subprocess.SubprocessError):
+        done = programs.ask([*_GIT, "-C", top, *_STATUS], _PATIENCE)
+    except OSError:
+        done = None
+    if done is None or done.code:
         return [*lines, "changed files: git does not tell them"]
-    return [*lines, *_changed([name for name in done.stdout.decode("utf-8", "replace").split("\0") if name])]
+    return [*lines, *_changed([name for name in done.out.decode("utf-8", "replace").split("\0") if name])]
 
 
 def _changed(names: Sequence[str]) -> list[str]:

@@ -15,11 +15,10 @@ guessed.
 from __future__ import annotations
 
 import os
-import subprocess
 from typing import TYPE_CHECKING
 
-from ..core.text import clipped, neutral
 from ..identity.client_processes import is_client, is_server
+from ..store.files import programs
 from ..store.user_state import processes
 from .client import BUSY, IDLE, Client
 from .transcript import event_of, fields_of
@@ -35,7 +34,6 @@ _TAIL = 1 << 17
 _LOCKS, _CONNECTED = "thread-writer-locks", "03"
 PATIENCE = 60.0
 """Seconds that ``codex queue`` may take."""
-_SAID = 300
 
 
 def server_above() -> int:
@@ -81,7 +79,7 @@ def may_be_left(rollout: str, server: int) -> bool:
     home = rollout.rpartition("/sessions/")[0]
     try:
         opened = set(os.listdir(os.path.join(home, "tui-thread-reference-capabilities")))
-        return len(opened & _loaded_sessions(home, server)) > _count_terminals(home)
+        return len(opened & _loaded_sessions(home, server)) > count_terminals(home)
     except (OSError, ValueError):
         return False  # this version of Codex tells neither
 
@@ -92,9 +90,14 @@ def _loaded_sessions(home: str, server: int) -> set[str]:
     return {name.removesuffix(".lock") for directory, _, name in found if directory == place}
 
 
-def _count_terminals(home: str) -> int:
+def socket_of(home: str) -> str:
+    """Return the server's socket in the client's directory."""
+    return os.path.join(home, "app-server-control", "app-server-control.sock")
+
+
+def count_terminals(home: str) -> int:
     """Return the connections to the server's socket, by the system's table."""
-    socket = os.path.realpath(os.path.join(home, "app-server-control", "app-server-control.sock"))
+    socket = os.path.realpath(socket_of(home))
     with open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as file:
         rows = (line.rstrip("\n").split(maxsplit=7) for line in file)
         return sum(row[5:6] == [_CONNECTED] and row[7:] == [socket] for row in rows)
@@ -130,11 +133,5 @@ class ServerSession(Client):
         words = [processes.executable(self.pid), "queue", "--thread", self._session, "--message", line]
         if not self.is_alive():
             return "Codex does not have the session loaded any more"
-        try:
-            done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, check=False)
-        except (OSError, subprocess.SubprocessError) as error:
-            return clipped(neutral(str(error)), _SAID)
-        if done.returncode == 0:
-            return ""
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        return clipped(neutral(said[-1] if said else f"codex queue: exit code {done.returncode}"), _SAID)
+        why = programs.why_failed(words, PATIENCE)
+        return why and f"codex queue: {why}"

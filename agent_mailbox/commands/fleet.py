@@ -14,7 +14,8 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from ..clients import starting
-from ..clients.starting import Begun, Start
+from ..clients.starting import tmux
+from ..clients.starting.start import LOOK, Begun, Start, run_client, wait_while
 from ..control.orders import Orders
 from ..control.requests import Requests
 from ..core import roster_changes
@@ -34,7 +35,7 @@ from ..store.user_state import processes, team_records
 from ..store.user_state.team_records import Started
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from ..cli.context import Context
     from ..core.roster import Roster
@@ -42,25 +43,15 @@ if TYPE_CHECKING:
     from ..mailbox.open_mailbox import OpenMailbox
     from ..store.user_state.team_records import TeamRecord
 
-LEFT, UNTOLD = "still runs", "may still run"
-"""It is told of a member that ``down`` could not end; of one of which nothing tells whether it runs."""
+LEFT, SHARED, UNTOLD = "still runs", "still runs in a server that others use", "may still run"
+"""It is told of a member that ``down`` could not end; of one of which nothing tells whether it runs. ``SHARED``: its
+server was left alone, since that runs sessions that ``up`` did not start."""
+LAST = 5.0
+"""Seconds that what was told to end has for it, before the next step."""
+BY_ITSELF = "ended by itself"
 AGAIN = "You were started again. `agent-mailbox status` shows what you owe and hold; go on with it."
 OURS = ("AGENT_MAILBOX_DIR", "AGENT_MAILBOX_NAME", "AGENT_MAILBOX_ROLE", "AGENT_MAILBOX_TAGS", "AGENT_MAILBOX_LEAD")
 """Variables that no member has from the terminal."""
-
-
-def in_order(team: Team) -> list[PlannedMember]:
-    """Return the members, each behind its lead."""
-    left = [*team.members]
-    found: list[PlannedMember] = []
-    while left:
-        names = {one.name for one in left}
-        ready = [one for one in left if one.lead not in names]
-        if not ready:
-            raise Refused(f"{left[0].name} and {left[0].lead} would lead each other", "name another lead")
-        found += ready
-        left = [one for one in left if one not in ready]
-    return found
 
 
 def session_of(member: PlannedMember, record: TeamRecord, roster: Roster) -> str:
@@ -111,7 +102,7 @@ class Fleet:
         """Raise ``Refused`` for a member that cannot be started as the file says, before any is started.
 
         A client that was started, and then was refused its name, would run on."""
-        for member in in_order(team):
+        for member in team.behind_leads():
             roster, known = self._box.logs.read_roster(), self.record.members.get(member.name)
             if known is not None and known.client != member.client and self._is_left(known):
                 raise Refused(
@@ -142,7 +133,7 @@ class Fleet:
 
         One whose lead is not there waits for the next time: without it the person would lead that one."""
         failed = dict[str, MailboxError]()
-        for member in in_order(team):
+        for member in team.behind_leads():
             try:
                 if member.lead in failed:
                     raise Refused(f"it is led by {member.lead}", "run `up` again once that one starts")
@@ -190,8 +181,8 @@ class Fleet:
     def _server_of(self, member: PlannedMember) -> int:
         """Return the process that ``up`` started for a member before, and that runs this one, too; 0 if there is
         none."""
-        started = self.record.members.values() if _has_one_server(member.client) and not self._in_tmux else ()
-        mine = (one for one in started if one.client == member.client and not one.window and self._has_process(one))
+        started = self.record.members.values() if not self._in_tmux else ()
+        mine = (one for one in started if one.client == member.client and _is_in_server(one) and self._has_process(one))
         return next((one.pid for one in mine), 0)
 
     def _keep_member(self, member: PlannedMember, known: Started) -> None:
@@ -199,7 +190,7 @@ class Fleet:
 
     def _begin(self, start: Start, register: Any) -> Begun:
         if self._in_tmux:
-            return starting.start_in_tmux(start, register, self._environ, self.tmux_session)
+            return tmux.start_in_tmux(start, register, self._environ, self.tmux_session)
         return starting.start_member(start, register, self._environ)
 
     @property
@@ -258,7 +249,7 @@ class Fleet:
             roster = self._box.logs.read_roster()
             left = [one for one in left if not self._runs(session_of(one, self.record, roster))]
             if left:
-                time.sleep(starting.LOOK)
+                time.sleep(LOOK)
         self._note_processes(members)
         return left
 
@@ -304,14 +295,18 @@ class Fleet:
         asked = {name: members[name] for name in left if self._runs(members[name].session_id)}
         for one in asked.values():
             self._ask_to_end(one)
-        starting.wait_while(lambda: any(map(self._is_there, asked.values())), wait)
+        wait_while(lambda: any(map(self._is_there, asked.values())), wait)
         ended = {name: "was ended" if name in left else "was not running" for name in members}
         ended.update((name, UNTOLD) for name, one in members.items() if self._is_untold(one))
-        ended.update((name, "ended by itself") for name, one in asked.items() if not self._is_there(one))
+        ended.update((name, BY_ITSELF) for name, one in asked.items() if not self._is_there(one))
+        shared = self._shared_servers(members.values())
         for one in members.values():
-            self._end(one)
+            if one.pid not in shared:
+                self._end(one)
         for name, one in members.items():  # behind all: one member's server may have run another
-            if self._is_left(one):
+            if one.pid in shared and ended[name] != BY_ITSELF:
+                ended[name] = SHARED
+            elif one.pid not in shared and self._is_left(one):
                 ended[name] = LEFT
             else:
                 self._freeze(one)
@@ -325,16 +320,27 @@ class Fleet:
             or (_is_in_service(one.client) and background_jobs.is_served(one.session_id, self._environ))
         )
 
+    def _shared_servers(self, members: Collection[Started]) -> set[int]:
+        """Return the processes of servers that ``up`` started, and that run sessions of others, too."""
+        found = {one.pid for one in members if _is_in_server(one) and self._has_process(one)}
+        ours = {one.session_id for one in members}
+        return found if found and starting.serves_others(ours, self._environ) else set()
+
     def _is_untold(self, one: Started) -> bool:
         """Return whether a server that ``up`` did not start may run a member, which never called a hook."""
-        is_served = _has_one_server(one.client) and not one.window and not one.pid
-        return is_served and not self._hosts.hosting(one.session_id) and starting.is_listening(self._environ)
+        return (
+            _is_in_server(one)
+            and not one.pid
+            and not self._hosts.hosting(one.session_id)
+            and starting.is_listening(self._environ)
+        )
 
     def _is_begun(self, one: Started) -> bool:
         """Return whether a member was begun and runs, though perhaps without our hooks. A server that has the sessions
         of all terminals tells nothing of one."""
-        is_its_own = bool(one.window) or not _has_one_server(one.client)
-        return (is_its_own and self._has_process(one)) or background_jobs.is_served(one.session_id, self._environ)
+        return (not _is_in_server(one) and self._has_process(one)) or background_jobs.is_served(
+            one.session_id, self._environ
+        )
 
     def _is_there(self, one: Started) -> bool:
         return self._box.logs.read_roster().state(one.session_id) == ALIVE
@@ -350,17 +356,15 @@ class Fleet:
         if _is_in_service(one.client) and not one.window and self._is_left(one):
             try:
                 program = self._box.own.up.get(one.client) or (STARTED[one.client].program,)
-                starting.run_client([*program, "stop", one.session_id[:8]], "/", self._environ)
-                starting.wait_while(
-                    lambda: self._is_left(one), LAST
-                )  # brought back before that, the client makes a copy
+                run_client([*program, "stop", one.session_id[:8]], "/", self._environ)
+                wait_while(lambda: self._is_left(one), LAST)  # brought back before that, the client makes a copy
             except MailboxError:
                 pass  # its process is ended below
         for number in (signal.SIGTERM, signal.SIGKILL):
             if self._has_process(one):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(one.pid, number)
-                starting.wait_while(lambda: self._has_process(one), LAST)
+                with contextlib.suppress(ProcessLookupError):  # a launcher's program is in its group
+                    (os.killpg if os.getpgid(one.pid) == one.pid else os.kill)(one.pid, number)
+                wait_while(lambda: self._has_process(one), LAST)
 
     def _freeze(self, one: Started) -> None:
         agent = self._box.logs.read_roster().get(one.session_id)
@@ -377,13 +381,9 @@ def _is_in_service(client: str) -> bool:
     return client in STARTED and bool(STARTED[client].services)
 
 
-LAST = 5.0
-"""Seconds that what was told to end has for it, before the next step."""
-
-
-def _has_one_server(client: str) -> bool:
-    """Return whether one server of the client of that word runs the sessions of all terminals."""
-    return client in STARTED and bool(STARTED[client].server)
+def _is_in_server(one: Started) -> bool:
+    """Return whether a member runs in the one server that runs the sessions of all its client's terminals."""
+    return not one.window and one.client in STARTED and bool(STARTED[one.client].server)
 
 
 def _start_of(pid: int) -> str:

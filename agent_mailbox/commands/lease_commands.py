@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +15,13 @@ from ..core import frame, instant
 from ..core.control import lease_paths
 from ..core.text import neutral
 from ..errors import Malformed, Refused
-from ..store.files import system
+from ..store.files import programs, system
 
 if TYPE_CHECKING:
     from ..core.control.leases import Lease
 
+_PATIENCE = 60.0
+"""Seconds for git to look through a large tree."""
 _UNITS = {"s": 1 / 60, "m": 1, "h": 60}
 
 
@@ -120,15 +121,20 @@ def _calling_session(app: App, session: str | None, desk: Leasing) -> str:
 def _staged_files() -> list[str]:
     """Return the staged files. Git runs this as its hook, so git itself may be run."""
     words = ["git", "-c", "core.fsmonitor=false", "diff", "--cached", "--name-only", "--no-renames", "--no-ext-diff"]
+    top = _ask_git(["git", "rev-parse", "--show-toplevel"]).removesuffix("\n")
+    names = _ask_git([*words, "-z"], top)
+    return [system.join(top, name) for name in names.split("\0") if name]
+
+
+def _ask_git(words: Sequence[str], directory: str | None = None) -> str:
     try:
-        done = subprocess.run(["git", "rev-parse", "--show-toplevel"], capture_output=True, check=True)
-        top = done.stdout.removesuffix(b"\n").decode("utf-8", "surrogateescape")
-        names = subprocess.run([*words, "-z"], capture_output=True, check=True, cwd=top).stdout
-    except (OSError, subprocess.CalledProcessError) as error:
-        said = getattr(error, "stderr", b"") or str(error).encode()
-        why = neutral(said.decode("utf-8", "replace").strip())
-        raise Refused(f"git does not tell what is staged: {why}", "run it in a worktree of a repository") from None
-    return [system.join(top, name) for name in names.decode("utf-8", "surrogateescape").split("\0") if name]
+        done = programs.ask(words, _PATIENCE, directory=directory)
+        why = done.complaint()
+    except OSError as error:
+        why = error.strerror or str(error)
+    if why:
+        raise Refused(f"git does not tell what is staged: {why}", "run it in a worktree of a repository")
+    return done.out.decode("utf-8", "surrogateescape")
 
 
 def _lease_line(one: Lease) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +21,7 @@ from ..store.files.small_files import read_if_possible, storage_failed
 from ..store.locks.lock import WAIT
 from ..store.log.logs import of_mailbox
 from ..store.user_state import own_files
-from ..upkeep import replicator_service
-from ..upkeep.crontab import TAG
+from ..upkeep import crontab, replicator_service
 from .hook_command import program_call
 
 if TYPE_CHECKING:
@@ -151,8 +149,8 @@ def _what_stays(app: App, mailboxes: list[str], deleted: list[str]) -> Iterator[
     state, configuration = paths.state_directory(app.environ), paths.configuration_directory(app.environ)
     for plugin in settings.own_plugins(app.environ):
         yield plugin.path, f"a plugin; {settings.way_out(plugin)} removes it"
-    if _is_in_crontab():
-        yield "your crontab", f"lines that end in{TAG}; `crontab -e` removes them"
+    if crontab.has_lines():
+        yield "your crontab", f"lines that end in{crontab.TAG}; `crontab -e` removes them"
     for mailbox in mailboxes:
         service = replicator_service.service_of(mailbox, app.environ).path
         if os.path.lexists(service):
@@ -164,11 +162,3 @@ def _what_stays(app: App, mailboxes: list[str], deleted: list[str]) -> Iterator[
         yield configuration, f"your configuration; `rm -r {typed(configuration)}` deletes it"
     if state not in deleted and os.path.isdir(state):
         yield state, RECORDS
-
-
-def _is_in_crontab() -> bool:
-    try:
-        table = subprocess.run(["crontab", "-l"], capture_output=True, check=False).stdout
-    except OSError:
-        return False
-    return any(line.rstrip().endswith(TAG.encode()) for line in table.splitlines())

@@ -10,6 +10,7 @@ import contextlib
 import os
 import shlex
 import shutil
+import signal
 import tomllib
 from typing import TYPE_CHECKING, Any
 
@@ -98,14 +99,24 @@ def up(app: App, /, file: str, in_tmux: bool, status: bool, example: bool, yes: 
 
 @contextlib.contextmanager
 def _alone(app: App, path: str) -> Iterator[None]:
-    """Keep other commands off the team: two at once would start each member twice."""
+    """Keep other commands off the team: two at once would start each member twice. A signal ends the work as an error
+    does, which ends what was started and is in no record."""
+
+    def end(number: int, _: object) -> None:
+        raise click.exceptions.Exit(128 + number)
+
     lock = team_records.lock_team(path, app.environ)
     try:
         lock.take()
     except Busy:
         raise Busy(f"another `up` or `down` is at work on {path}", "run it again when that is done") from None
-    with lock:
-        yield
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        with lock:
+            yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _open_fleet(app: App, path: str, data: bytes, team: Team, *, in_tmux: bool, yes: bool) -> fleet.Fleet:
@@ -155,6 +166,9 @@ def down(app: App, /, file: str, wait: float) -> None:
     for name, how in ended.items():
         if how in (fleet.LEFT, fleet.UNTOLD):
             app.give_warning(f"{name} {how}: what runs it was not started by `up`; end it in its own client")
+        if how == fleet.SHARED:
+            again = app.complete_command(f"down {typed(path)}")
+            app.give_warning(f"{name} {how}: sessions that `up` did not start; end those, then `{again}`")
     lines = "".join(f"{neutral(name)}: {how}\n" for name, how in ended.items())
     app.print_done(lines, {"members": [{"name": name, "how": how} for name, how in ended.items()]})
 

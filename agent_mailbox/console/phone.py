@@ -11,13 +11,13 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
 from ..core.records import Record
 from ..errors import Refused
+from ..store.files import programs
 
 SECONDS = 10
 CADDYFILE = "/etc/caddy/Caddyfile"
@@ -85,12 +85,10 @@ def _output_of(*words: str) -> str:
     if program is None:
         return ""
     try:
-        done = subprocess.run(
-            [program, *words[1:]], capture_output=True, timeout=SECONDS, check=False, stdin=subprocess.DEVNULL
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        done = programs.ask([program, *words[1:]], SECONDS)
+    except OSError:
         return ""
-    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
+    return "" if done.code else done.out.decode("utf-8", "replace")
 
 
 def draw_link(link: str) -> str:

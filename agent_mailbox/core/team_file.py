@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..errors import BadData
+from ..errors import BadData, Refused
 from .address import check_name, check_role, check_tag
 from .records import USER, Record
 from .text import near
@@ -54,6 +54,19 @@ class Team(Record):
     members: tuple[PlannedMember, ...]
     denied: Mapping[str, tuple[str, ...]] = {}
     tasks: tuple[FirstTask, ...] = ()
+
+    def behind_leads(self) -> list[PlannedMember]:
+        """Return the members, each behind its lead."""
+        left = [*self.members]
+        found: list[PlannedMember] = []
+        while left:
+            names = {one.name for one in left}
+            ready = [one for one in left if one.lead not in names]
+            if not ready:
+                raise Refused(f"{left[0].name} and {left[0].lead} would lead each other", "name another lead")
+            found += ready
+            left = [one for one in left if one not in ready]
+        return found
 
 
 def parse_team(table: Mapping[str, Any], clients: Collection[str], namespaces: Collection[str]) -> Team:

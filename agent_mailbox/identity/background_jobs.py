@@ -14,7 +14,7 @@ from ..store.user_state import processes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 MOVED = "slash"
 """The source of a session that its person moved there by ``/bg``."""
@@ -23,36 +23,46 @@ _MOST = 1 << 22
 
 class Job(Record):
     """A session in the background. ``source``: of the wish. ``before``: the session of which it is a copy, or empty.
-    ``askers``: the sessions whose agents asked. ``pid`` and ``start``: the process that runs it."""
+    ``askers``: the sessions whose agents asked. ``pid`` and ``start``: the process that runs it. ``prompt``: with which
+    it began."""
+
+    session_id: str
 
     source: str = ""
     before: str = ""
     askers: tuple[str, ...] = ()
     pid: int = 0
     start: str = ""
+    prompt: str = ""
 
 
 def of(session_id: str, environ: Mapping[str, str]) -> Job | None:
     """Return the service's note of a session; None if there is none."""
+    return next((job for job in listed(environ) if job.session_id == session_id), None)
+
+
+def listed(environ: Mapping[str, str]) -> Iterator[Job]:
+    """Yield the service's note of each session."""
     place = system.join(USUAL.find_home(environ), "daemon/roster.json")
     found = codec.parse(small_files.read_if_possible(place, _MOST, through_links=True) or b"", _MOST, ours=False)
     jobs = found.get("workers") if isinstance(found, dict) else None
     for job in jobs.values() if isinstance(jobs, dict) else ():
-        if isinstance(job, dict) and job.get("sessionId") == session_id:
+        if isinstance(job, dict) and isinstance(me := job.get("sessionId"), str):
             asked = _object(job.get("dispatch"))
             launch, given = _object(asked.get("launch")), _object(asked.get("env"))
             before = str(launch.get("sessionId") or "") if launch.get("fork") is True else ""
             askers = str(given.get(USUAL.askers_variable) or "").split(",")
             name = before.rpartition("/")[2].removesuffix(".jsonl")
-            pid = job.get("pid")
-            return Job(
+            pid, words = job.get("pid"), launch.get("args")
+            yield Job(
+                me,
                 str(asked.get("source") or ""),
                 name,
                 tuple(filter(None, askers)),
                 pid if type(pid) is int and 0 < pid < 1 << 31 else 0,
                 str(job.get("procStart") or ""),
+                str(words[-1]) if isinstance(words, list) and words else "",
             )
-    return None
 
 
 def is_served(session_id: str, environ: Mapping[str, str]) -> bool:

@@ -5,10 +5,10 @@ Belongs here: the checks that start a program. Neither hooks nor a session's mai
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from ..store.files import programs
 from ..store.files.small_files import list_names, read_if_possible
 from ..store.user_state import processes
 from ..store.user_state.processes import Process
@@ -87,10 +87,9 @@ def _screen_clients(server: Process) -> list[int]:
 def _run_program(words: Sequence[str]) -> str:
     """Return a program's output; empty on failure. It gets nothing of the caller's environment."""
     try:
-        done = subprocess.run(words, env={}, capture_output=True, timeout=PATIENCE, check=False)
-    except (OSError, subprocess.SubprocessError):
+        return programs.ask(words, PATIENCE, environ={}).out.decode("utf-8", "surrogateescape")
+    except OSError:
         return ""
-    return done.stdout.decode("utf-8", "surrogateescape")
 
 
 def by_ps(pid: int) -> list[Process] | None:

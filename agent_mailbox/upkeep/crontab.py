@@ -5,15 +5,18 @@ Belongs here: that line, and putting it in or taking it out. Other people's line
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 from ..core.text import shell_quoted
 from ..errors import Refused
+from ..store.files import programs
 from .extras import ROOT
 
 TAG = " # agent-mailbox steward"
 """The end of our crontab lines. Cron mails or logs the errors that a line writes."""
+_PATIENCE = 20.0
+"""Seconds that crontab may take."""
+_BY_HAND = "add the line yourself; `agent-mailbox steward crontab` prints it"
 
 
 def crontab_line(directory: str) -> str:
@@ -70,26 +73,29 @@ def _is_of(line: str, mailbox: str) -> bool:
     return line.endswith(TAG) and _started(line).endswith(f" --dir {mailbox}")
 
 
+def has_lines() -> bool:
+    """Return whether a line of ours is in the user's crontab, as far as that tells."""
+    try:
+        return any(line.rstrip().endswith(TAG) for line in _read_crontab() or ())
+    except Refused:
+        return False
+
+
 def _read_crontab() -> list[str] | None:
     """Return the lines of the user's crontab; None without the program."""
     try:
-        present = subprocess.run(["crontab", "-l"], capture_output=True, check=False)
+        present = programs.ask(["crontab", "-l"], _PATIENCE)
     except (FileNotFoundError, PermissionError):  # the second: it may not be started
         return None
-    said = present.stderr.decode("utf-8", "replace").strip()
-    if present.returncode != 0 and "no crontab" not in said:
-        raise Refused(
-            f"cannot read your crontab: {said}", "add the line yourself; `agent-mailbox steward crontab` prints it"
-        )
-    table = present.stdout.decode("utf-8", "surrogateescape") if present.returncode == 0 else ""
+    except OSError as error:
+        raise Refused(f"cannot read your crontab: {error.strerror}", _BY_HAND) from None
+    if present.code and b"no crontab" not in present.err:
+        raise Refused(f"cannot read your crontab: {present.complaint()}", _BY_HAND)
+    table = "" if present.code else present.out.decode("utf-8", "surrogateescape")
     return table.removesuffix("\n").split("\n") if table else []
 
 
 def _write_crontab(lines: list[str]) -> None:
     text = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
-    done = subprocess.run(["crontab", "-"], input=text, capture_output=True, check=False)
-    if done.returncode != 0:
-        raise Refused(
-            f"crontab refused the line: {done.stderr.decode('utf-8', 'replace').strip()}",
-            "add it yourself; `agent-mailbox steward crontab` prints it",
-        )
+    if why := programs.why_failed(["crontab", "-"], _PATIENCE, given=text):
+        raise Refused(f"crontab refused the line: {why}", _BY_HAND)

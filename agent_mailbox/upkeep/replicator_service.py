@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import plistlib
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 from ..core.records import Record
 from ..errors import Refused
-from ..store.files import system
+from ..store.files import programs, system
 from ..store.files.small_files import replace_file, storage_failed
 from .extras import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 NAME = "agent-mailbox-engine-"
 """The beginning of our services' names; a digest of the mailbox's path follows."""
+_PATIENCE = 120.0
+"""Seconds for a command: a service may take 90 to stop (``systemd-system.conf(5)``)."""
 
 
 class Service(Record):
@@ -77,7 +78,7 @@ def install_service(service: Service) -> None:
         raise storage_failed("make", system.dirname(service.path), error) from None
     replace_file(service.path, text)
     for command in service.start:
-        if said := _run(command):
+        if said := programs.why_failed(command, _PATIENCE):
             last = " ".join(service.start[-1])
             raise Refused(
                 f"the service is written, and does not run: {service.path}: {said}",
@@ -89,18 +90,9 @@ def remove_service(service: Service) -> bool:
     """Stop the service and remove its file; return whether there was one."""
     if not system.exists(service.path):
         return False
-    _run(service.stop)  # it may not run
+    programs.why_failed(service.stop, _PATIENCE)  # it may not run
     system.unlink(service.path)
     return True
-
-
-def _run(command: Sequence[str]) -> str:
-    """Run a command; return what it complains of, empty if it does its work."""
-    try:
-        done = subprocess.run(command, capture_output=True, check=False)
-    except FileNotFoundError:
-        return f"there is no {command[0]} here"
-    return "" if done.returncode == 0 else done.stderr.decode("utf-8", "replace").strip() or "it fails"
 
 
 def _quoted(word: str) -> str:

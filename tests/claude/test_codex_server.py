@@ -104,7 +104,7 @@ def test_an_unloaded_session_is_not_there_and_nothing_is_queued_to_it(
         assert session.wake_with("LINE") == ""
         assert queued.read_text() == f"queue --thread {ME} --message LINE\n"
         monkeypatch.setenv("CODE", "1")
-        assert session.wake_with("LINE") == "Error: no rollout found"
+        assert session.wake_with("LINE") == "codex queue: Error: no rollout found"
         lock.close()
         assert not session.is_alive()
         assert "loaded" in session.wake_with("LINE")

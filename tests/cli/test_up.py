@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.cli.context import Context
-from agent_mailbox.clients.starting import Begun
+from agent_mailbox.clients.starting.start import Begun
 from agent_mailbox.commands import fleet
 from agent_mailbox.core.instant import DAY
 from agent_mailbox.core.team_file import PlannedMember, Team
@@ -36,7 +36,7 @@ from tests.surroundings import at_terminal, line
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agent_mailbox.clients.starting import Start
+    from agent_mailbox.clients.starting.start import Start
     from tests.helpers import Post
 
 CLAUDE = f"""#!{sys.executable} -IS

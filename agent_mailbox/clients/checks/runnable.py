@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
 import tempfile
 from typing import TYPE_CHECKING
 
 from ...core.findings import Problem
-from ...core.text import clipped, neutral, typed
+from ...core.text import typed
+from ...store.files import programs
 from ...store.files.small_files import read_if_possible
 from ..install.hook_entries import PROGRAM, SHIM, without_exec
 
@@ -137,24 +137,14 @@ def try_hook(program: Sequence[str], environ: Mapping[str, str]) -> str | None:
     kept = {k: v for k, v in environ.items() if not k.startswith(("CLAUDE", "AGENT_MAILBOX_", "XDG_"))}
     try:
         with tempfile.TemporaryDirectory() as scratch:
-            done = subprocess.run(
-                [*program, "PreToolUse"],
-                input=_TRIAL,
-                capture_output=True,
-                cwd=scratch,
-                env={**kept, "HOME": scratch},
-                timeout=PATIENCE,
-                check=False,
-            )
-    except (OSError, subprocess.SubprocessError) as error:
-        return f"it could not be tried: {error}"
-    if done.returncode:
-        return f"tried, it ended with exit code {done.returncode}{_last_line(done.stderr)}"
-    if not any(b'"permissionDecision":"%s"' % word in done.stdout for word in (b"ask", b"deny")):
-        return f"tried, it did not refuse to send a file unasked{_last_line(done.stderr or done.stdout)}"
+            told = {**kept, "HOME": scratch}
+            words = [*program, "PreToolUse"]
+            done = programs.ask(words, PATIENCE, given=_TRIAL, directory=scratch, environ=told)
+    except OSError as error:
+        return f"it could not be tried: {error.strerror}"
+    if done.code:
+        return f"tried, it failed: {done.complaint()}"
+    if not any(b'"permissionDecision":"%s"' % word in done.out for word in (b"ask", b"deny")):
+        said = done.last_line()
+        return "tried, it did not refuse to send a file unasked" + (f" ({said})" if said else "")
     return None
-
-
-def _last_line(data: bytes) -> str:
-    lines = data.decode("utf-8", "replace").strip().splitlines()
-    return f" ({clipped(neutral(lines[-1]), 200)})" if lines else ""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from typing import TYPE_CHECKING
+
+from ...store.files import programs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,10 +37,8 @@ def _read_version(program: str, environ: Mapping[str, str]) -> tuple[int, ...] |
     if path is None:
         return None
     try:
-        told = subprocess.run(
-            [path, "--version"], env=dict(environ), capture_output=True, timeout=_PATIENCE, check=False
-        )
-    except (OSError, subprocess.SubprocessError):
+        told = programs.ask([path, "--version"], _PATIENCE, environ=environ)
+    except OSError:
         return None
-    found = re.search(rb"(\d+)\.(\d+)\.(\d+)", told.stdout)
+    found = re.search(rb"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", told.out)
     return tuple(int(part) for part in found.groups()) if found else None

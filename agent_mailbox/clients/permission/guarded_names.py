@@ -9,11 +9,10 @@ our hooks. A name counts in any case, and so does a link to such a file.
 from __future__ import annotations
 
 import os
-import subprocess
 from typing import TYPE_CHECKING
 
 from ...known_clients.every_client import CLIENTS
-from ...store.files import system
+from ...store.files import programs, system
 from .. import places
 
 if TYPE_CHECKING:
@@ -117,16 +116,18 @@ def _is_repository(directory: str) -> bool:
 
 
 def _hooks_of(directory: str) -> list[str]:
-    """Return the real places from which git runs the hooks of a repository; none outside one. Raise
-    ``subprocess.TimeoutExpired`` if git hangs."""
+    """Return the real places from which git runs the hooks of a repository; none outside one. Raise ``NoAnswer`` if
+    git hangs."""
     known = {"PATH": GIT, "HOME": system.home() or "/", "GIT_OPTIONAL_LOCKS": "0"}
     words = ["git", "-C", directory, "rev-parse", "--show-toplevel", "--git-path", "hooks"]
     try:
-        said = subprocess.run(words, env=known, capture_output=True, timeout=PATIENCE, check=False)
+        said = programs.ask(words, PATIENCE, environ=known)
+    except programs.NoAnswer:
+        raise
     except OSError:
         return []
-    top, _, hooks = os.fsdecode(said.stdout).rstrip("\n").partition("\n")
-    if said.returncode or not hooks:
+    top, _, hooks = os.fsdecode(said.out).rstrip("\n").partition("\n")
+    if said.code or not hooks:
         return []
     found = [os.path.realpath(os.path.join(base, hooks)) for base in (top, directory)]
     return [*found, *(os.path.dirname(one) for one in found if os.path.basename(one) == "_")]  # husky's are beside it

@@ -1,0 +1,126 @@
+"""Claude Code's background service, by which ``up`` begins and brings back sessions (``claude --bg``).
+
+Belongs here: what it says and writes (seen with 2.1.329). It chooses the id of a new session, tells its beginning, and
+writes the rest into files of its own, by and by. The session's first hook comes a second later: that second is all
+there is to register it before. It makes a copy of a session that it still holds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING
+
+from ...core.text import neutral
+from ...errors import MailboxError, Refused
+from ...identity import background_jobs
+from ...known_clients.claude_code import CLAUDE_CODE
+from ...store.files import small_files
+from ..foreign_fields import read_object
+from .start import LAST, Begun, run_client, wait_while
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from .start import Start
+
+_SHORTLY = 3.0
+"""Seconds in which the service lists a session that it was told to begin."""
+
+
+def start_claude(start: Start, register: Callable[[str], None], environ: Mapping[str, str]) -> Begun:
+    """Have the service begin or bring back a session."""
+    if start.session_id:
+        _let_go(start, environ)
+        register(start.session_id)
+    call = _Call(start, environ)
+    with call.ended_if_lost():
+        me = call.begin()
+        if not start.session_id:
+            register(me)
+    return Begun(me)
+
+
+def claude_words(start: Start, me: str) -> list[str]:
+    """Return the words that say which session, where, and with which model."""
+    which = ["--resume", me] if start.session_id else ["--session-id", me] if me else []
+    tree = ["--worktree", start.name] if start.worktree and not start.session_id else []
+    return [*which, *tree, *(["--model", start.model] if start.model else [])]
+
+
+def has_talk(session_id: str, environ: Mapping[str, str]) -> bool:
+    """Return whether Claude Code still has the session's talk, without which it can bring back nothing. It removes old
+    ones, and a session that was killed in its first turn has none. True if it is unknown."""
+    projects = os.path.join(CLAUDE_CODE.find_home(environ), "projects")
+    names = small_files.list_names(projects)
+    return not names or any(os.path.exists(os.path.join(projects, name, f"{session_id}.jsonl")) for name in names)
+
+
+def _let_go(start: Start, environ: Mapping[str, str]) -> None:
+    """Have the service let go of a session that it still lists, as after a restart of the machine.
+
+    It would make a copy of that one."""
+    if background_jobs.of(start.session_id, environ) is not None:
+        run_client([*start.words, "stop", start.session_id[:8]], start.directory, environ)
+        wait_while(lambda: background_jobs.of(start.session_id, environ) is not None, LAST)
+
+
+class _Call:
+    """A call of ``claude --bg``, and what came of it."""
+
+    def __init__(self, start: Start, environ: Mapping[str, str]) -> None:
+        self._start, self._environ = start, environ
+        self._before = {job.session_id for job in background_jobs.listed(environ)}
+        self._told = ""
+
+    def begin(self) -> str:
+        """Return the session that the service began or brought back."""
+        start = self._start
+        words = [*start.words, "--bg", *claude_words(start, start.session_id), "--", start.prompt]
+        said = run_client(words, start.directory, self._environ)
+        told = "".join(said.partition("backgrounded")[2].split()[1:2])
+        self._told = told if told.isalnum() else ""
+        if start.session_id:
+            if self._strangers():
+                raise Refused("Claude Code made a copy of its session", "run `up` again in a few seconds")
+            return start.session_id
+        wait_while(lambda: not self._find(), LAST)
+        if me := self._find():
+            return me
+        raise Refused(f"Claude Code did not say which session it began: {neutral(said)[:200]}", "see `claude agents`")
+
+    def _find(self) -> str:
+        """Return the id of the new session, as its own file tells it, else the service's list."""
+        state = os.path.join(CLAUDE_CODE.find_home(self._environ), "jobs", self._told, "state.json")
+        told = read_object(state).get("sessionId") if self._told else None
+        found = [told] if isinstance(told, str) else self._listed()
+        return next((one for one in found if one.startswith(self._told)), "")
+
+    def _listed(self) -> list[str]:
+        """Return the sessions with this call's prompt that the service has since."""
+        jobs = background_jobs.listed(self._environ)
+        return [
+            one.session_id for one in jobs if one.session_id not in self._before and one.prompt == self._start.prompt
+        ]
+
+    def _strangers(self) -> set[str]:
+        """Return by their short ids what came of the call, beside the session that is brought back."""
+        return {self._told, *(one[:8] for one in self._listed())} - {"", self._start.session_id[:8]}
+
+    @contextlib.contextmanager
+    def ended_if_lost(self) -> Iterator[None]:
+        """End what came of the call if a ``with`` block fails: nothing else would know of it."""
+        try:
+            yield
+        except BaseException as error:
+            if not isinstance(error, MailboxError):  # interrupted: the service may only just have got it
+                wait_while(lambda: not self._strangers(), _SHORTLY)
+            for one in self._strangers():
+                try:
+                    run_client([*self._start.words, "stop", one], self._start.directory, self._environ)
+                    how = "was ended"
+                except Refused as failed:
+                    how = f"may run on, as {failed.what}: `claude stop {one}` ends it"
+                if isinstance(error, MailboxError):
+                    error.what += f"; session {one}, which it began, {how}"
+            raise
