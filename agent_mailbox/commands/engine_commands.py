@@ -24,14 +24,14 @@ from ..space.exchanged_files import ExchangedFiles
 from ..space.joining_space import SpaceStanding
 from ..space.postgres import database_roles
 from ..space.relay.relay import Relay
-from ..space.servers.cluster_record import ClusterChange
+from ..space.servers.cluster_record import LAST_PORT, ClusterChange
+from ..space.servers.first_server import split_address
 from ..space.space import Space
 from ..space.trust import space_trust
 from ..upkeep import extras, replicator_service
 from . import engine_output
 
 if TYPE_CHECKING:
-    from ..space.relay.relay import Relay
     from ..store.log.logs import Logs
 
 _FILE = click.Path(exists=True, dir_okay=False)
@@ -121,6 +121,10 @@ def _space_from_options(
         return present.replace(**{name: value for name, value in given.items() if value is not None})
     if url is None or space is None:
         raise Malformed("space to join is missing", "name it: `agent-mailbox engine join URL --space NAME`")
+    parts = [split_address(one) for one in url.split(",")]
+    if any((who and scheme in ("nats", "tls")) or "password=" in more for scheme, who, _, more in parts):
+        hint = "write it into a file of mode 0600: `engine join … --credential FILE`"
+        raise Malformed("engine's address has a secret in it, which others would see", hint)
     return Space(url, space, machine or socket.gethostname().partition(".")[0].lower(), credential, authority)
 
 
@@ -128,7 +132,10 @@ def _space_from_options(
 @click.option("--nodes", type=click.Choice(["1", "3", "5"]), help="How many servers (default: 3, or as there are).")
 @click.option("--host", "hosts", multiple=True, metavar="HOST", help="The host of each, in order (default: this one).")
 @click.option(
-    "--port", metavar="N", type=click.IntRange(1, 63000), help="The first server's port (default: 4222, or as it is)."
+    "--port",
+    metavar="N",
+    type=click.IntRange(1, LAST_PORT),
+    help="The first server's port (default: 4222, or as it is).",
 )
 @click.option(
     "--space", metavar="NAME", help="The space that the machines share (default: team, or the one that there is)."
@@ -310,9 +317,7 @@ def serve(app: App, /, install: bool, remove: bool) -> None:
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
-    space = spaces.space_of(logs)
-    if space is None:
-        return
+    space = joining_space.require_space(logs)
     loading_ahead.load_rooms("space")
     with replicator.take_lock(record.path(spaces.PLACE)):
         relay = _start_relay(space, record.path(spaces.PLACE))

@@ -132,7 +132,8 @@ def _make_space(order: SpaceOrder) -> None:
             if error.code == "outdated":
                 raise
             if monotonic() - begun > (OPENING if isinstance(error, NoServer) else STARTING):
-                error.hint = f"check the address; {START}; then repeat this command"
+                if error.hint == START:
+                    error.hint = f"check the address; {START}; then repeat this command"
                 raise
             sleep(PAUSE)
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from agent_mailbox.errors import Refused, Unavailable
+from agent_mailbox.errors import MailboxError, Refused, Unavailable
 from agent_mailbox.space.nats import server_settings
 from agent_mailbox.space.nats.connection import API, Publication
 from agent_mailbox.space.nats.nats_order import NatsOrder, open_order
@@ -239,8 +239,19 @@ def test_a_machine_speaks_for_itself_alone(program: Program) -> None:
             other.close()
         found = program.run(*DOCTOR, servers.home / "machines" / "north", "--dir", program.scratch / "north")
         assert 'Permissions Violation for Publish to "$SYS' in found.stdout
-        with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
-            open_order(servers.written["url"], SPACE, "north", str(servers.home / "machines/north")).last_position()
+        unknown = program.scratch / "unknown.pem"
+        for found_there, said, hint in (
+            (None, "CERTIFICATE_VERIFY_FAILED", "names the CA certificate that signed the server's"),
+            (b"no certificate", "authority's certificate cannot be read", "`--authority FILE`"),
+        ):
+            unknown.write_bytes(found_there or b"")
+            far = open_order(
+                *(servers.written["url"], SPACE, "north", str(servers.home / "machines/north")),
+                None if found_there is None else str(unknown),
+            )
+            with pytest.raises(MailboxError, match=said) as refusal:
+                far.last_position()
+            assert hint in refusal.value.hint
 
 
 def _put_back_old_files(home: Path) -> None:

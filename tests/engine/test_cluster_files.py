@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import socket
+import subprocess
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
+from agent_mailbox.space.servers import cluster
 from tests.helpers import Program
+from tests.ports import free_port
+
+from .nats_server import started
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,6 +107,9 @@ def test_files_that_would_leave_a_machine_out_are_not_written(program: Program) 
         (("--machine", "a", "--host", "x"), "hosts are not as many as the servers: 1 for 3"),
         (("--machine", "system"), "name is that of the servers' own user: system"),
         (("--machine", "a", "--nodes", "1", "--host", 'x" }'), "host is no name and no address"),
+        (("--machine", "a", "--nodes", "1", "--host", "a.example:4222"), "host is no name and no address"),
+        (("--machine", "a", "--nodes", "1", "--host", "::x"), "host is no name and no address"),
+        (("--machine", "a", "--nodes", "1", "--host", "-a"), "host is no name and no address"),
         (("--machine", "a", "--nodes", "2"), "'2' is not one of '1', '3', '5'"),
     ],
     ids=str,
@@ -106,3 +119,60 @@ def test_nothing_is_written_for_a_malformed_cluster(program: Program, words: tup
     result = program.run("engine", "config", "--into", program.scratch / "engine", *words)
     assert (result.rc, said in result.stderr) == (2, True), result
     assert not (program.scratch / "engine").exists()
+
+
+def test_a_key_or_an_authority_that_serves_nobody_is_named(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key with a password, or of another kind, and a certificate of another key, or one that ended, are told with
+    the file. The command that is named mends it. A server's key that is gone is made again."""
+    home = program.scratch / "engine"
+    config = "engine", "config", "--into", home
+    assert program.call(*config, "--nodes", 1, "--machine", "a").rc == 0
+    server, signer, authority = home / "1/server.key", home / "authority.key", home / "authority.pem"
+
+    def refused(path: Path, content: bytes, said: str) -> str:
+        before = path.read_bytes()
+        path.write_bytes(content)
+        result = program.run(*config)
+        assert (result.rc, f"{said}: {path}" in result.stderr) == (3, True), result
+        if "run `" not in result.stderr:
+            path.write_bytes(before)
+        return result.stderr.partition("run `")[2].partition("`")[0]
+
+    def key_of(pem: bytes, password: bytes) -> bytes:
+        found = serialization.load_pem_private_key(pem, None)
+        hidden = serialization.BestAvailableEncryption(password)
+        return found.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, hidden)
+
+    other = rsa.generate_private_key(65537, 2048)
+    kind = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    for path in (server, signer):
+        refused(path, other.private_bytes(*kind), "key of the servers is none of an elliptic curve, in PEM")
+        before = path.read_bytes()
+        mend = refused(path, key_of(before, b"x"), "key of the servers has a password")
+        if shutil.which("openssl"):
+            mend = mend.replace("openssl pkey", "openssl pkey -passin pass:x")
+            subprocess.run(mend, shell=True, check=True)
+        path.write_bytes(before)
+    with monkeypatch.context() as patch:
+        patch.setattr(cluster, "_end_of_validity", lambda: datetime.now(UTC) - timedelta(days=1))
+        ended = cluster.authority_certificate(signer.read_bytes())
+    unknown = cluster.authority_certificate(cluster.new_key())
+    other_s = "is not that of authority.key"
+    for content, said in ((ended, "has ended"), (unknown, other_s), (b"x", other_s)):
+        subprocess.run(refused(authority, content, f"authority's certificate {said}"), shell=True, check=True)
+        server.unlink()
+        assert program.call(*config).rc == 0
+
+
+def test_a_server_with_an_ipv6_address_is_reached_there(program: Program) -> None:
+    """The server listens where its machines look for it."""
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("no IPv6 here: its loopback address ::1 is missing")
+    words = "--nodes", 1, "--machine", "a", "--host", "::1", "--port", free_port(), "--json"
+    written = program.call("engine", "config", "--into", program.scratch / "engine", *words).json
+    program.run("init", program.scratch / "box")
+    with started(program.scratch / "engine/1"):
+        joined = program.run(*shlex.split(written["join"][0])[1:], "--dir", program.scratch / "box")
+    assert joined.stdout.startswith("joined team as a"), joined

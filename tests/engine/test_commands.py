@@ -470,7 +470,10 @@ def test_engine_join_names_what_is_wrong(pair: Pair, place: Path, monkeypatch: p
     for nobody in ("nats://127.0.0.1:1", "nats://no.such.host.invalid", pair.url.replace("nats:", "tls:")):
         away = pair.program.call(*join, nobody, "--dir", pair.program.scratch / "south")
         assert (away.rc, f"engine is out of reach: {nobody}: " in away.stderr) == (4, True)
-    pair.fails("south", 2, "no nats:// or tls:// URL", *join, "http://127.0.0.1:1")
+    for odd in ("http://127.0.0.1:1", "nats://127.0.0.1:99999", "nats://127.0.0.1:x", "nats://::1:4222", "nats://h,"):
+        pair.fails("south", 2, "no nats:// or tls:// URL", *join, odd)
+    for told in ("nats://me:word@127.0.0.1:1", "nats://word@h", "postgresql://me@h/db?password=word"):
+        pair.fails("south", 2, "engine's address has a secret in it", *join, told)
 
 
 def test_a_server_that_starts_is_waited_for_and_one_that_is_too_old_is_not(

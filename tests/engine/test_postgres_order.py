@@ -21,7 +21,7 @@ from agent_mailbox.core.records import USER
 from agent_mailbox.errors import Malformed, Refused, Unavailable
 from agent_mailbox.space import joining_space
 from agent_mailbox.space.order import hurry
-from agent_mailbox.space.order.order import MESSAGES, ROSTER, HeldUp, NoSpace, reads_of
+from agent_mailbox.space.order.order import MESSAGES, ROSTER, HeldUp, NoServer, NoSpace, reads_of
 from agent_mailbox.space.order.space_files import MOST_PARTS, PART
 from agent_mailbox.space.postgres import postgres_connection, postgres_order, space_tables
 from agent_mailbox.space.postgres.database_roles import write_roles
@@ -103,6 +103,14 @@ def test_a_wrong_database_credential_is_refused_with_its_reason(
         way(good, postgres.url.replace("/postgres", "/nowhere")).last_position()
     with pytest.raises(Malformed, match="address is no PostgreSQL URL"):
         way(good, f"{postgres.url}?nonsense=1").last_position()
+    for odd in (
+        postgres.url.replace("@127.0.0.1:", "@h:9"),
+        f"{postgres.url}?sslmode=x",
+        "postgresql:///?service=none",
+    ):
+        with pytest.raises(NoServer, match=r"engine's address is none to PostgreSQL: .*(invalid|not found)") as unread:
+            way(good, odd).last_position()
+        assert unread.value.hint.startswith("correct the URL, or the service that it names")
     with pytest.raises(Refused, match="address has a password"):
         way(good, postgres.url.replace("@", ":secret@")).last_position()
     with pytest.raises(Unavailable, match="engine is out of reach"):

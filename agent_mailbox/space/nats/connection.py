@@ -46,6 +46,10 @@ _OUTDATED = (
     "servers run by files of an earlier version, with which a machine may write as another and remove mail:"
     " write them again, by `agent-mailbox engine config --into DIR`"
 )
+_UNTRUSTED = (
+    "`engine join … --authority FILE` names the CA certificate that signed the server's;"
+    " if that has ended, `engine config --into DIR` renews it"
+)
 _STRANGER = "no NATS server answers there"
 _UNMARKED = _VERSION + b"\r\n"
 """The beginning of a head without a status."""
@@ -337,7 +341,7 @@ class NatsConnection:
         try:
             return context.wrap_socket(plain, server_hostname=host)
         except ssl.SSLError as error:
-            raise unavailable_error([url], ConnectionRefusedError(str(error))) from None
+            raise NoServer(f"engine is out of reach: {url}: {error}", _UNTRUSTED) from None
 
     def _login_fields(self) -> dict[str, str]:
         if self._credential is None:
@@ -367,12 +371,11 @@ class NatsConnection:
 
 def _place_in(url: str) -> Place:
     """Return the host and the port of an address; raise ``Malformed``."""
-    scheme, who, where, _ = split_address(url)
-    if who:
-        raise Malformed("engine's address has a user or a token in it", "write that into a file: --credential FILE")
+    scheme, _, where, _ = split_address(url)
     place = place_in(where, PORT) if scheme in ("nats", "tls") else None
     if place is None:
-        raise Malformed(f"engine's address is no nats:// or tls:// URL: {url}", "write nats://HOST:PORT")
+        hint = "write nats://HOST:PORT, with a port up to 65535, and an IPv6 address in brackets"
+        raise Malformed(f"engine's address is no nats:// or tls:// URL: {url}", hint)
     return place
 
 

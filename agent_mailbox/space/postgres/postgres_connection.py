@@ -40,6 +40,8 @@ _CREDENTIAL = ("password", "authentication", "pg_hba.conf", "role ", "client cer
 A server whose own certificate is another's is out of reach: mail waits for the right one."""
 _NOBODY = ("refused", "not known", "translate host name", "resolve host", "does not support SSL", "certificate verify")
 """Words of libpq for an address at which no such server is, as far as it speaks English."""
+_UNREAD = ("invalid ", "definition of service", "service file", "syntax error", "nested service", "unrecognized")
+"""The beginnings of libpq's words for an address that it cannot read."""
 _SETTINGS = """SELECT
     set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
         ELSE current_setting('synchronous_commit') END, false),
@@ -224,6 +226,9 @@ class PostgresConnection:
         if state in ("53100", "53200", "54000"):
             return Unavailable(f"engine is full: {said}", "make room on the server; nothing was lost")
         _, _, where, more = split_address(self.url)
+        if not state and said.startswith(_UNREAD):
+            hint = "correct the URL, or the service that it names: `agent-mailbox engine join URL --space NAME`"
+            return NoServer(f"engine's address is none to PostgreSQL: {where}{more}: {said}", hint)
         is_known = not state and any(word in said for word in _NOBODY)
         kind = NoServer if is_known else Unavailable
         return kind(f"engine is out of reach: {where}{more.partition('?')[0]}: {said}", START)

@@ -24,10 +24,12 @@ from datetime import UTC, datetime
 from string import Template
 from typing import TYPE_CHECKING
 
+from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from ...core.records import Record
+from ...core.text import typed
 from ...errors import BadData, Refused
 from ...identity import tls_certificates as certificates
 from ...store.files import system
@@ -84,12 +86,16 @@ def write_cluster(change: ClusterChange) -> ClusterFiles:
     route = _read_or_make_password(system.join(directory, "route"), "route", before is not None)
     key_file, certificate = (system.join(directory, f"authority.{kind}") for kind in ("key", "pem"))
     key = _read_or_make_file(key_file, new_key, before is not None)
+    signer = _load_private_key(key, key_file)
     authority = _read_or_make_file(certificate, lambda: authority_certificate(key))
+    _check_authority(authority, certificate, signer)
     cluster_record.save_record(directory, found)  # behind the secrets, which it promises, and ahead of what it says
     places = [(host, found.port + list(found.hosts[:n]).count(host)) for n, host in enumerate(found.hosts)]
     for number, (host, _) in enumerate(places, 1):
         home = system.join(directory, str(number))
-        own = _read_or_make_file(system.join(home, "server.key"), new_key)
+        path = system.join(home, "server.key")
+        own = _read_or_make_file(path, new_key)
+        _load_private_key(own, path)
         replace_file(system.join(home, "server.pem"), of_server(own, host, key))
         replace_file(system.join(home, "authority.pem"), authority)
         text = _server_configuration(places, number, found.name, accounts, route)
@@ -128,7 +134,7 @@ def _accounts_text(directory: str, before: ClusterRecord | None, found: ClusterR
 def _server_configuration(places: Sequence[tuple[str, int]], number: int, name: str, accounts: str, route: str) -> str:
     """Return the configuration of the server with that number, from 1 on."""
     host, port = places[number - 1]
-    listen = LOOPBACK if host == LOOPBACK else "0.0.0.0"
+    listen = _in_url(host) if host in (LOOPBACK, "::1") else "[::]" if ":" in host else "0.0.0.0"
     text = _SERVER.substitute(name=name, number=number, listen=listen, port=port, accounts=accounts)
     if len(places) == 1:
         return text
@@ -202,11 +208,32 @@ def _end_of_validity() -> datetime:
     return datetime.now(UTC) + certificates.YEARS
 
 
-def _load_private_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
+def _load_private_key(pem: bytes, path: str = "") -> ec.EllipticCurvePrivateKey:
+    """Return a key; raise ``BadData`` for a file with another one than ours."""
     try:
-        found, why = serialization.load_pem_private_key(pem, None), "another kind of key"
-    except ValueError as error:
-        found, why = None, str(error)
+        found = serialization.load_pem_private_key(pem, None)
+    except TypeError:
+        raise BadData(
+            f"key of the servers has a password: {path}",
+            f"run `openssl pkey -in {typed(path)} -out {typed(path)}.open && mv {typed(path)}.open {typed(path)}`",
+        ) from None
+    except ValueError:
+        found = None
     if not isinstance(found, ec.EllipticCurvePrivateKey):
-        raise BadData(f"key of the servers cannot be read: {why}", "move the files away, and write them again")
+        what = f"key of the servers is none of an elliptic curve, in PEM: {path}"
+        raise BadData(what, "put back what it was; without a server.key this command makes another")
     return found
+
+
+def _check_authority(pem: bytes, path: str, key: ec.EllipticCurvePrivateKey) -> None:
+    """Raise ``BadData`` for a certificate by which no machine would believe the servers."""
+    try:
+        found = x509.load_pem_x509_certificate(pem)
+        is_ours, is_over = found.public_key() == key.public_key(), found.not_valid_after_utc < datetime.now(UTC)
+    except ValueError:
+        is_ours = is_over = False
+    if is_ours and not is_over:
+        return
+    why = "has ended" if is_over else "is not that of authority.key"
+    hint = f"run `mv {typed(path)} {typed(path)}.away`, then this again, and give each machine the new one"
+    raise BadData(f"authority's certificate {why}: {path}", hint)

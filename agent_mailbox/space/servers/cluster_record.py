@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from ipaddress import ip_address
 
 from ...core import codec
 from ...core.records import BadLine, Record
@@ -19,8 +20,8 @@ from .server_accounts import SYSTEM
 
 FILE = "cluster.json"
 LOOPBACK, PORT, NODES, SPACE = "127.0.0.1", 4222, 3, "team"
-ROUTES = 2000
-"""The port for the other servers, less that for machines."""
+LAST_PORT, ROUTES = 63000, 2000
+"""The highest port of a first server, and the port for the other servers, less that for machines."""
 _HOST = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-.:")
 
 
@@ -93,6 +94,7 @@ def change_record(known: ClusterRecord | None, change: ClusterChange) -> Cluster
 
 def _changed_machines(there: tuple[str, ...], space: str, change: ClusterChange) -> tuple[str, ...]:
     """Return the machines of a space with a change: those that were there come first."""
+    check_names(space, *change.machines)
     if both := sorted({*change.machines} & {*change.removed}):
         raise Malformed(f"machine is named, and removed: {both[0]}", "leave one of both out")
     for one in change.removed:
@@ -136,8 +138,21 @@ def _check_names(known: ClusterRecord) -> None:
     if SYSTEM in machines:
         raise Malformed(f"name is that of the servers' own user: {SYSTEM}", "choose another")
     for host in known.hosts:
-        if not host or not _HOST.issuperset(host):
-            raise Malformed(f"host is no name and no address: {host}", "write it as in server-1.example")
+        if not _HOST.issuperset(host) or not _is_host(host):
+            raise Malformed(
+                f"host is no name and no address: {host}", "write it as in server-1.example, or 2001:db8::1"
+            )
+    if not 0 < known.port <= LAST_PORT:
+        raise Malformed(f"port is not from 1 to {LAST_PORT}: {known.port}", "choose another: --port N")
+
+
+def _is_host(text: str) -> bool:
+    if ":" not in text:
+        return all(label and label.strip("-") == label for label in text.split("."))
+    try:
+        return bool(ip_address(text))
+    except ValueError:
+        return False
 
 
 def _of_configuration(directory: str, text: str) -> ClusterRecord:
