@@ -19,7 +19,7 @@ from ..core.text import typed
 from ..errors import Malformed, Refused
 from ..store.files import system, watch
 from ..store.locks.lock import Patience
-from .steps import find_request, note_read, post_message, refuse_other, refuse_unapplied
+from .steps import find_known, find_request, note_read, post_message, refuse_other, refuse_unapplied
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +72,8 @@ class Requests:
             to = roster.find(to or "").session_id
             refuse_other(self.box, me, to, payload.kind)
         request_id = payload.request_id or f"{PREFIXES[type(payload)]}-{system.urandom(6).hex()}"
-        sent = post_message(self.box, me, payload.replace(request_id=request_id), (to,))
+        known = find_known(self.box, payload.request_id)
+        sent = post_message(self.box, me, payload.replace(request_id=request_id), (to,), again=known)
         fold = control_log.of_sent(self.box, sent.message.id)
         found = fold.requests.get(request_id)
         verdict = fold.verdicts.get(sent.message.id)

@@ -15,6 +15,7 @@ from ..core.compose import Draft
 from ..core.control import authority, message_text, transitions
 from ..core.control.verdicts import REFUSED
 from ..core.records import MAX_TTL_HOURS, USER, Read
+from ..core.text import typed
 from ..errors import NotFound, Refused
 from ..mailbox.sending import Sending
 
@@ -45,9 +46,11 @@ def post_message(
     lasts: bool = False,
     when: str | None = None,
     check: Callable[[], None] | None = None,
+    again: ControlRequest | None = None,
 ) -> Sent:
     """Send one control message; one that ``lasts`` never expires, and goes to nobody by mistake. ``check`` may refuse
-    it under the lock. Raises as ``send`` does."""
+    it under the lock. ``again``: what has its id already. The same is that message, and nobody is sent another one.
+    Raises as ``send`` does."""
     roster = box.logs.read_roster()
     agent = roster.get(me)
     teams = [tag.removeprefix(TEAM) for tag in agent.tags if tag.startswith(TEAM)] if agent is not None else []
@@ -57,12 +60,31 @@ def post_message(
         agent_id=me,
         agent_name=(agent.name or "") if agent is not None else "",
     )
+    if again is not None:  # what tells of the first call's moment
+        first = again.payload
+        payload = payload.replace(timestamp=first.timestamp, team=first.team, agent_name=first.agent_name)
     content = message_text.written(payload)
     hours = MAX_TTL_HOURS if lasts else None
-    draft = Draft(sender=me, to=tuple(to), content=content, type="control", when=when, thread=thread, ttl_hours=hours)
+    draft = Draft(
+        sender=me, to=tuple(to), content=content, type="control", when=when, thread=thread, ttl_hours=hours,
+        id=None if again is None else again.message_id,
+    )  # fmt: skip
     # An answer goes to the asker, even if the roster has it dead by now.
     answering = to[0] if len(to) == 1 and not lasts else None
-    return Sending(box).send_all([draft], strict=lasts, answering=answering, by_id=False, check=check)[0]
+    try:
+        return Sending(box).send_all([draft], strict=lasts, answering=answering, by_id=False, check=check)[0]
+    except Refused as error:
+        if again is None or error.code != "id_conflict":
+            raise
+        show = f"; `agent-mailbox task show {typed(again.id)}` shows it" if again.flow == transitions.TASK else ""
+        kind = "task" if show else "request"
+        raise Refused(f"{again.id}: another {kind} has this id", f"leave the id out for a new one{show}") from None
+
+
+def find_known(box: OpenMailbox, request_id: str) -> ControlRequest | None:
+    """Return the live request or task of an id that a caller gave; None without an id."""
+    fold = control_log.of_request(box, request_id) if request_id else None
+    return None if fold is None else fold.requests.get(request_id) or fold.tasks.get(request_id)
 
 
 def note_read(box: OpenMailbox, me: str, ways: Mapping[str, str]) -> None:

@@ -24,7 +24,7 @@ from ..mailbox.delivery import Delivery
 from ..mailbox.open_mailbox import random_id
 from ..store.files import system
 from ..store.files.board import TASKS, WATCHED, Board
-from .steps import note_read, post_message, refuse_other, refuse_unapplied
+from .steps import find_known, note_read, post_message, refuse_other, refuse_unapplied
 from .task_views import LIST, TaskView, TaskViews
 
 if TYPE_CHECKING:
@@ -63,8 +63,9 @@ class Tasking:
         needed = [self._find_needed(task_id, word) for word in payload.after]
         after = tuple(dict.fromkeys(one.id for one in needed if one.state != transitions.DONE))
         Board(self.box.logs.stamp_files, TASKS).note_use()
-        sent = post_message(self.box, me, payload.replace(request_id=task_id, after=after), to, lasts=True)
-        refuse_unapplied(self.box, sent, f"leave the id out for a new one; `agent-mailbox task show {typed(task_id)}`")
+        known = find_known(self.box, payload.request_id)
+        made = payload.replace(request_id=task_id, after=after)
+        refuse_unapplied(self.box, post_message(self.box, me, made, to, lasts=True, again=known))
         self.offer_open(lambda one: one.task.id == task_id)
         return self.views.task(task_id, me)
 

@@ -87,6 +87,26 @@ def test_a_task_for_a_role_is_open_and_one_claims_it(team: Post) -> None:
     assert types == ["task_assignment", "task_claim", "task_progress", "task_completed"]
 
 
+def test_a_task_that_is_added_again_is_sent_to_nobody_again(team: Post) -> None:
+    """A retry with the same words is the same task, whatever its adder is called by now. Other words under its id are
+    refused, a request's as well, and no line is written."""
+    first = added(team, "task-a", "ben", "--body", "see #91")
+    assert heard(team, "ben") == ["task_assignment"]
+    team.ok("roster", "update", "--session-id", "lee", "--name", "Lee")
+    ask = ("control", "request", "plan", "--session", "ann", "--request-id")
+    asked = team.ok(*ask, "plan-1", "--body", "p")["request"]
+    before = team.file(MESSAGES).read_bytes()
+    assert added(team, "task-a", "ben", "--body", "see #91") == first
+    assert team.ok(*ask, "plan-1", "--body", "p")["request"] == asked
+    others = ("ben", "--title", "Do task-a"), ("role:worker", "--title", "Do task-a", "--body", "see #91")
+    for to, *words in others:
+        again = ("add", "--task-id", "task-a", "--to", to, *words)
+        assert "another task has this id; leave the id out for a new one; `agent-" in refused(team, "lee", *again)
+    for known in ("plan-1", "task-a"):
+        assert f"{known}: another " in team.call(*ask, known, "--body", "q").stderr
+    assert team.file(MESSAGES).read_bytes() == before
+
+
 def test_a_task_waits_for_others(team: Post) -> None:
     """It is blocked until they are done; none waits for itself, or for one that is cancelled or not there. One that
     was cancelled later is named so wherever somebody meets what waits for it."""
@@ -315,7 +335,7 @@ def test_nothing_unproven_closes_a_task(team: Post) -> None:
     said = refused(team, "ann", "done", "task-a", "--summary", "s")
     assert "unverified: task-a is not done: nothing proves that ann did it; " in said
     again = ("add", "--to", "role:worker", "--title", "Another", "--task-id", "task-a")
-    assert "this task is there already; leave the id out" in refused(team, "ci", *again)
+    assert "another task has this id; leave the id out" in refused(team, "ci", *again)
     assert added(team, "task-ci", by="ci")["proof"] is None
 
 
