@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from ..core.text import neutral, typed
+from ..core.text import clipped, neutral, typed
 from ..errors import MailboxError, Refused, StorageFailed
 from ..store.files import system
 from ..store.user_state import replaced_program
@@ -18,6 +18,9 @@ from .output import PATIENCE, write_out
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_MOST = 2_000
+"""Characters of an error: the value that it quotes may be as long as an argument or a line of standard input."""
 
 
 def as_it_is(text: str) -> str:
@@ -111,7 +114,7 @@ def load_error(error: Exception) -> MailboxError:
 
 def error_lines(error: MailboxError, complete: Callable[[str], str] = as_it_is) -> tuple[str, str]:
     """Return an error and its hint as lines of text that nothing in them can forge."""
-    return neutral(error.what).rstrip("."), neutral(complete(error.hint))
+    return clipped(neutral(error.what).rstrip("."), _MOST), neutral(complete(error.hint))
 
 
 def report_error(

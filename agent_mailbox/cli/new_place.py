@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING
 
 from ..core.text import typed
-from ..errors import NotFound, Refused
+from ..errors import Malformed, NotFound, Refused
 from ..identity import callers
 from ..mailbox.open_mailbox import working_directory
 from ..store.files import paths, system
@@ -46,7 +46,9 @@ def wanted_place(app: Context) -> str:
 
 def meant_place(app: Context, where: str | None, in_git_of: bool) -> str:
     """Return the place that ``init`` is about: ``where`` (default: see ``wanted_place``), or the repository around
-    it."""
+    it. Raises ``Malformed`` for an empty one."""
+    if "" in (where, app.directory):
+        raise Malformed("the directory is empty", "name the directory for the mailbox, or leave it out")
     return in_git(where or working_directory()) if in_git_of else where or wanted_place(app)
 
 

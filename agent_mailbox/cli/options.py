@@ -112,7 +112,7 @@ def set_json(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 
 def _set_dir(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
-    if value:
+    if value is not None:
         ctx.ensure_object(App).directory = value
 
 

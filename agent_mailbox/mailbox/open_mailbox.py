@@ -11,7 +11,7 @@ from ..core.address import uuid_of
 from ..core.records import USER
 from ..core.roster import ALIVE, DEAD
 from ..core.text import typed
-from ..errors import NoMailbox
+from ..errors import Malformed, NoMailbox
 from ..identity.client_variables import SERVICES
 from ..store.files import paths, system
 from ..store.locks.lock import WAIT
@@ -305,11 +305,14 @@ def locate_mailbox(given: str | None, environ: Mapping[str, str], start: str | N
     """Return the mailbox to use, and whether it is vouched for: ``--dir`` or ``AGENT_MAILBOX_DIR`` named it, or the
     user's ``init`` made it. It is the one named, else the nearest from ``start`` (default: the working directory)
     upwards. Raises ``NoMailbox``, also if the user's own nearer one is gone: its mail would go to another's readers.
-    Raises ``StorageFailed`` if only its messages log was removed.
+    Raises ``StorageFailed`` if only its messages log was removed. Raises ``Malformed`` for an empty name, as a script's
+    unset variable is: the nearest mailbox may be another.
 
     A variable with a relative path names a mailbox of each directory: it is found there, as without the variable. In a
     client's background service the variable is another terminal's, and does not count.
     """
+    if given == "":
+        raise Malformed("--dir is empty", "name the mailbox's directory, or leave --dir out")
     variable = environ.get("AGENT_MAILBOX_DIR") if environ.keys().isdisjoint(SERVICES) else None
     if given or (variable and variable.startswith("/")):
         return given or variable or "", True
