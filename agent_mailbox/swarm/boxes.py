@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ..errors import MailboxError, NoMailbox
 from ..mailbox.mailbox import Mailbox
-from ..store.archive.archive import Archive
 from ..store.files import paths
-from ..store.files.small_files import open_file
+from ..store.files.small_files import open_file, storage_failed
 from . import pairing
 from .gateway_log import log_event
 from .home import Home
@@ -37,8 +38,7 @@ def why_away(home: Home, place: str) -> str:
     """Return the code of why a mailbox counts as away; empty if it names the gateway, too, and can be read."""
     try:
         paths.check(place)
-        os.close(open_file(os.path.join(place, paths.MESSAGES), os.O_RDONLY))  # both tell which mail was taken in
-        Archive(os.path.join(place, paths.ARCHIVE)).months()
+        os.close(open_file(os.path.join(place, paths.MESSAGES), os.O_RDONLY))
     except MailboxError as error:
         return error.code
     except FileNotFoundError:
@@ -68,3 +68,22 @@ def open_boxes(home: Home, places: list[str]) -> list[Box]:
 def place_of(mailbox: Mailbox) -> str:
     """Return the name by which the ledger knows a mailbox."""
     return os.path.realpath(mailbox.directory)
+
+
+@contextmanager
+def told_of(mailbox: Mailbox) -> Iterator[None]:
+    """Raise what the system refuses below as a failure of that mailbox: a gateway goes on with the others."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_failed("use the mailbox", mailbox.directory, error) from None
+
+
+@contextmanager
+def apart(mailbox: Mailbox, event: str) -> Iterator[None]:
+    """Log what fails below under a mailbox's name; the gateway goes on with the others, and tries it again."""
+    try:
+        with told_of(mailbox):
+            yield
+    except MailboxError as error:
+        log_event(logging.WARNING, event, mailbox=mailbox.directory, code=error.code)

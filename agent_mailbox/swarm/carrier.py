@@ -17,7 +17,7 @@ from typing import Any
 
 from ..core import instant
 from ..errors import MailboxError, NotFound
-from .boxes import place_of
+from .boxes import apart, place_of
 from .gateway_identity import key_of
 from .gateway_log import log_event
 from .joining import REFUSED, ask_to_join, confirm_membership, stop_asking
@@ -112,10 +112,9 @@ class Carrier:
     def _sweep_outboxes(self) -> None:
         """Queue what goes out from each mailbox; one that fails holds up no other."""
         for outbox in self.outboxes:
-            try:
-                outbox.queue_outgoing()
-            except MailboxError as error:  # busy, or the disk is full: the next look tries again
-                log_event(logging.WARNING, "outbox_not_swept", code=error.code)
+            for queue in (outbox.queue_announcements, outbox.queue_mail):
+                with apart(outbox.mailbox, "outbox_not_swept"):  # busy, or the disk is full: the next look tries again
+                    queue()
 
     def apply_settings(self, settings: GatewaySettings, outboxes: Sequence[Outbox], peers: Peers) -> None:
         """Go on with other settings and mailboxes; requests under way end by the old connections."""

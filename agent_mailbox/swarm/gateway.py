@@ -7,7 +7,7 @@ gathered as one batch with one sync, then answers it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
@@ -45,7 +45,11 @@ class Gateway:
         self.outbox = outbox
         self.settings = settings
         self._set_mailboxes(mailboxes)
-        self.index = inbound.InboundIndex(mailboxes, ledger.now())
+        self.index = inbound.InboundIndex()
+        self.unread: dict[str, str] = {}
+        """Why the mailbox of a place takes no mail: what it holds already cannot be read."""
+        self._index_mailbox(self.mailbox)
+        self._index_mailboxes(mailboxes[1:])
         self.agent_id = ledger.read_knowledge().agent_id
         self.outcome: Callable[[str], None] = lambda _: None
         self.arrived: Callable[[list[Message]], None] = lambda _: None
@@ -77,16 +81,30 @@ class Gateway:
         return self._mailboxes.get(place) if place else self.mailbox
 
     def apply_settings(self, settings: GatewaySettings, mailboxes: Sequence[Mailbox]) -> None:
-        """Go on with other settings, and the mailboxes as they are configured now. Change nothing if one of them cannot
-        be read."""
-        fresh = [mailbox for mailbox in mailboxes if boxes.place_of(mailbox) not in self._mailboxes]
-        self.index.take_mailboxes(fresh, self.ledger.now())
+        """Go on with other settings, and the mailboxes as they are configured now."""
+        self._index_mailboxes(mailbox for mailbox in mailboxes if boxes.place_of(mailbox) not in self._mailboxes)
         self._set_mailboxes(mailboxes)
         self.settings, self.outbox.mailbox = settings, self.mailbox
         self._senders.most = settings.messages_per_minute
         self._swarms.most = settings.swarm_messages_per_minute
         self._addresses.most = settings.requests_per_minute
         self._joins.most = self._joiners.most = settings.joins_per_hour
+
+    def _index_mailboxes(self, mailboxes: Iterable[Mailbox]) -> None:
+        for mailbox in mailboxes:
+            with boxes.apart(mailbox, "mailbox_not_read"):
+                self._index_mailbox(mailbox)
+
+    def _index_mailbox(self, mailbox: Mailbox) -> None:
+        """Note what a mailbox holds already. While that cannot be read, it takes no mail: it would keep some twice."""
+        place = boxes.place_of(mailbox)
+        try:
+            with boxes.told_of(mailbox):
+                self.index.take_mailbox(mailbox, self.ledger.now())
+        except MailboxError as error:
+            self.unread[place] = error.what
+            raise
+        self.unread.pop(place, None)
 
     @property
     def waiting(self) -> int:
@@ -181,7 +199,8 @@ class Gateway:
             try:
                 if mailbox is None:
                     raise NoMailbox("the swarm's mailbox is away", "attach it again, or bring it back")
-                kept = self._write_to(mailbox, [batch[number] for number in numbers])
+                with boxes.told_of(mailbox):
+                    kept = self._write_to(mailbox, [batch[number] for number in numbers])
             except MailboxError as error:
                 failed, code = error, error.code
                 kept = [Refusal("UNAVAILABLE", f"nothing could be stored: {code}", wait=5) for _ in numbers]
@@ -191,6 +210,8 @@ class Gateway:
         return [results[number] for number in range(len(batch))]
 
     def _write_to(self, mailbox: Mailbox, batch: list[Accepted]) -> list[Refusal | None]:
+        if boxes.place_of(mailbox) in self.unread:
+            self._index_mailbox(mailbox)
         now, roster = self.ledger.now(), mailbox.logs.read_roster()
         outgoing = self.outbox.refresh_fold()  # an answer finds its asker, however recent
         results: list[Refusal | None] = []
@@ -234,7 +255,8 @@ class Gateway:
         if now - self._pruned > instant.HOUR:
             self.index.forget_before(now - REMEMBERED)
         elif self._pruned - now > instant.HOUR:
-            self.index = inbound.InboundIndex(self._mailboxes.values(), now)
+            self.index = inbound.InboundIndex()
+            self._index_mailboxes(self._mailboxes.values())
         else:
             return
         self._pruned = now

@@ -134,12 +134,13 @@ class GatewayProcess:
         self._home, self._directory, self._places = home, mailbox.directory, [mailbox.directory]
         outboxes, carried, shown = self._open_mailboxes()
         for outbox in outboxes:
-            outbox.queue_announcements()  # before the gateway reads the mailbox
+            with boxes.apart(outbox.mailbox, "outbox_not_swept"):
+                outbox.queue_announcements()  # before the gateway reads the mailbox
         opened = [outbox.mailbox for outbox in outboxes]
         self.gateway = Gateway(opened, ledger, outboxes[0], settings)
         self.waker = WakeCaller(settings)
         self.carrier = Carrier(ledger, carried, Peers(settings), settings)
-        self.readiness = Readiness(opened, ledger)
+        self.readiness = Readiness(opened, ledger, self.gateway.unread)
         self.carrier.looked = self._look_at_mailboxes
         self.statuses = AllStatuses(shown)
         self.members = Acquaintances()

@@ -7,7 +7,7 @@ who reuses another's id must not make that message a duplicate.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from hashlib import sha256
 from itertools import chain
 from typing import Any
@@ -35,14 +35,12 @@ def key_of(swarm_id: str, sender: str, message_id: str) -> bytes:
 
 
 class InboundIndex:
-    """The messages taken in and their ids here, of mailboxes at ``now``: 16 bytes each, kept while a sender may
-    retry."""
+    """The messages taken in and their ids here, of all mailboxes: 16 bytes each, kept while a sender may retry."""
 
-    def __init__(self, mailboxes: Iterable[Mailbox], now: int) -> None:
+    def __init__(self) -> None:
         self._seen: dict[bytes, int] = {}
         self._ids: dict[bytes, int] = {}
         self._moved: dict[bytes, str] = {}
-        self.take_mailboxes(mailboxes, now)
 
     def __contains__(self, key: bytes) -> bool:
         return key in self._seen
@@ -58,14 +56,13 @@ class InboundIndex:
                 if message.id != words[2]:
                     self._moved.setdefault(_pack_id(str(words[2])), message.id)
 
-    def take_mailboxes(self, mailboxes: Iterable[Mailbox], now: int) -> None:
-        """Note what mailboxes hold already, in the live log and the archive."""
-        for mailbox in mailboxes:
-            live = (text for _, text in mailbox.logs.messages.lines())
-            for text in chain(live, mailbox.archive.lines()):  # live first: mail moves to the archive meanwhile
-                message = codec.message(text) if may_have(text, b"swarm:") else None
-                if isinstance(message, Message) and message.timestamp >= now - REMEMBERED:
-                    self.add_message(message)
+    def take_mailbox(self, mailbox: Mailbox, now: int) -> None:
+        """Note what a mailbox holds already at ``now``, in the live log and the archive."""
+        live = (text for _, text in mailbox.logs.messages.lines())
+        for text in chain(live, mailbox.archive.lines()):  # live first: mail moves to the archive meanwhile
+            message = codec.message(text) if may_have(text, b"swarm:") else None
+            if isinstance(message, Message) and message.timestamp >= now - REMEMBERED:
+                self.add_message(message)
 
     def has_id(self, message_id: str) -> bool:
         """Return whether one of our records has that id."""

@@ -100,6 +100,10 @@ class Outbox:
 
         Raises ``NotFound`` without a ledger: its mail waits."""
         self.queue_announcements()
+        self.queue_mail()
+
+    def queue_mail(self) -> None:
+        """Queue the mail to swarms alone, which needs no look into the archive."""
         now = self.mailbox.now()
         if self._looked - now > instant.HOUR:  # set back: look again at mail that was too old by the wrong clock
             self._mail = GrowingLog(self.mailbox.logs.messages)

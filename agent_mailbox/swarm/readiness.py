@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ..errors import MailboxError
 from ..mailbox.mailbox import Mailbox
 from ..store.files.small_files import open_file, replace_file
+from . import boxes, pairing
 from . import home as names
 from .ledger import Ledger
 
@@ -31,9 +32,14 @@ class Readiness:
     """
 
     def __init__(
-        self, mailboxes: Sequence[Mailbox], ledger: Ledger, clock: Callable[[], float] = time.monotonic
+        self,
+        mailboxes: Sequence[Mailbox],
+        ledger: Ledger,
+        unread: Mapping[str, str],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.mailboxes, self._ledger, self._clock = list(mailboxes), ledger, clock
+        """``unread``: why the mailbox of a place takes no mail, as the gateway found (``Gateway.unread``)."""
+        self.mailboxes, self._ledger, self._unread, self._clock = list(mailboxes), ledger, unread, clock
         self._lock = threading.Lock()
         self._looked, self._found = float("-inf"), ""
         self._failed: tuple[float, str] | None = None
@@ -73,8 +79,14 @@ class Readiness:
         return found[0] if all(found) else ""
 
     def unusable_mailboxes(self) -> dict[str, str]:
-        """Return the mailboxes that cannot keep mail, each with the reason."""
-        found = {mailbox.directory: _problem_of(mailbox) for mailbox in self.mailboxes}
+        """Return the mailboxes that cannot keep mail, each with the reason; those that are away, too."""
+        found = {}
+        for mailbox in self.mailboxes:
+            place = boxes.place_of(mailbox)
+            found[place] = _problem_of(mailbox) or self._unread.get(place)
+        home = self._ledger.home
+        for place in pairing.mailboxes_of(home):
+            found.setdefault(place, f"{place}: away ({boxes.why_away(home, place) or 'coming back'})")
         return {place: why for place, why in found.items() if why}
 
 

@@ -110,6 +110,13 @@ class Statuses:
         """Fold in what came since; if a log was replaced, everything."""
         if any(map(_is_replaced, (self._mail, self._records, self._events))):
             self._begin_fold()
+        try:
+            self._fold_lines()
+        except BaseException:
+            self._begin_fold()  # what was read would be missing from the next answer
+            raise
+
+    def _fold_lines(self) -> None:
         began = not self._mail.inode
         with self._records.news() as (_, lines):
             records = list(lines)  # before the mail: what a record is about was there first

@@ -12,12 +12,12 @@ import pytest
 
 from agent_mailbox.errors import Refused
 from agent_mailbox.mailbox.mailbox import Mailbox
-from agent_mailbox.store.files import paths
 from agent_mailbox.swarm import boxes, pairing
 from agent_mailbox.swarm.gateway_process import GatewayProcess
 from agent_mailbox.swarm.home import Home
 from agent_mailbox.swarm.swarm_settings import GatewaySettings
 from tests.helpers import MESSAGES, refused, until
+from tests.swarm.crowds import beside as ready
 from tests.swarm.machine import Machine, meet
 from tests.swarm.wirework import run
 
@@ -126,9 +126,11 @@ def test_a_mailbox_that_is_away_stops_its_own_mail_alone(beside: WaitAbort, tmp_
     until(lambda: a.received() == ["goes on"])
     assert "waits" not in a.received()
     assert not beside.place.exists()
+    until(lambda: [str(beside.place)] == list(ready(a, "/api/ready").json().get("away", {})))
     shutil.move(tmp_path / "away", beside.place)
     until(lambda: beside.received() == ["waits"])
     assert a.received() == ["goes on"]
+    until(lambda: ready(a, "/api/ready").json() == {"ready": True, "problem": None})
 
 
 def test_a_mailbox_whose_log_cannot_be_read_holds_up_no_other(beside: WaitAbort) -> None:
@@ -148,6 +150,27 @@ def test_a_mailbox_whose_log_cannot_be_read_holds_up_no_other(beside: WaitAbort)
     until(lambda: beside.received() == ["waits"])
 
 
+def test_an_archived_month_that_cannot_be_read_holds_up_no_other_mailbox(beside: WaitAbort) -> None:
+    """Without it nobody knows what was taken in: that mailbox takes nothing, and says so. The gateway starts, and the
+    rest goes on, in both directions."""
+    a, b, month = beside.a, beside.b, beside.place / "agent-mailbox-archive" / "2026-01.jsonl"
+    a.kill()
+    month.parent.mkdir(exist_ok=True)
+    month.mkdir()
+    a.serve()
+    b.send("b2", "swarm:lab", "waits")
+    b.send("beta-agent", "swarm:demo", "comes in")
+    beside.send("goes out")
+    until(lambda: a.received() == ["comes in"] and b.received() == ["goes out"])
+    assert str(month) in ready(a, "/api/ready").json()["away"][str(beside.place)]
+    assert beside.call("swarm", "inbox").rc == 5
+    assert beside.received() == []
+    month.rmdir()
+    until(lambda: beside.received() == ["waits"])
+    until(lambda: [m["subject"] for m in beside.ok("swarm", "inbox")["messages"]][-1:] == ["beta joined lab"])
+    assert ready(a, "/api/ready").json() == {"ready": True, "problem": None}
+
+
 def test_a_mailbox_that_cannot_be_opened_is_told_with_the_reason_and_not_tried_for_ever(
     machine: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,10 +180,6 @@ def test_a_mailbox_that_cannot_be_opened_is_told_with_the_reason_and_not_tried_f
     home = Home(str(a.swarm_home))
     pairing.claim_mailbox(home, str(a.box))
     pairing.attach_mailbox(home, second)
-    (archive := Path(second, paths.ARCHIVE)).rename(tmp_path / "archive")
-    archive.write_text("no directory\n")
-    assert boxes.why_away(home, second) == "storage"
-    archive.unlink()
     assert boxes.why_away(home, second) == ""
     told: list[tuple[str, object]] = []
     monkeypatch.setattr(boxes, "log_event", lambda _, event, **about: told.append((event, about["code"])))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def _readiness(alpha: Machine) -> tuple[Readiness, list[float]]:
     clock = [0.0]
-    return Readiness([Mailbox(str(alpha.box))], alpha.ledger, lambda: clock[-1]), clock
+    return Readiness([Mailbox(str(alpha.box))], alpha.ledger, {}, lambda: clock[-1]), clock
 
 
 def test_nothing_is_ready_that_cannot_keep_mail(machine: Make) -> None:
