@@ -26,7 +26,8 @@ class Registration(Record):
     """A request for a session's entry in the roster. None leaves a field as it is.
 
     ``lead_by_person``: the person named the lead, though the session's own client asks. ``is_unused``: without a name,
-    it gets one of the list (``core.given_names``), which this is asked about.
+    it gets one of the list (``core.given_names``), which this is asked about. ``is_left``: whether a tag is of a swarm
+    that this mailbox is not in.
     """
 
     session_id: str
@@ -43,6 +44,7 @@ class Registration(Record):
     unmute: tuple[str, ...] = ()
     lead_by_person: bool = False
     is_unused: Callable[[str], bool] | None = None
+    is_left: Callable[[str], bool] | None = None
 
 
 class Decision(Record):
@@ -74,7 +76,7 @@ def enrolled(request: Registration, roster: Roster, actor: str, now: int, namesp
         request = request.replace(name=free_name(me, roster, request.is_unused))
     alike = () if present is not None else tuple(_look_alikes("session id", me, me, roster))
     olds, ends = _succession(request, roster, actor, now)
-    before = [tag for old in (me, *olds) for tag in _left_by(old, me, roster)]
+    before = [tag for old in (me, *olds) for tag in _left_by(old, request, roster)]
     tags = _tags(request, before, tuple(namespaces))
     name = request.name if request.name is not None else present.name if present else None
     for tag in tags:
@@ -239,13 +241,17 @@ def _refuse_circle(me: str, lead: str | None, roster: Roster) -> None:
     )
 
 
-def _left_by(old: str, me: str, roster: Roster) -> list[str]:
+def _left_by(old: str, request: Registration, roster: Roster) -> list[str]:
     """Return the tags that an agent keeps, itself or by one that it continues.
 
-    A role that is another's name by now stays free. A place in a client's own team comes from that client alone."""
-    agent = roster.get(old)
+    A role that is another's name by now stays free. A place in a client's own team comes from that client alone. A
+    swarm takes its tags from the living when it is left, and the dead leave none of it behind."""
+    agent, me = roster.get(old), request.session_id
+    is_left = request.is_left if agent is not None and agent.state == DEAD else None
 
     def is_free(tag: str) -> bool:
+        if is_left is not None and is_left(tag):
+            return False
         try:
             _refuse_agent_word(tag, (), me, roster)
         except Refused:

@@ -31,7 +31,8 @@ IN_HOME = "mailbox.jsonl"
 SERVING = "serving.lock"
 """The file in the gateway's directory that is locked while it serves."""
 PEERS = "peers.json"
-"""In the gateway's directory: ``{ALIAS: {"mailbox": PATH, "agents": [ID]}}`` of the swarms that it is in."""
+"""In the gateway's directory: ``{ALIAS: {"mailbox": PATH, "agents": [ID]}}`` of the swarms that it is in. One that it
+asks to join has no agents."""
 _MOST_PEERS = 1 << 22
 
 
@@ -100,7 +101,10 @@ def check_reachable(words: Iterable[str], roster: Roster, directory: str) -> Non
     Without a gateway the swarms are those that somebody here joined, and their agents are unknown.
     """
     home = named_home(directory)
-    known = None if home is None else _peers(home, directory)
+    rows = None if home is None else _rows(home, directory)
+    known: dict[str, list[str] | None] | None = None
+    if rows is not None:
+        known = {alias: one["agents"] for alias, one in rows.items() if isinstance(one.get("agents"), list)}
     if home is None:
         known = {tag[6:]: None for agent in roster.agents.values() for tag in agent.tags if tag.startswith("swarm:")}
     if known is None:
@@ -118,6 +122,13 @@ def check_reachable(words: Iterable[str], roster: Roster, directory: str) -> Non
             raise _nobody(f"swarm:{alias} has no other agent {agent!r}", word, there, home)
 
 
+def is_left(tag: str, directory: str) -> bool:
+    """Return whether a tag is of a swarm that this mailbox's gateway is not in, and does not ask to join."""
+    home = named_home(directory)
+    rows = None if home is None else _rows(home, directory)
+    return rows is not None and tag.removeprefix("swarm:") not in rows
+
+
 def _nobody(what: str, word: str, known: list[str], home: str | None) -> NotFound:
     meant = misspelt.nearly(word, known) or known[:8]
     hint = f"it reaches {', '.join(meant)}; " if meant else ""
@@ -127,11 +138,10 @@ def _nobody(what: str, word: str, known: list[str], home: str | None) -> NotFoun
     return NotFound(f"{what}, and the mail was not sent", f"{hint}{more}", code="unknown_recipient")
 
 
-def _peers(home: str, directory: str) -> Mapping[str, list[str] | None] | None:
-    """Return the swarms of this mailbox, each with its agents elsewhere; None if the gateway tells none."""
+def _rows(home: str, directory: str) -> dict[str, dict[str, Any]] | None:
+    """Return the gateway's note of each swarm of this mailbox; None if it tells none."""
     told = codec.parse(read_if_possible(system.join(home, PEERS), _MOST_PEERS) or b"", _MOST_PEERS, ours=False)
     if isinstance(told, BadLine):
         return None
     here = system.real_path(directory)
-    rows = {alias: one for alias, one in told.items() if isinstance(one, dict) and one.get("mailbox") in ("", here)}
-    return {alias: one["agents"] for alias, one in rows.items() if isinstance(one.get("agents"), list)}
+    return {alias: one for alias, one in told.items() if isinstance(one, dict) and one.get("mailbox") in ("", here)}

@@ -7,6 +7,7 @@ Belongs here: looking and appending under the roster's lock, and the consequence
 from __future__ import annotations
 
 from ..core import codec, obligations, roster_changes
+from ..core.address import is_remote
 from ..core.line_forms import has_word, lines_read_by
 from ..core.records import USER, Read
 from ..core.roster import DEAD
@@ -130,6 +131,7 @@ class Registry:
 
     def register(self, request: Registration, actor: str, *, even_away: bool = False) -> tuple[Agent, Decision]:
         """Register or update a session as ``actor`` asks; return the agent and the decision."""
+        request = request.replace(is_left=self._is_of_left_swarm)
         decision = self.change_roster(
             lambda roster: roster_changes.enrolled(request, roster, actor, self.box.now(), self.box.config.namespaces),
             actor,
@@ -164,6 +166,13 @@ class Registry:
         logs = self.box.logs
         places = (logs.roster, name), (self.box.archive.roster_log(), name), (logs.messages, f"role:{name}")
         return not any(_has_word(log, word) for log, word in places)
+
+    def _is_of_left_swarm(self, tag: str) -> bool:
+        if not is_remote(tag):
+            return False
+        from . import mailbox_gateway  # few mailboxes have a gateway
+
+        return mailbox_gateway.is_left(tag, self.box.directory)
 
     def _proof(self, event: RosterEvent, actor: str) -> Proof | None:
         """Return the proof for an event's writer: if possible that it speaks for the agent which is continued."""

@@ -25,7 +25,7 @@ from . import home as names
 from . import state_file
 from .home import Home
 from .protocol import gateway_events, wire
-from .protocol.membership import ACTIVE, NOTHING, Event, Memberships, fold_events
+from .protocol.membership import ACTIVE, JOINING, NOTHING, Event, Memberships, fold_events
 
 T = TypeVar("T")
 MAX_LINE = codec.MAX_LINE
@@ -52,14 +52,12 @@ def events_of(lines: Iterable[tuple[int, bytes]]) -> list[dict[str, Any]]:
 
 def _reachable_peers(known: Memberships) -> dict[str, Any]:
     """Return whom mail reaches, by each swarm's alias, with the mailbox to which that belongs (empty: the only one)."""
-    active = (swarm for swarm in known.swarms.values() if swarm.state == ACTIVE)
-    return {
-        swarm.alias: {
-            "mailbox": swarm.mailbox or known.first,
-            "agents": [a for a in swarm.members if a != known.agent_id],
-        }
-        for swarm in active
-    }
+    told: dict[str, Any] = {}
+    for swarm in known.swarms.values():
+        if swarm.state in (ACTIVE, JOINING):
+            agents = {"agents": [a for a in swarm.members if a != known.agent_id]} if swarm.state == ACTIVE else {}
+            told[swarm.alias] = {"mailbox": swarm.mailbox or known.first, **agents}
+    return told
 
 
 class Ledger:

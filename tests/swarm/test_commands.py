@@ -73,6 +73,30 @@ def test_an_agent_with_a_client_joins_and_leaves_with_the_proof_of_who_calls(mac
     assert not any(ROSTER in note["file"] for note in a.call("doctor", "--json").json.get("notes", []))
 
 
+def test_a_successor_comes_into_no_swarm_that_was_left_meanwhile(machine: Make) -> None:
+    """While the gateway is in the swarm, or asks to join it, its place there passes on. The dead lose no tag by a
+    leave, so it ends with whoever follows them."""
+    alpha = machine("alpha")
+    waiting = alpha.ledger.make_event(
+        "joining", swarm_id="5b3c8e5e-2c4b-4d5e-9f59-6a1f9a3a7c11", invitation="swarm://x", alias="asked", master="m"
+    )
+    alpha.ledger.append_decided(lambda _: [waiting])
+
+    def enter(session: str) -> list[str]:
+        alpha.ok("roster", "retire", session)
+        return sorted(alpha.ok("roster", "register", "--session-id", f"{session}2", "--name", "Ada")["agent"]["tags"])
+
+    alpha.ok("roster", "register", "--session-id", "ann", "--name", "Ada", "--tags", "swarm:asked,concern:tests")
+    alpha.ok("swarm", "create", "demo", "--session", "ann")
+    assert enter("ann") == ["concern:tests", "swarm:asked", "swarm:demo"]
+    alpha.ok("roster", "retire", "ann2")
+    alpha.ok("swarm", "leave", "demo", "--dissolve")
+    assert "swarm:demo" in alpha.ok("roster", "show", "ann2")["agent"]["tags"]
+    assert enter("ann2") == ["concern:tests", "swarm:asked"]
+    revived = alpha.ok("roster", "register", "--session-id", "ann2")["agent"]
+    assert sorted(revived["tags"]) == ["concern:tests", "swarm:asked"]
+
+
 def test_swarm_commands_that_cannot_work_say_why(machine: Make) -> None:
     """Each says what happened, to what, and what to do; in text and under --json."""
     a = machine("alpha")
