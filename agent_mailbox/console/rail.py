@@ -24,6 +24,8 @@ MOST_CALLS = 20
 """The newest things that call the person: of these the page tells which ones are new."""
 MOST_PLACES = 60
 """Channels, and agents, that the rail has; the rest is a link away."""
+MOST_ASKED = 400
+"""Channels that are asked for new mail: each costs a fifth of a millisecond."""
 FEW = 14
 """Places of a mailbox that are shown without a fold."""
 AGENTS = "agent"
@@ -50,7 +52,8 @@ class RailPlace(Record):
 def rail_content(now: Looking, params: Params) -> dict[str, Any]:
     """Return the content of the rail; a figure is None if it is not counted. ``params``: those of its page."""
     letters, survey, gone = now.unread_letters(), now.survey, now.gone_agents()
-    places = [*_list_channels(now, params), *_list_talks(now, letters, params)]
+    channels, beyond = choose_channels(now, MOST_PLACES)
+    places = [*_list_channels(now, channels, params), *_list_talks(now, letters, params)]
     return {
         "counts": {
             "decisions": len(now.requests_to_decide()),
@@ -62,6 +65,7 @@ def rail_content(now: Looking, params: Params) -> dict[str, Any]:
         "rail_fresh": [one for one in places if one.new and not one.is_pinned],
         "rail_pinned": [one for one in places if one.is_pinned],  # these stay where one looks for them
         "rail_groups": group_places([one for one in places if not one.new and not one.is_pinned], len(places) <= FEW),
+        "rail_beyond": beyond,
         "has_agents": any(one.kind == AGENTS for one in places),
         "directory": presenters.one_line(now.mailbox.directory),
     }
@@ -85,11 +89,22 @@ def group_places(places: Iterable[RailPlace], are_few: bool) -> list[dict[str, A
     ]
 
 
-def _list_channels(now: Looking, params: Params) -> list[RailPlace]:
+def choose_channels(now: Looking, most: int) -> tuple[list[presenters.Channel], int]:
+    """Return at most so many channels, and how many others may have new mail. Those that are pinned come before those
+    that may have new mail, and both before the rest."""
+    listed, marks = presenters.list_channels(now.roster), now.unread.load_marks()
+    if len(listed) <= most:
+        return listed, 0
+    counted = [channel for channel in listed if channel.address not in marks.muted]
+    counted.sort(key=lambda channel: not channel.members)  # roles of the dead, who may be many, come last
+    fresh = now.unread.may_be_new(channel.address for channel in counted[:MOST_ASKED])
+    ranked = sorted(listed, key=lambda one: (one.address not in (ALL, *marks.pinned), one.address not in fresh))
+    chosen = {channel.address for channel in ranked[:most]}
+    return [channel for channel in listed if channel.address in chosen], len(fresh - chosen)
+
+
+def _list_channels(now: Looking, listed: Sequence[presenters.Channel], params: Params) -> list[RailPlace]:
     marks = now.unread.load_marks()
-    listed = presenters.list_channels(now.roster)
-    listed.sort(key=lambda channel: channel.address not in marks.pinned)  # beyond the most, these stay
-    listed = listed[:MOST_PLACES]
     new = now.unread.count_new(channel.address for channel in listed if channel.address not in marks.muted)
     return [
         RailPlace(

@@ -43,8 +43,8 @@ def view_talks(now: Looking, params: Params) -> dict[str, Any]:
 
 def _newest_by_channel(now: Looking) -> dict[str, list[Digest]]:
     """Return the newest messages of each channel that is looked at."""
-    places = [channel.address for channel in presenters.list_channels(now.roster)]
-    return now.queries.newer(dict.fromkeys(places[: rail.MOST_PLACES], -1), now.mailbox.now(), EACH)
+    places = [channel.address for channel in rail.choose_channels(now, rail.MOST_PLACES)[0]]
+    return now.queries.newer(dict.fromkeys(places, -1), now.mailbox.now(), EACH)
 
 
 def _list_topics(now: Looking, newest: Mapping[str, list[Digest]]) -> Iterator[dict[str, Any]]:

@@ -86,11 +86,20 @@ class Unread:
         if self._queries.newest_alone:
             return {}  # the index, which counts quickly, is being built
         marks = self.load_marks()
-        begins = {address: marks.reached(address) for address in addresses}
-        found = self._queries.newer(begins, self._mailbox.now(), MOST_COUNTED)
+        found = self._newer(marks, addresses, MOST_COUNTED)
         return {
             address: sum(_is_new(marks, address, digest) for digest in digests) for address, digests in found.items()
         }
+
+    def may_be_new(self, addresses: Iterable[str]) -> set[str]:
+        """Return the channels whose newest message is beyond their mark: no other has new mail. It costs little."""
+        if self._queries.newest_alone:
+            return set()
+        return {address for address, digests in self._newer(self.load_marks(), addresses, 1).items() if digests}
+
+    def _newer(self, marks: Marks, addresses: Iterable[str], most: int) -> dict[str, list[Digest]]:
+        begins = {address: marks.reached(address) for address in addresses}
+        return self._queries.newer(begins, self._mailbox.now(), most)
 
     def new_ids(self, address: str, digests: Iterable[Digest]) -> set[str]:
         """Return the ids of those messages to a channel that are new."""

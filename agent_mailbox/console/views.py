@@ -71,12 +71,12 @@ def view_agent(now: Looking, params: Params) -> dict[str, Any]:
 
 
 def channel_list(now: Looking, *_: object) -> dict[str, Any]:
-    """Return all channels: the new mail in each, and its last message."""
-    channels, clock = presenters.list_channels(now.roster), now.mailbox.now()
-    addresses = [channel.address for channel in channels[:MOST]]
+    """Return the channels, those with new mail before others: the new mail in each, and its last message."""
+    channels, clock = rail.choose_channels(now, MOST)[0], now.mailbox.now()
+    addresses = [channel.address for channel in channels]
     new, last = now.unread.count_new(addresses), now.queries.newer(dict.fromkeys(addresses, -1), clock, 1)
     listed = []
-    for channel in channels[:MOST]:
+    for channel in channels:
         newest = next(iter(last.get(channel.address, ())), None)
         said = None
         if newest is not None:
@@ -84,7 +84,8 @@ def channel_list(now: Looking, *_: object) -> dict[str, Any]:
             who = presenters.party_name(newest.sender, now.roster)
             said = {"at": newest.timestamp, "moment": moment, "who": who, "topic": presenters.one_line(newest.topic)}
         listed.append((channel, new.get(channel.address, 0), said))
-    return {"title": "Channels", "channels": listed}
+    more = len(presenters.list_channels(now.roster)) - len(channels)
+    return {"title": "Channels", "channels": listed, "more": more}
 
 
 def view_channel(now: Looking, params: Params) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
+from agent_mailbox.console import rail, views
+from agent_mailbox.console.desk import Looking
 from agent_mailbox.mailbox.mail_pages import MailPages
 from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.mailbox.selection import Selection
@@ -82,6 +84,33 @@ def test_new_mail_and_pinned_places_come_first_in_the_rail(office: Running, brow
     assert "#y" in kinds(office)["New mail"]
     assert window.problems == []
     window.context.close()
+
+
+def test_new_mail_is_told_however_many_channels_there_are(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A place beyond those that the rail has room for comes in once it has new mail. Of more than fit the number is
+    told. A pinned one stays, and a muted one counts nothing, nor takes room."""
+    post.register("ada", "--tags", ",".join(f"concern:{name}" for name in "abcdefgh"))
+    monkeypatch.setattr(rail, "MOST_PLACES", 4)
+    monkeypatch.setattr(views, "MOST", 4)
+    now = Looking(str(post.box))
+    now.unread.set_place("pinned", "concern:h", True)
+    now.unread.set_place("muted", "concern:g", True)
+
+    def told() -> tuple[dict[str, int], int]:
+        found = rail.rail_content(now, {})
+        groups = [found["rail_fresh"], found["rail_pinned"], *(group["places"] for group in found["rail_groups"])]
+        new = {one.name.split()[0]: one.new for group in groups for one in group if one.kind != "agent"}
+        return new, found["rail_beyond"]
+
+    assert told() == ({"#h": 0, "#all": 0, "#a": 0, "#b": 0}, 0)
+    for name in "fg":
+        post.send("ada", f"concern:{name}", "news")
+    assert told() == ({"#f": 1, "#h": 0, "#all": 0, "#a": 0}, 0)
+    assert "concern:f" in {one.address for one, *_ in views.channel_list(now)["channels"]}
+    assert views.channel_list(now)["more"] == 5
+    for name in "cde":
+        post.send("ada", f"concern:{name}", "news")
+    assert told() == ({"#c": 1, "#d": 1, "#h": 0, "#all": 0}, 2)
 
 
 def test_reading_marks_what_was_in_sight_as_one_scrolls(office: Running, browser: Browser) -> None:
