@@ -34,14 +34,6 @@ SILENT = "silent"
 """The state of a living agent that has not been seen for ``SILENT_AFTER`` ms."""
 SILENT_AFTER = HOUR
 SIGNS = {ALIVE: "●", SILENT: "◔", FROZEN: "◐", DEAD: "○", GONE: "◌"}
-SORTED: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "name": lambda one: one["name"].casefold(),
-    "seen": lambda one: -one["seen_at"],
-    "unread": lambda one: -one["unread"],
-    "owes": lambda one: -one["owes"],
-    "requests": lambda one: -one["open"],
-}
-"""The orders of the agents, by their parameter; without one, the living first, by name."""
 
 
 class Reason(Record):
@@ -57,7 +49,7 @@ class Reason(Record):
 def view_fleet(now: Looking, params: Params) -> dict[str, Any]:
     """Return all agents that are not dead, each in its column."""
     living = presenters.living_agents(now.roster)
-    chosen = [agent for agent in living if is_wanted(agent, now, params)]
+    chosen = choose_agents(now, living, params)
     found = list_cards(now, chosen, MOST)
     return {
         **list_filters(now, living, params),
@@ -202,35 +194,47 @@ def arrange_tree(found: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def list_agents(now: Looking, params: Params) -> dict[str, Any]:
-    """Return all agents, living ones first, dead ones on request."""
+    """Return all agents, living ones first, by name; dead ones on request. ``by`` names another order."""
     roster = now.roster
     order = {ALIVE: 0, FROZEN: 1, DEAD: 2}
-    called = {session_id: presenters.party_name(session_id, roster).casefold() for session_id in roster.agents}
-    everyone = sorted(roster.agents.values(), key=lambda a: (order[a.state], called[a.session_id]))
-    dead = [agent for agent in everyone if agent.state == DEAD]
+    everyone = list(roster.agents.values())
     living = [agent for agent in everyone if agent.state != DEAD]
-    listed = [agent for agent in (everyone if params.get("dead") else living) if is_wanted(agent, now, params)]
-    by = params.get("by", "")
-    key = SORTED.get(by)
-    requests = now.open_requests()
-    open_of = Counter(who for one in requests for who in (one.asker, *one.list_deciders(roster)))
-    rows = [{**agent_row(now, a), "open": open_of[a.session_id]} for a in (listed if key else listed[:MOST_ROWS])]
+    listed = choose_agents(now, everyone if params.get("dead") else living, params)
+    called = {agent.session_id: presenters.party_name(agent.session_id, roster).casefold() for agent in listed}
+    listed.sort(key=lambda agent: (order[agent.state], called[agent.session_id]))
+    open_of = Counter(who for one in now.open_requests() for who in (one.asker, *one.list_deciders(roster)))
+    by, line_of = params.get("by", ""), now.survey.line_of
+    orders: dict[str, Callable[[Agent], Any]] = {
+        "name": lambda agent: called[agent.session_id],
+        "seen": lambda agent: -line_of(agent).seen,
+        "unread": lambda agent: -line_of(agent).unread,
+        "owes": lambda agent: -len(line_of(agent).owed),
+        "requests": lambda agent: -open_of[agent.session_id],
+    }
+    if by in orders:
+        listed.sort(key=orders[by])
     return {
         **list_filters(now, living, params),
         "title": "Agents",
-        "agents": sorted(rows, key=key)[:MOST_ROWS] if key else rows,
-        "by": by if key else "",
+        "agents": [{**agent_row(now, a), "open": open_of[a.session_id]} for a in listed[:MOST_ROWS]],
+        "by": by if by in orders else "",
         "more": max(len(listed) - MOST_ROWS, 0),
-        "dead": len(dead),
+        "dead": len(everyone) - len(living),
         "shows_dead": bool(params.get("dead")),
     }
 
 
-def is_wanted(agent: Agent, now: Looking, params: Params) -> bool:
-    """Return whether an agent meets the filters of a page."""
+def choose_agents(now: Looking, agents: Iterable[Agent], params: Params) -> list[Agent]:
+    """Return the agents that meet the filters of a page."""
     tag, lead, name = (params.get(key, "").strip() for key in FILTERS)
-    called = presenters.party_name(agent.session_id, now.roster).casefold()
-    return (not tag or tag in agent.tags) and (not lead or lead == (agent.lead or USER)) and name.casefold() in called
+    roster, part = now.roster, name.casefold()
+    return [
+        agent
+        for agent in agents
+        if (not tag or tag in agent.tags)
+        and (not lead or lead == (agent.lead or USER))
+        and (not part or part in presenters.party_name(agent.session_id, roster).casefold())
+    ]
 
 
 def list_filters(now: Looking, living: Iterable[Agent], params: Params) -> dict[str, Any]:

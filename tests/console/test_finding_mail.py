@@ -111,6 +111,15 @@ def test_of_more_agents_than_a_page_has_those_are_there_who_come_first(
         channel_page.describe_columns(now, {"to": "project:x"})["members"],
         fleet_page.list_agents(now, {"by": "requests"})["agents"],
     )
+    made, make_row = [], fleet_page.agent_row
+
+    def agent_row(now: Looking, agent: Any) -> Any:
+        made.append(agent.session_id)
+        return make_row(now, agent)
+
+    monkeypatch.setattr(fleet_page, "agent_row", agent_row)
+    fleet_page.list_agents(now, {"by": "name"})
+    assert made == ["abe"], "a row is dear: none is made that is not shown"
     assert [[one["name"] for one in shown] for shown in ways] == [["Zoe"]] * 3
     assert [one["name"] for one in fleet_page.list_agents(now, {})["agents"]] == ["Abe"]
 
