@@ -15,7 +15,7 @@ from ..core import attachments, codec
 from ..core.instant import DAY
 from ..core.line_forms import may_have
 from ..core.records import BadLine, Record
-from ..errors import MailboxError
+from ..errors import MailboxError, NoMailbox
 from ..store.attachments import attachment_files
 from ..store.files import paths, small_files, system
 from ..store.files.lines import boundary, lines_of
@@ -62,7 +62,8 @@ class ExchangedFiles:
         self._load_state()
 
     def take_turn(self, now: int) -> None:
-        """Do what is due, a part of it at a time. Trouble with files is told, once, and is no trouble for mail."""
+        """Do what is due, a part of it at a time. Trouble with files is told, once, and is no trouble for mail. Raise
+        ``NoMailbox``."""
         before = self._state_to_save()
         try:
             self._read_new_messages(now)
@@ -70,6 +71,8 @@ class ExchangedFiles:
             self._fetch_wanted(now)
             self._sweep_daily(now)
             self._said = ""
+        except NoMailbox:
+            raise
         except MailboxError as error:
             if error.what != self._said:
                 self._told(f"attached files: {error.what}")
