@@ -72,7 +72,7 @@ def run_upkeep(mailbox: Mailbox, max_live: int | None = None, *, trust_clock: bo
             moved = shared_steward.move_finished(mailbox, copy, limit, hopeless)
         with nullcontext() if copy is None else alone:
             events.rotate(mailbox.logs)
-            leftovers.sweep_leftovers(mailbox.logs)
+            leftovers.sweep_leftovers(mailbox)
             attachment_files.sweep(mailbox.logs, mailbox.archive, mailbox.now())
         note_time(mailbox.logs.cache(rotation.LAST_RUN), mailbox.now())
         clock_signs.forget_doubt(mailbox)

@@ -296,7 +296,7 @@ def test_no_flood_makes_a_session_deaf(client: Client) -> None:
     post.ok("control", "request", "shutdown", ME, "--session", "user")
     assert rings(post)
     post.ok("roster", "retire", "--session-id", ME)
-    leftovers.sweep_leftovers(OpenMailbox(str(post.box)).logs)
+    leftovers.sweep_leftovers(OpenMailbox(str(post.box)))
     assert not kept.exists()
 
 

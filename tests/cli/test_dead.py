@@ -364,10 +364,10 @@ def test_who_died_long_ago_and_has_no_living_client_is_bound_no_more(
     looked = pair.user_state / paths.CHANGED / "led"
     looked.parent.mkdir()
     looked.touch()
-    logs, died = Mailbox(str(pair.box)).logs, wall_clock()
+    desk, died = Mailbox(str(pair.box)), wall_clock()
     for days, left in ((29, ["hosted", "led", "living", "twice"]), (31, ["hosted", "living", "twice"])):
         monkeypatch.setattr(system, "time_ns", lambda days=days: (died + days * DAY) * 1_000_000)
-        leftovers.sweep_leftovers(logs)
+        leftovers.sweep_leftovers(desk)
         assert paths.bound_sessions(state) == left
         assert looked.exists() == ("led" in left)
     assert bindings.named(state, "twice") == [str(other)]
@@ -383,10 +383,33 @@ def test_a_death_that_another_program_dated_back_frees_no_session(pair: Post) ->
     pair.register("led", "--lead", "alice")
     line = {"event": "retire", "session_id": "led", "timestamp": "2024-01-01T00:00:00Z"}
     pair.append(ROSTER, line)
-    logs = Mailbox(str(pair.box)).logs
-    assert logs.read_roster().state("led") == DEAD
-    leftovers.sweep_leftovers(logs)
+    desk = Mailbox(str(pair.box))
+    assert desk.logs.read_roster().state("led") == DEAD
+    leftovers.sweep_leftovers(desk)
     assert "led" in paths.bound_sessions(str(pair.user_state))
+
+
+def test_the_note_of_a_session_that_died_long_ago_goes(pair: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each start of a session makes one, among the user's own records: they only grew. A session that lives, or whose
+    client does, keeps it, and so does one that has rules, is another mailbox's, or died lately."""
+    state, other = str(pair.user_state), pair.scratch / "other"
+    everyone = ("away", "dead", "hosted", "living", "ruled")
+    for who in everyone:
+        pair.register(who)
+        mailbox = other if who == "away" else pair.box
+        processes.note_whereabouts(who, processes.Whereabouts(str(mailbox), str(pair.cwd), "claude-code"), state)
+    pair.ok("control", "policy", "ruled", "--allow", "Bash(make:*)", "--session", "user")
+    hosts, me = processes.ProcessRecords(state), processes.read(os.getpid())
+    assert me is not None
+    hosts.record(me, "hosted", processes.PIPE)
+    for who in everyone:
+        if who != "living":
+            pair.ok("roster", "retire", who)
+    desk, died = Mailbox(str(pair.box)), wall_clock()
+    for days, gone in ((29, set()), (31, {"dead"})):
+        monkeypatch.setattr(system, "time_ns", lambda days=days: (died + days * DAY) * 1_000_000)
+        leftovers.sweep_leftovers(desk)
+        assert {*everyone} - {*os.listdir(f"{state}/{processes.NOTES}")} == gone
 
 
 def test_a_death_looks_once_for_each_whom_it_continued(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:

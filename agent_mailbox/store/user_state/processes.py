@@ -28,7 +28,7 @@ DEPTH = 64
 """Ancestors looked at: a longer chain was made on purpose, and counts as unreadable."""
 
 FORM = "1"
-DIRECTORY = "clients"
+DIRECTORY, NOTES = "clients", "sessions"
 SESSIONS = 32
 """Sessions remembered for one process: each clearing makes a new one, and old ones are not resumed."""
 MANY = 64
@@ -376,7 +376,7 @@ class Whereabouts(Record):
 
 def note_whereabouts(session_id: str, where: Whereabouts, state: str) -> None:
     """Note where a session works; if that fails, the shell guard just says "maybe". ``state``: the user's records."""
-    path = f"{state}/sessions/{session_id}"
+    path = f"{state}/{NOTES}/{session_id}"
     mailbox = where.mailbox and system.real_directory(where.mailbox)  # as stamps name it (``stamps``)
     lines = [line.replace("\n", " ") for line in (mailbox, where.directory, where.client, where.conversation)]
     data = b"".join(system.encoded(line) + b"\n" for line in lines)
@@ -394,7 +394,7 @@ def find_whereabouts(session_id: str, state: str) -> Whereabouts | None:
     if "/" in session_id:
         return None
     try:
-        lines = (read_file(f"{state}/sessions/{session_id}") or b"").decode("utf-8").split("\n")
+        lines = (read_file(f"{state}/{NOTES}/{session_id}") or b"").decode("utf-8").split("\n")
     except (StorageFailed, ValueError):
         return None
     return Whereabouts(*lines[:-1][:4])
