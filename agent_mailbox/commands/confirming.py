@@ -17,9 +17,15 @@ from ..store.log.custody import Custody
 from ..store.log.logs import Logs
 from ..upkeep import adoption, withheld_rules
 from ..upkeep.adoption import Trusted
+from ..upkeep.doctor import proof_checks
 
 MOST_SHOWN = 30
 """Messages that are shown before they count; their number tells the rest."""
+
+
+def rules_of(trusted: Trusted) -> list[str]:
+    """Return the rules that count then, a line each; if there are none, that."""
+    return [*trusted.standing] or [proof_checks.NOBODY]
 
 
 def ask_to_trust(seen: Trusted) -> None:
@@ -27,7 +33,7 @@ def ask_to_trust(seen: Trusted) -> None:
     more = len(seen.messages) - MOST_SHOWN
     lines = [f"{seen.why}; the logs would count as they are now"] if seen.why else []
     lines += [f"{mail_output.count_noun(seen.adopted, 'unsealed line')} would count"] if seen.adopted else []
-    then = seen.standing or ("no agent has a lead, a mode or rules",)
+    then = rules_of(seen)
     brief = "; ".join((*lines, f"then: {', '.join(then)}"))
     lines += [f"of these, {mail_output.count_noun(len(seen.messages), 'message')}:"] if seen.messages else []
     lines += [f"  {message}" for message in seen.messages[:MOST_SHOWN]] + ([f"  and {more} more"] if more > 0 else [])

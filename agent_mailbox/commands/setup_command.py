@@ -109,7 +109,8 @@ def setup(
     is_new = not paths.is_mailbox(place)
     word = find_program(app)
     found = [_look(app, client, word, project=project, line=not without_line) for client in _found(app)]
-    lines = [*_told(place, found, is_new=is_new)]
+    state = "" if is_new else "there already" if paths.recorded(place, app.environ) else creation.CAME_ALONG
+    lines = [*_told(place, found, state)]
     if dry_run or diff:
         plans = (one.plan for one in found if one.plan)
         shown = "".join(f"{line}\n" for plan in plans for line in neutral_lines(installer.plan_diff(plan)))
@@ -181,11 +182,11 @@ def _install(app: App, one: ClientSetup, word: str, changed: list[str]) -> Clien
     return one
 
 
-def _told(place: str, found: list[ClientSetup], *, is_new: bool) -> Iterator[str]:
-    """Yield the lines that say what will be done."""
+def _told(place: str, found: list[ClientSetup], state: str) -> Iterator[str]:
+    """Yield the lines that say what will be done. ``state``: of a mailbox that is there."""
     is_hidden = own_files.is_hidden_from_git(place)
     about_git = "left out of git" if is_hidden else f"{own_files.SEEN_BY_GIT}: `{own_files.hiding_command(place)}`"
-    yield f"mailbox: {place}, {f'new, and {about_git}' if is_new else 'there already'}"
+    yield f"mailbox: {place}, {state or f'new, and {about_git}'}"
     for one in found:
         base, names = one.target.base, [os.path.basename(path) for path in one.changed]
         does = f"{frame.some(names, SHOWN)} in {base}" if names else one.covered or "set up already"

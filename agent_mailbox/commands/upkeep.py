@@ -71,13 +71,17 @@ def init(
         creation.forget(place, app.environ)
         app.print_done(f"forgot {neutral(place)}\n", {"ok": True, "forgot": place})
         return
-    known = paths.is_mailbox(place) and paths.recorded(place, app.environ)
-    if not paths.is_mailbox(place):
+    was_there = paths.is_mailbox(place)
+    known = was_there and paths.recorded(place, app.environ)
+    if not was_there:
         _refuse_making(app, place, adopt=adopt, here=here, again=_command_again(app, where, in_git))
     made = creation.create(place, app.environ)
     if adopt:
         _confirm_and_trust(app, made, adopt=True, yes=yes, allows=allows)
         return
+    if was_there and not known:
+        look = app.complete_command("history --all")
+        app.give_warning(f"{made} was {creation.CAME_ALONG}; look at it: `{look}`")
     doubt = mounts.doubt(made)
     if doubt is not None:
         app.give_warning(f"{made} {doubt}")
@@ -133,8 +137,9 @@ def _confirm_and_trust(app: App, directory: str, *, adopt: bool, yes: bool, allo
     done = adoption.trust_logs(Mailbox(directory, prove=None), adopt=adopt, seen=seen, withheld=withheld)
     lines = [f"mailbox at {directory}"] if adopt else []
     lines += [f"{done.why}; you confirmed the logs as they are"] if done.why else []
+    lines += [] if adopt or done.why else ["nothing was to confirm: the logs are as our writers left them"]
     lines += [f"confirmed {mail_output.count_noun(done.adopted, 'unsealed line')}"] if adopt else []
-    lines += [*done.standing] or ["no agent has a lead, a mode or rules"]
+    lines += confirming.rules_of(done)
     told = [one for one in withheld if one.said]
     lines += [f"not allowed again: {one.said}: {app.complete_command(one.command)}" for one in told]
     value = {"ok": True, "dir": directory, "why": done.why, "adopted": done.adopted, "standing": list(done.standing)}

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..control_plane import control_log, standing
 from ..core import codec, frame, message_reads, proofs
 from ..core.control import message_text, summary
 from ..core.control import messages as m
 from ..core.records import USER, BadLine, Message, Record
-from ..core.roster import DEAD
 from ..core.text import typed
 from ..errors import Refused
 from ..store.archive import rotation
@@ -23,6 +21,7 @@ from ..store.files.lines import lines_of
 from ..store.log import custody, keys, proof_view, replacement
 from ..store.log.stamps import EVERYONE
 from . import withheld_rules
+from .doctor.proof_checks import standing_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -100,7 +99,7 @@ def trust_logs(
         withheld_rules.send_withholding(withheld, mailbox)  # what decides has its place in the order of all machines
     now = mailbox.logs.read_roster()
     told = sorted((_describe_message(message, now) for message in confirmed), key=lambda one: not one[0])
-    return Trusted(why, adopted, tuple(_standing_rules(mailbox)), tuple(said for _, said in told), digest)
+    return Trusted(why, adopted, tuple(standing_rules(mailbox)), tuple(said for _, said in told), digest)
 
 
 def _begin_again(kept: Kept, log: HeldLog, archived: set[bytes]) -> None:
@@ -186,22 +185,3 @@ def _is_about(line: bytes, asked: set[str]) -> bool:
     """Return whether a line is a record about one of these messages."""
     record = codec.read(line)
     return not isinstance(record, BadLine) and record.message_id in asked
-
-
-def _standing_rules(mailbox: Mailbox) -> list[str]:
-    """Return one line of rules for each agent that has any, those that are allowed something first. A dead agent is
-    told only for that: it has it again if it comes back."""
-    fold, wide, narrow = control_log.of(mailbox), list[str](), list[str]()
-    roster = fold.roster
-    for agent in roster.agents.values():
-        now = standing.of(fold, agent.session_id)
-        widens = [f"allow {rule}" for rule in now.policy.allow] + [f"host {host}" for host in now.policy.hosts]
-        widens += [f"mode {now.mode}"] if now.mode != "default" else []
-        said = [f"lead {frame.name_of(now.lead, roster)}"] if agent.lead is not None else []
-        said += ["waits for a plan's approval"] if now.waits_for_plan else []
-        said += [f"deny {rule}" for rule in now.policy.deny]
-        is_dead = agent.state == DEAD
-        if widens or (said and not is_dead):
-            name = frame.name_of(agent.session_id, roster) + (" (dead, if it comes back)" if is_dead else "")
-            (wide if widens else narrow).append(f"{name}: {', '.join([*widens, *said])}")
-    return [*wide, *narrow]

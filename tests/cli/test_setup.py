@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from tests.surroundings import at_terminal, line
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.helpers import Program
+    from tests.helpers import Post, Program
 
 CLIENTS = {"claude": ".claude/settings.json", "codex": ".codex/hooks.json", "gemini": ".gemini/settings.json"}
 """The programs of three clients, and where each has its hooks."""
@@ -302,3 +303,16 @@ def test_remove_leaves_a_file_and_a_link_in_the_place_of_the_mailbox_s_directori
     assert found.call("init").rc == 0
     assert f"deleted the mailbox at {data}\n" in found.call("setup", "--remove").stdout
     assert sorted(data.iterdir()) == [data / ".cache", data / "attachments"]
+
+
+def test_a_clone_s_mailbox_is_told_as_such_before_and_as_it_becomes_one_s_own(post: Post) -> None:
+    """It was told as any that is there, and the person let a stranger's mail to their agents. Of one's own nothing is
+    said."""
+    stranger = post.scratch / "clone/data"
+    shutil.copytree(post.box, stranger)
+    project = stranger.parent
+    said = "there already, and not made by you: if it came with a clone, your agents are shown a stranger's mail"
+    assert said in post.call("setup", "--dry-run", stranger, cwd=project).stdout
+    assert f"warning: {stranger} was {said}; look at it: " in post.call("init", stranger, cwd=project).stderr
+    assert post.call("init", stranger, cwd=project).stderr == ""
+    assert said not in post.call("setup", "--dry-run", stranger, cwd=project).stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -299,3 +300,16 @@ def test_the_person_s_words_are_shown_as_theirs(scene: Scene, post: Post) -> Non
             assert "(the person)" in post.call(*words, own).stdout
             assert "user (unverified)" in post.call(*words, forged["id"]).stdout
     assert post.lines(READS) == []
+
+
+def test_a_replaced_log_in_which_nobody_is_bound_is_told_with_that(post: Post) -> None:
+    """Such as a second clone at the same place: the person is asked to look, and hears that no rule hangs on it. Once
+    they have, nothing is left to confirm."""
+    post.register("ann")
+    post.send("ann", "all")
+    shutil.copy(post.file(MESSAGES), copy := post.scratch / "copy")
+    copy.rename(post.file(MESSAGES))
+    (told,) = (one["what"] for one in post.doctor() if "--trust" in one["what"])
+    assert told.endswith("and run `agent-mailbox doctor --trust`; as they are, no agent has a lead, a mode or rules")
+    assert "you confirmed the logs" in post.call("doctor", "--trust", "--yes").stdout
+    assert "nothing was to confirm" in post.call("doctor", "--trust", "--yes").stdout

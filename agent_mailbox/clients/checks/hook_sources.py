@@ -68,7 +68,7 @@ class HookSource(Record):
     def note_unreadable(self) -> Iterator[Problem]:
         """Yield a note if it is not JSON."""
         if self.settings is None:
-            yield Problem(self.path, None, f"not JSON ({self.reason}): the client ignores its hooks", note=True)
+            yield Problem(self.path, None, f"{self.reason}: the client ignores its hooks", note=True)
 
     def line_of(self, command: str) -> int | None:
         """Return the number of the line with a hook's command."""

@@ -45,7 +45,7 @@ def storage_failed(action: str, path: str, error: OSError) -> StorageFailed:
         "EACCES": "check its owner and mode, and its directory's (in a mailbox: files 0600, directories 0700)",
         "EPERM": f"if `lsattr {typed(path)}` shows i or a, run `sudo chattr -ia {typed(path)}`",
         "ENXIO": "move it away: it is no regular file",
-        "EROFS": "make the file system writable, or move the mailbox: it is read-only",
+        "EROFS": "make the file system writable: it is read-only",
         "ENOSPC": f"free some space{AGAIN}",
         "ENOENT": "look whether its directory is still there, and takes files",
         "EEXIST": "a file is in the place of a directory: name another path, or move that file away",

@@ -17,6 +17,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+CAME_ALONG = "there already, and not made by you: if it came with a clone, your agents are shown a stranger's mail"
+"""It is told of a mailbox that becomes the user's own with its mail."""
+
 
 def create(directory: str, environ: Mapping[str, str]) -> str:
     """Make ``directory`` a mailbox (idempotent), record it as the user's own, and return its real path.

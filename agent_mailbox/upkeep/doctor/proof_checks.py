@@ -10,13 +10,14 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
+from ...control_plane import control_log, standing
 from ...core import codec, frame, message_reads, proofs
 from ...core.control import message_text, summary
 from ...core.findings import Problem
 from ...core.line_forms import may_ask_or_answer, may_settle
 from ...core.proofs import proves
 from ...core.records import USER, BadLine, Message, Record
-from ...core.roster import Roster, narrowed
+from ...core.roster import DEAD, Roster, narrowed
 from ...core.text import clipped, neutral, typed
 from ...store.files import system
 from ...store.files.line_numbers import numbered_in
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 TRUST = "`agent-mailbox doctor --trust`"
 LOOK = "if you do not know it, look which program wrote it"
+NOBODY = "no agent has a lead, a mode or rules"
+"""It is told where ``standing_rules`` finds none."""
 SHOWN = 90
 
 
@@ -58,7 +61,8 @@ def check_proofs(mailbox: Mailbox) -> Iterator[Problem]:
         log.attentively(_read_deciding)
     if (why := record.broken()) is not None:
         what = f"{why}: nothing here counts as proven, and agents keep their restrictions, until you check the logs"
-        yield Problem(mailbox.directory, None, f"{what} and run {TRUST}")
+        then = "" if standing_rules(mailbox) else f"; as they are, {NOBODY}"
+        yield Problem(mailbox.directory, None, f"{what} and run {TRUST}{then}")
         return
     roster, asked = logs.read_only().read_roster(), _asked_messages(logs.messages)
     yield from _note_effects(logs.messages, lambda one: _of_message(one, roster))
@@ -207,3 +211,22 @@ def _of_read(one: UnprovenLine, asked: dict[str, Message], roster: Roster) -> st
 
 def _name_of_word(word: str, roster: Roster) -> str:
     return frame.name_of(word, roster) if roster.meant(word) is not None else frame.word(word)
+
+
+def standing_rules(mailbox: Mailbox) -> list[str]:
+    """Return one line of rules for each agent that has any, those that are allowed something first. A dead agent is
+    told only for that: it has it again if it comes back."""
+    fold, wide, narrow = control_log.of(mailbox), list[str](), list[str]()
+    roster = fold.roster
+    for agent in roster.agents.values():
+        now = standing.of(fold, agent.session_id)
+        widens = [f"allow {rule}" for rule in now.policy.allow] + [f"host {host}" for host in now.policy.hosts]
+        widens += [f"mode {now.mode}"] if now.mode != "default" else []
+        said = [f"lead {frame.name_of(now.lead, roster)}"] if agent.lead is not None else []
+        said += ["waits for a plan's approval"] if now.waits_for_plan else []
+        said += [f"deny {rule}" for rule in now.policy.deny]
+        is_dead = agent.state == DEAD
+        if widens or (said and not is_dead):
+            name = frame.name_of(agent.session_id, roster) + (" (dead, if it comes back)" if is_dead else "")
+            (wide if widens else narrow).append(f"{name}: {', '.join([*widens, *said])}")
+    return [*wide, *narrow]
