@@ -46,7 +46,7 @@ def uninstall_all(app: App, *, state: bool, dry_run: bool, diff: bool = True, ma
     Return the exit code: that of the last place which could not be changed. It is told, and stops no other place.
     """
     word = program_call(app.environ.get("PATH", ""))
-    shown, code = "", 0
+    shown, codes = "", dict[str, int]()
     targets = everywhere.every_target(os.getcwd(), app.environ)
     changed: list[str] = []
     gone: set[str] = set()
@@ -57,13 +57,15 @@ def uninstall_all(app: App, *, state: bool, dry_run: bool, diff: bool = True, ma
             if not dry_run:
                 installer.carry_out(plan, app.environ)
         except MailboxError as error:
-            left, code = [*left, (where, error.what)], error.exit_code
+            left, codes[where] = [*left, (where, error.what)], error.exit_code
             continue
         plan = plan.replace(changes=tuple(change for change in plan.changes if change.path not in changed))
         shown += "".join(f"{line}\n" for line in neutral_lines(installer.plan_diff(plan)))
         left += plan.left
         changed += [change.path for change in plan.changes if change.after != change.before]
         gone |= {change.path for change in plan.changes if change.after is None}
+    left = [(path, why) for path, why in left if path not in changed]  # else the last plan, of the records, did it
+    code = next((codes[path] for path, _ in reversed(left) if path in codes), 0)
     for path, why in left:
         app.give_warning(f"left unchanged: {path}: {why}")
     shim = installer.forget_shim(app.environ) if not dry_run else [] if left else installer.written_shim(app.environ)

@@ -83,7 +83,8 @@ def up(app: App, /, file: str, in_tmux: bool, status: bool, example: bool, yes: 
         failed = started.bring_all_up(team)
         there = [member for member in team.members if member.name not in failed]
         for member in started.wait_for_all(there, wait):
-            app.give_warning(f"{member.name} has not called its hooks yet: `agent-mailbox setup` installs them")
+            way = "`agent-mailbox setup` installs them, `agent-mailbox doctor` tries them"
+            app.give_warning(f"{member.name} has not called its hooks yet: {way}")
         for name in started.former_members(team):
             app.give_warning(f"{name} is not in {path} any more, and runs: `agent-mailbox down {typed(path)}` ends all")
         for member in there:

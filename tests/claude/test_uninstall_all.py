@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.clients.install import installation
+from agent_mailbox.errors import StorageFailed
 from agent_mailbox.known_clients.every_client import CLIENTS
 from agent_mailbox.space import space as spaces
 from agent_mailbox.store.locks.lock import WAIT, FileLock
@@ -120,6 +122,27 @@ def test_one_file_that_cannot_be_read_stops_no_other_and_keeps_the_records(copie
     assert done.json["deleted"] == []
     assert not (program.home / ".codex").exists()
     assert (program.home / ".claude/settings.json").read_bytes() == broken
+
+
+def test_a_file_that_a_later_try_could_change_is_not_told_as_left(
+    copied: House,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The disk was full, until the other files were removed. It was told as left and as changed, with an error."""
+    program = copied.program
+    assert program.call("install", "claude-code", "--user").rc == 0
+    carry_out, tries = installation.carry_out, []
+
+    def fail_once(*given: Any) -> list[str]:
+        tries.append(given)
+        if len(tries) == 1:
+            raise StorageFailed("cannot write it: No space left on device", "free some space")
+        return carry_out(*given)
+
+    monkeypatch.setattr(installation, "carry_out", fail_once)
+    done = program.call("uninstall", "--all", "--json")
+    assert (done.rc, done.json["left"], done.warnings) == (0, [], [])
+    assert str(program.home / ".claude/settings.json") in done.json["changed"]
 
 
 def test_a_broken_file_that_never_held_ours_keeps_no_records(copied: House) -> None:  # noqa: F811 - the fixture
