@@ -129,14 +129,23 @@ WRONG = ("", "@1", "@1 x", "window 5", "\\377\\376 \\0", "@1 99999999999", "@1 2
 
 @each("answer", WRONG)
 def test_an_answer_of_tmux_that_names_no_window_is_told_and_the_window_ended(team: Post, answer: str) -> None:
-    """It was an unexpected error of ours, and the window ran on in no record."""
-    put(team, "tmux", f"echo $1 >>{team.home}/tmux\n[ $1 = has-session ] || printf '{answer}\\n'")
+    """It was an unexpected error of ours, and the window ran on in no record. Another team's of that name stays."""
+    made = team.home / "made"
+    put(
+        team,
+        "tmux",
+        f"""case $1 in
+        list-windows) printf '@5 Ann\\n@6 Bob\\n'; [ ! -e '{made}' ] || printf '@7 Ann\\n@8 Bob\\n' ;;
+        new-window) : >'{made}'; printf '{answer}\\n' ;;
+        *) echo "$@" >>'{made}' ;;
+        esac""",
+    )
     claude(team)
     refused(
         team.call("up", "--tmux", "--yes", "--wait", "0"), 1, "tmux did not say which window it made", "tmux attach"
     )
-    assert (team.home / "tmux").read_text().split() == ["has-session", "new-window", "kill-window"]
-    (team.home / "tmux").unlink()
+    assert made.read_text() == "kill-window -t @7\n"
+    made.unlink()
 
 
 @each(
@@ -144,9 +153,9 @@ def test_an_answer_of_tmux_that_names_no_window_is_told_and_the_window_ended(tea
     [
         ("exec yes", "tmux does not answer: more than 0 MiB"),
         ("exec sleep 1000", "tmux does not answer: no end within"),
-        ("[ $1 = has-session ] || exec yes", "tmux new-window was ended: more than 0 MiB"),
-        ("[ $1 = has-session ] || kill -9 $$", "tmux new-window failed: killed by signal 9"),
-        ("[ $1 = has-session ] || { echo no >&2; exit 1; }", "tmux new-window failed: no"),
+        ("[ $1 = list-windows ] || exec yes", "tmux new-window was ended: more than 0 MiB"),
+        ("[ $1 = list-windows ] || kill -9 $$", "tmux new-window failed: killed by signal 9"),
+        ("[ $1 = list-windows ] || { echo no >&2; exit 1; }", "tmux new-window failed: no"),
     ],
 )
 def test_a_tmux_that_fails_is_named(team: Post, monkeypatch: pytest.MonkeyPatch, script: str, told: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 import uuid
@@ -31,7 +32,8 @@ def start_in_tmux(start: Start, register: Callable[[str], None], environ: Mappin
         register(me)
     variables = [word for name, value in start.wishes.items() for word in ("-e", f"{name}={value}")]
     words = shlex.join([*start.words, *_terminal_words(start, me)])
-    new = ["new-window", "-t", f"={session}:"] if _has_session(session, environ) else ["new-session", "-s", session]
+    before = _windows(session, start.name, environ)
+    new = ["new-session", "-s", session] if before is None else ["new-window", "-t", f"={session}:"]
     printed = ["-d", "-P", "-F", "#{window_id} #{pane_pid}", "-n", start.name]  # no -c: tmux runs `#(…)` in it
     try:
         said = run_client(["tmux", *new, *printed, *variables, words], start.directory, environ, _PATIENCE)
@@ -40,16 +42,23 @@ def start_in_tmux(start: Start, register: Callable[[str], None], environ: Mappin
             see = f"`tmux attach -t {shlex.quote(session)}` shows whether it runs"
             raise Refused(f"tmux did not say which window it made: {neutral(said)[:200]!r}", see)
     except BaseException:
-        programs.why_failed(["tmux", "kill-window", "-t", f"={session}:={start.name}"], _PATIENCE, environ=environ)
+        with contextlib.suppress(Refused):
+            for window in (_windows(session, start.name, environ) or set()) - (before or set()):
+                programs.why_failed(["tmux", "kill-window", "-t", window], _PATIENCE, environ=environ)
         raise
     return Begun(me, server=int(found[2]), window=found[1])
 
 
-def _has_session(session: str, environ: Mapping[str, str]) -> bool:
+def _windows(session: str, name: str, environ: Mapping[str, str]) -> set[str] | None:
+    """Return the windows of that name; None if there is no such session. Another team's session may have the same
+    name, and its member, too."""
+    words = ["tmux", "list-windows", "-t", f"={session}", "-F", "#{window_id} #{window_name}"]
     try:
-        return programs.ask(["tmux", "has-session", "-t", f"={session}"], _PATIENCE, environ=environ).code == 0
+        done = programs.ask(words, _PATIENCE, environ=environ)
     except OSError as error:
         raise Refused(f"tmux does not answer: {error.strerror}", "try `tmux ls` in a terminal") from None
+    rows = (row.partition(" ") for row in done.out.decode(errors="replace").splitlines())
+    return {window for window, _, title in rows if title == name and window.startswith("@")} if not done.code else None
 
 
 def _terminal_words(start: Start, me: str) -> list[str]:
