@@ -11,6 +11,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from ..core import codec, instant, text, waking
+from ..core.line_forms import may_be_message
 from ..core.records import USER, BadLine, Message
 from ..core.waking import Woken
 from ..errors import Busy
@@ -70,10 +71,10 @@ def _wanted_agents(mailbox: Mailbox) -> Iterator[tuple[Agent, Message]]:
 
 def _proven_among(mailbox: Mailbox, wanted: Mapping[str, Message]) -> list[str]:
     """Return those of the messages whose writer is proven: any program may append a line."""
-    view = mailbox.logs.messages.view()
+    view, ids = mailbox.logs.messages.view(), {one.encode("utf-8", "surrogatepass") for one in wanted}
     found: dict[str, None] = {}
     for position, line in mailbox.logs.messages.lines():
-        message = codec.message(line)
+        message = codec.message(line) if may_be_message(line, ids) else None
         if not isinstance(message, Message) or message.id not in wanted:
             continue
         if add_proof(message, view, line, position).proof is not None:

@@ -254,7 +254,7 @@ def test_a_doctor_spends_nothing_on_cursors_that_the_steward_outdated(tmp_path: 
         assert steward.run_upkeep(box, 0).archived == count
 
         def check() -> None:
-            assert not list(derived_checks._check_cursors(box))
+            assert not list(derived_checks._check_cursors(box, derived_checks.UnreadToCheck(box)))
 
         return check
 

@@ -118,16 +118,17 @@ class UnreadToCheck:
 
 def check_derived(mailbox: Mailbox) -> Iterator[Problem]:
     """Yield the derived files that disagree with the logs."""
+    truth = UnreadToCheck(mailbox)  # one for both: to fold the roster of some thousand agents takes most of the time
     for part in (
-        _check_ends,
-        _check_roster_cache,
-        _check_stamps,
-        _check_unbound,
-        _check_cursors,
-        search_checks.check_projection,
+        _check_ends(mailbox),
+        _check_roster_cache(mailbox),
+        _check_stamps(mailbox, truth),
+        _check_unbound(mailbox),
+        _check_cursors(mailbox, truth),
+        search_checks.check_projection(mailbox),
     ):
         with suppress(StorageFailed):  # log_checks reports an unreadable log
-            yield from part(mailbox)
+            yield from part
 
 
 def _is_still_wrong(mailbox: Mailbox, wrong: Callable[[], object]) -> bool:
@@ -146,14 +147,13 @@ def _is_still_wrong(mailbox: Mailbox, wrong: Callable[[], object]) -> bool:
 # -- the guard's ------------------------------------------------------------------------------------------------------
 
 
-def _check_stamps(mailbox: Mailbox) -> Iterator[Problem]:
+def _check_stamps(mailbox: Mailbox, truth: UnreadToCheck) -> Iterator[Problem]:
     def count_hidden(truth: UnreadToCheck) -> int:
         return len(inbox.due(truth.unread_by_logs(session_id), NOW, IDLE))
 
     def is_hiding(truth: UnreadToCheck) -> bool:
         return mailbox.logs.stamp_files.believed(session_id, mailbox.now()) is not None and count_hidden(truth) > 0
 
-    truth = UnreadToCheck(mailbox)
     for session_id in list_names(mailbox.logs.cache(stamps.QUIET)):
         if is_hiding(truth) and _is_still_wrong(mailbox, lambda: is_hiding(UnreadToCheck(mailbox))):
             count = count_hidden(truth)
@@ -243,7 +243,7 @@ def _is_different(written: RosterCache, told: Roster) -> bool:
     return written.agents != told.agents or written.roles_ever != told.roles_ever or not same_lineages
 
 
-def _check_cursors(mailbox: Mailbox) -> Iterator[Problem]:
+def _check_cursors(mailbox: Mailbox, truth: UnreadToCheck) -> Iterator[Problem]:
     def has_drifted(truth: UnreadToCheck) -> bool:
         try:
             found = truth.by_cursor(session_id)
@@ -253,7 +253,6 @@ def _check_cursors(mailbox: Mailbox) -> Iterator[Problem]:
             i.message.id for i in truth.unread_by_logs(session_id)
         ]
 
-    truth = UnreadToCheck(mailbox)
     for session_id in list_names(mailbox.logs.cache(CURSORS)):
         path = mailbox.logs.cache(CURSORS, session_id)
         if small_files.load_derived(path) is None:
