@@ -142,9 +142,9 @@ def try_hook(program: Sequence[str], environ: Mapping[str, str]) -> str | None:
             done = programs.ask(words, PATIENCE, given=_TRIAL, directory=scratch, environ=told)
     except OSError as error:
         return f"it could not be tried: {error.strerror}"
+    said = f" ({line})" if (line := done.last_line()) else ""
     if done.code:
-        return f"tried, it failed: {done.complaint()}"
+        return f"tried, it ended with exit code {done.code}{said}"
     if not any(b'"permissionDecision":"%s"' % word in done.out for word in (b"ask", b"deny")):
-        said = done.last_line()
-        return "tried, it did not refuse to send a file unasked" + (f" ({said})" if said else "")
+        return f"tried, it did not refuse to send a file unasked{said}"
     return None
