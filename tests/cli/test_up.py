@@ -240,14 +240,44 @@ def test_a_file_of_no_member_or_of_too_many_starts_nobody(team: Post, number: in
     assert calls(team) == []
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"members":5}', '{"members":{"Ann":{"x":1}}}', '{"other":1}'])
-def test_a_team_s_record_that_cannot_be_read_is_an_empty_one(team: Post, content: str) -> None:
-    """The person is asked again, and what runs is found elsewhere."""
+@each(
+    "content",
+    [
+        *(
+            "",
+            "{",
+            "[]",
+            "[" * 100_000,
+            "\x00",
+            '{"members":5}',
+            '{"members":{"Ann":5}}',
+            '{"members":{"Ann":{"pid":"x"}}}',
+        ),
+        *('{"members":{"Ann":{"denied":"x"}}}', '{"agreed":1}', '{"has_tasks":0}'),
+    ],
+)
+def test_a_team_s_record_that_cannot_be_read_is_told(team: Post, content: str) -> None:
+    """Its members may run: no team was said to be started, and `down` ended nobody."""
     file, environ = str(team.cwd / "team.toml"), team.environ()
     team_records.save_record(file, team_records.TeamRecord(agreed="x"), environ)
-    assert team_records.load_record(file, environ).agreed == "x"
-    Path(team_records._path(file, environ)).write_text(content)
-    assert team_records.load_record(file, environ) == team_records.TeamRecord()
+    path = Path(team_records._path(file, environ))
+    path.write_text(content)
+    for words in (("up", "--yes"), ("up", "--status"), ("down",)):
+        refused(team.call(*words), 3, f"the record of the team is damaged: {path}", f"then run `rm {path}`")
+    assert calls(team) == []
+
+
+def test_a_key_of_a_later_version_in_a_team_s_record_is_passed_over(team: Post) -> None:
+    """A step back to this version keeps the team."""
+    file, environ = str(team.cwd / "team.toml"), team.environ()
+    ann = team_records.Started(session_id="ann", client="claude", denied=("Bash(rm:*)",))
+    known = team_records.TeamRecord(agreed="x", members={"Ann": ann}, has_tasks=True)
+    team_records.save_record(file, known, environ)
+    path = Path(team_records._path(file, environ))
+    path.write_text(
+        path.read_text().replace('"agreed"', '"later": 1, "agreed"').replace('"client"', '"more": [], "client"')
+    )
+    assert team_records.load_record(file, environ) == known
 
 
 def test_without_tmux_nobody_is_started_or_registered(team: Post) -> None:

@@ -10,6 +10,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ...core.records import Record
+from ...core.text import typed
+from ...errors import BadData
 from ..files import paths, small_files, system
 from ..locks.lock import FileLock
 
@@ -53,17 +55,29 @@ def lock_team(file: str, environ: Mapping[str, str]) -> FileLock:
 
 
 def load_record(file: str, environ: Mapping[str, str]) -> TeamRecord:
-    """Return the record of a team's file; an empty one if there is none, or none that can be read."""
-    data = small_files.read_file(_path(file, environ))
-    try:
-        table: dict[str, Any] = json.loads(data or b"{}")
-        members = {
-            name: Started(**{**one, "denied": tuple(one.get("denied", ()))})
-            for name, one in table.pop("members", {}).items()
-        }
-        return TeamRecord(**table, members=members)
-    except (ValueError, TypeError, AttributeError):
+    """Return the record of a team's file; an empty one if there is none. Raise ``BadData`` for one that cannot be read:
+    its members may run. A key of a later version is passed over."""
+    path = _path(file, environ)
+    if (data := small_files.read_file(path)) is None:
         return TeamRecord()
+    try:
+        team = _fields(TeamRecord, json.loads(data))
+        members = {name: Started(**_fields(Started, one)) for name, one in team.pop("members", {}).items()}
+    except (ValueError, RecursionError):
+        hint = f"`agent-mailbox roster list` has its members; end them, then run `rm {typed(path)}`"
+        raise BadData(f"the record of the team is damaged: {path}", hint) from None
+    return TeamRecord(**team, members=members)
+
+
+def _fields(kind: type[Record], table: Any) -> dict[str, Any]:
+    """Return the fields of a kind that a table has; raise ``ValueError`` for one of another type."""
+    if not isinstance(table, dict):
+        raise ValueError
+    wanted = {name: getattr(kind, name) for name in kind.__annotations__ if name in table}
+    found = {name: tuple(table[name]) if isinstance(table[name], list) else table[name] for name in wanted}
+    if any(type(found[name]) is not type(default) for name, default in wanted.items()):
+        raise ValueError
+    return found
 
 
 def save_record(file: str, record: TeamRecord, environ: Mapping[str, str]) -> None:
