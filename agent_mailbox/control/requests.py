@@ -75,7 +75,7 @@ class Requests:
         known = find_known(self.box, payload.request_id)
         sent = post_message(self.box, me, payload.replace(request_id=request_id), (to,), again=known)
         fold = control_log.of_sent(self.box, sent.message.id)
-        found = fold.requests.get(request_id)
+        found = fold.requests.get(request_id, known)
         verdict = fold.verdicts.get(sent.message.id)
         if found is None or (verdict is not None and verdict.outcome == REFUSED):
             raise Refused(

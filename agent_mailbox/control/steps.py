@@ -82,9 +82,18 @@ def post_message(
 
 
 def find_known(box: OpenMailbox, request_id: str) -> ControlRequest | None:
-    """Return the live request or task of an id that a caller gave; None without an id."""
-    fold = control_log.of_request(box, request_id) if request_id else None
-    return None if fold is None else fold.requests.get(request_id) or fold.tasks.get(request_id)
+    """Return the request or task of an id that a caller gave, live or archived; None without an id. One that was
+    archived undecided is none: its asker was dead, and may ask again."""
+
+    def named(fold: ControlState) -> ControlRequest | None:
+        return fold.requests.get(request_id) or fold.tasks.get(request_id)
+
+    if not request_id:
+        return None
+    if (live := named(control_log.of_request(box, request_id))) is not None:
+        return live
+    found = named(control_log.archived(box.logs, box.archive, request_id)[0])
+    return None if found is None or found.state in transitions.UNFINISHED else found
 
 
 def note_read(box: OpenMailbox, me: str, ways: Mapping[str, str]) -> None:

@@ -107,6 +107,25 @@ def test_a_task_that_is_added_again_is_sent_to_nobody_again(team: Post) -> None:
     assert team.file(MESSAGES).read_bytes() == before
 
 
+def test_what_is_over_is_not_begun_again_by_a_retry(team: Post) -> None:
+    """A job that adds a task under one id each night finds it done, in the archive as well; so it is with a request."""
+    add = ("task", "add", "--to", "ann", "--title", "t", "--task-id", "task-a", "--session", "lee")
+    ask = ("control", "request", "plan", "--body", "p", "--session", "ann", "--request-id", "plan-1")
+    for words in (add, ask):
+        team.ok(*words)
+    does(team, "ann", "claim", "task-a")
+    does(team, "ann", "done", "task-a", "--summary", "s")
+    team.ok("control", "approve", "plan-1", "--session", "lee")
+    for who in ("ann", "lee"):
+        heard(team, who)
+    team.ok("steward", "run", "--max-live", "0")
+    assert team.objects(MESSAGES) == []
+    assert team.ok(*add)["task"]["state"] == "done"
+    assert team.ok(*ask)["request"]["state"] == "approved"
+    assert "another task has this id" in refused(team, "lee", *add[1:5], "other", *add[6:-2])
+    assert team.objects(MESSAGES) == []
+
+
 def test_a_task_waits_for_others(team: Post) -> None:
     """It is blocked until they are done; none waits for itself, or for one that is cancelled or not there. One that
     was cancelled later is named so wherever somebody meets what waits for it."""
