@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..clients import starting
 from ..clients.starting import tmux
-from ..clients.starting.start import LOOK, Begun, Start, run_client, wait_while
+from ..clients.starting.start import LOOK, STOPS, Begun, Start, run_client, wait_while
 from ..control.orders import Orders
 from ..control.requests import Requests
 from ..core import roster_changes
@@ -95,8 +95,9 @@ class Fleet:
 
     def keep(self, **changes: Any) -> None:
         """Change the record, and write it down."""
-        self.record = self.record.replace(**changes)
-        team_records.save_record(self._path, self.record, self._app.environ)
+        record = self.record.replace(**changes)
+        team_records.save_record(self._path, record, self._app.environ)
+        self.record = record
 
     def check_members(self, team: Team) -> None:
         """Raise ``Refused`` for a member that cannot be started as the file says, before any is started.
@@ -174,16 +175,22 @@ class Fleet:
 
         begun = self._begin(start, register)
         server = begun.server or served_by
-        place = {"pid": server, "start": _start_of(server), "here": self._hosts.here, "window": begun.window}
+        found = processes.read(server) if server else None
+        place = {"pid": server, "start": found.start if found else "", "here": self._hosts.here, "window": begun.window}
         # one whose client tells no id is known from here on: by its name, so not before it began
-        self._keep_member(member, (self.record.members[member.name] if begun.session_id else begins).replace(**place))
+        one = (self.record.members[member.name] if begun.session_id else begins).replace(**place)
+        try:
+            self._keep_member(member, one)
+        except BaseException:  # as on a full disk: nothing else would know of it
+            self._end(one.replace(pid=begun.server))
+            raise
 
     def _server_of(self, member: PlannedMember) -> int:
         """Return the process that ``up`` started for a member before, and that runs this one, too; 0 if there is
         none."""
-        started = self.record.members.values() if not self._in_tmux else ()
-        mine = (one for one in started if one.client == member.client and _is_in_server(one) and self._has_process(one))
-        return next((one.pid for one in mine), 0)
+        started = () if self._in_tmux else self.record.members.values()
+        mine = (one for one in started if one.client == member.client and _is_in_server(one))
+        return next((one.pid for one in mine if self._has_process(one)), 0)
 
     def _keep_member(self, member: PlannedMember, known: Started) -> None:
         self.keep(members={**self.record.members, member.name: known})
@@ -338,9 +345,8 @@ class Fleet:
     def _is_begun(self, one: Started) -> bool:
         """Return whether a member was begun and runs, though perhaps without our hooks. A server that has the sessions
         of all terminals tells nothing of one."""
-        return (not _is_in_server(one) and self._has_process(one)) or background_jobs.is_served(
-            one.session_id, self._environ
-        )
+        is_its_own = not _is_in_server(one) and self._has_process(one)
+        return is_its_own or background_jobs.is_served(one.session_id, self._environ)
 
     def _is_there(self, one: Started) -> bool:
         return self._box.logs.read_roster().state(one.session_id) == ALIVE
@@ -356,7 +362,7 @@ class Fleet:
         if _is_in_service(one.client) and not one.window and self._is_left(one):
             try:
                 program = self._box.own.up.get(one.client) or (STARTED[one.client].program,)
-                run_client([*program, "stop", one.session_id[:8]], "/", self._environ)
+                run_client([*program, "stop", one.session_id[:8]], "/", self._environ, STOPS)
                 wait_while(lambda: self._is_left(one), LAST)  # brought back before that, the client makes a copy
             except MailboxError:
                 pass  # its process is ended below
@@ -384,11 +390,6 @@ def _is_in_service(client: str) -> bool:
 def _is_in_server(one: Started) -> bool:
     """Return whether a member runs in the one server that runs the sessions of all its client's terminals."""
     return not one.window and one.client in STARTED and bool(STARTED[one.client].server)
-
-
-def _start_of(pid: int) -> str:
-    found = processes.read(pid) if pid else None
-    return "" if found is None else found.start
 
 
 def _box_name(box: OpenMailbox) -> str:

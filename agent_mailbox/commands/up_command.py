@@ -169,7 +169,7 @@ def down(app: App, /, file: str, wait: float) -> None:
             app.give_warning(f"{name} {how}: what runs it was not started by `up`; end it in its own client")
         if how == fleet.SHARED:
             again = app.complete_command(f"down {typed(path)}")
-            app.give_warning(f"{name} {how}: sessions that `up` did not start; end those, then `{again}`")
+            app.give_warning(f"{name} {how}: end what `up` did not start, and close its terminals; then `{again}`")
     lines = "".join(f"{neutral(name)}: {how}\n" for name, how in ended.items())
     app.print_done(lines, {"members": [{"name": name, "how": how} for name, how in ended.items()]})
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -19,6 +21,8 @@ import pytest
 
 from agent_mailbox.clients import codex_server
 from agent_mailbox.clients.starting import claude_background, codex_app_server, opencode_server, start, tmux
+from agent_mailbox.commands import fleet
+from agent_mailbox.errors import StorageFailed
 from agent_mailbox.known_clients.codex import CODEX
 from agent_mailbox.store.files import programs
 from agent_mailbox.store.user_state import processes, team_records
@@ -26,6 +30,8 @@ from tests.cli import test_up
 from tests.helpers import Child, each, refused, until
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tests.helpers import Post
 
 team = test_up.team
@@ -323,7 +329,7 @@ def test_a_server_that_runs_sessions_of_the_person_s_is_left_alone(team: Post) -
 
         told = team.call("down", "--wait", "0")
         assert told.stdout == "Ann: still runs in a server that others use\n"
-        assert f"end those, then `agent-mailbox down {file}`" in told.stderr
+        assert f"close its terminals; then `agent-mailbox down {file}`" in told.stderr
         server.runs = None
         assert down() == "Ann: still runs in a server that others use\n"
         server.runs = {"ann": None, "below": "ann"}
@@ -335,3 +341,45 @@ def test_a_server_that_runs_sessions_of_the_person_s_is_left_alone(team: Post) -
         assert down() == "Ann: was ended\n"
         assert process.wait() == -15
         server.close()
+
+
+def test_a_launcher_s_program_ends_with_it(team: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process that `up` knows may have started another one, as a client's launcher does. Killed alone, it left that
+    one running."""
+    monkeypatch.setattr(fleet, "LAST", 0.2)
+    file, environ = str(team.cwd / "team.toml"), team.environ()
+    script = ["sh", "-c", "trap '' TERM; sleep 1000 & echo $!; wait; wait"]
+    with Child(script, stdout=subprocess.PIPE, start_new_session=True) as launcher:
+        assert launcher.stdout is not None
+        program, found = int(launcher.stdout.readline()), processes.read(launcher.pid)
+        assert found is not None
+        here = processes.ProcessRecords("").here
+        ann = team_records.Started(session_id="ann", client="opencode", pid=found.pid, start=found.start, here=here)
+        team_records.save_record(file, team_records.TeamRecord(members={"Ann": ann}), environ)
+        team.call("down", "--wait", "0")
+        assert launcher.wait() == -9
+        until(lambda: (left := processes.read(program)) is None or left.is_over)
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+def test_a_client_whose_start_cannot_be_noted_is_ended(team: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk may be full behind the start. A client that tells no id was then in no record at all."""
+    (team.cwd / "team.toml").write_text(TEAM.replace("claude", "codex"))
+    put(team, "codex", f"echo $$ >{team.home}/new; mv {team.home}/new {team.home}/pid; exec sleep 1000")
+    team.env["TMUX_TMPDIR"] = str(team.scratch)
+    team.env.pop("TMUX", None)
+    save = team_records.save_record
+
+    def fail(file: str, record: team_records.TeamRecord, environ: Mapping[str, str]) -> None:
+        if record.members:
+            until(lambda: (team.home / "pid").exists())
+            raise StorageFailed("cannot write the record: No space left on device", "free some space")
+        save(file, record, environ)
+
+    monkeypatch.setattr(team_records, "save_record", fail)
+    try:
+        refused(team.call("up", "--tmux", "--yes", "--wait", "0"), 5, "Ann was not started: cannot write the record")
+        pid = int((team.home / "pid").read_text())
+        until(lambda: (left := processes.read(pid)) is None or left.is_over)
+    finally:
+        subprocess.run(["tmux", "kill-server"], env=team.env, capture_output=True)

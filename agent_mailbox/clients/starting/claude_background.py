@@ -17,7 +17,7 @@ from ...identity import background_jobs
 from ...known_clients.claude_code import CLAUDE_CODE
 from ...store.files import small_files
 from ..foreign_fields import read_object
-from .start import LAST, Begun, run_client, wait_while
+from .start import LAST, STOPS, Begun, run_client, wait_while
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -61,7 +61,7 @@ def _let_go(start: Start, environ: Mapping[str, str]) -> None:
 
     It would make a copy of that one."""
     if background_jobs.of(start.session_id, environ) is not None:
-        run_client([*start.words, "stop", start.session_id[:8]], start.directory, environ)
+        run_client([*start.words, "stop", start.session_id[:8]], start.directory, environ, STOPS)
         wait_while(lambda: background_jobs.of(start.session_id, environ) is not None, LAST)
 
 
@@ -117,7 +117,7 @@ class _Call:
                 wait_while(lambda: not self._strangers(), _SHORTLY)
             for one in self._strangers():
                 try:
-                    run_client([*self._start.words, "stop", one], self._start.directory, self._environ)
+                    run_client([*self._start.words, "stop", one], self._start.directory, self._environ, STOPS)
                     how = "was ended"
                 except Refused as failed:
                     how = f"may run on, as {failed.what}: `claude stop {one}` ends it"

@@ -28,6 +28,8 @@ PATIENCE = 60.0
 """Seconds that a client may take to begin a session."""
 LAST = 10.0
 """Seconds that a client's service may take to let go of a session."""
+STOPS = 20.0
+"""Seconds that a client may take to end a session: a team has many."""
 LOOK = 0.1
 """Seconds between two looks."""
 MOST = 16 << 20
