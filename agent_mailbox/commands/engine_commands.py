@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 import socket
 import threading
@@ -180,40 +179,25 @@ def config(
     \b
     Example: agent-mailbox engine config --machine laptop --machine server
     """
+    into = os.path.abspath(into)
     if postgresql is not None:
-        files = (None if path is None else os.path.abspath(path) for path in (credential, authority))
-        joins = joining_database(os.path.abspath(into), postgresql, space or "team", machines, remove, *files)
-        gone = "".join(f"{machine} may no longer write to {space or 'team'}\n" for machine in remove)
-        text = gone + "".join(f"{command}\n" for command in joins)
-        app.print_answer(text, {"directory": os.path.abspath(into), "join": joins, "removed": list(remove)})
-        return
-    extras.refuse_missing("engine", "certificates", ["cryptography"])
-    from ..space.servers import cluster  # it needs the extra, which a machine that joins does not
+        extras.refuse_missing("postgresql", "PostgreSQL", ["psycopg2"])
+        space = space or "team"
+        word, proof = (None if path is None else os.path.abspath(path) for path in (credential, authority))
+        made = database_roles.write_roles(into, postgresql, space, machines, remove, word, proof)
+        joins = [space_words.join_command(Space(at, space, one, path, proof)) for one, at, path in made]
+        text = "".join(f"{machine} may no longer write to {space}\n" for machine in remove)
+        value: dict[str, object] = {"directory": into, "join": joins, "removed": list(remove)}
+    else:
+        extras.refuse_missing("engine", "certificates", ["cryptography"])
+        from ..space.servers import cluster  # it needs the extra, which a machine that joins does not
 
-    many = None if nodes is None else int(nodes)
-    found = cluster.write_cluster(ClusterChange(os.path.abspath(into), space, machines, remove, hosts, many, port))
-    text = "".join(f"{command} &\n" for command in found.start) + "".join(f"{command}\n" for command in found.join)
-    app.print_answer(text, dict(found.__dict__))
-
-
-def joining_database(
-    into: str,
-    url: str,
-    space: str,
-    machines: tuple[str, ...],
-    removed: tuple[str, ...],
-    credential: str | None,
-    authority: str | None,
-) -> list[str]:
-    """Make the space in a database; return the commands with which the machines join."""
-    extras.refuse_missing("postgresql", "PostgreSQL", ["psycopg2"])
-    made = database_roles.write_roles(into, url, space, machines, removed, credential, authority)
-    last = "" if authority is None else f" --authority {shlex.quote(authority)}"
-    return [
-        f"agent-mailbox engine join {shlex.quote(at)} --space {space} --machine {machine} "
-        f"--credential {shlex.quote(path)}{last}"
-        for machine, at, path in made
-    ]
+        many = None if nodes is None else int(nodes)
+        found = cluster.write_cluster(ClusterChange(into, space, machines, remove, hosts, many, port))
+        joins = [space_words.join_command(Space(found.url, *one, found.authority)) for one in found.machines]
+        text = "".join(f"{command} &\n" for command in found.start)
+        value = {"directory": into, "url": found.url, "start": found.start, "join": joins}
+    app.print_answer(text + "".join(f"{command}\n" for command in joins), value)
 
 
 @engine.command(cls=CommandWithOptions)
@@ -336,7 +320,7 @@ def serve(app: App, /, install: bool, remove: bool) -> None:
 
         def is_over() -> bool:
             if is_left := spaces.space_of(logs) != space:
-                told(f"mailbox is no longer in {space.space} as {space.machine}: its replicator ends")
+                told(f"{space.space} as {space.machine} was left, or is reached in another way: its replicator ends")
             return is_left or ended.is_set()
 
         replicator.run_replicator(copy, exchanged, is_over, told, ended.wait, says_away)

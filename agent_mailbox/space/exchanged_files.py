@@ -9,7 +9,7 @@ The state is a derived file: without it, all messages are read again, and what w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..core import attachments, codec
 from ..core.instant import DAY
@@ -19,6 +19,7 @@ from ..errors import MailboxError, NoMailbox
 from ..store.attachments import attachment_files
 from ..store.files import paths, small_files, system
 from ..store.files.lines import boundary, lines_of
+from .order.elsewhere import load_object
 from .space import PLACE
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ class ExchangedFiles:
         return {**marks, "wanted": wanted, "due": [*self.due], "ours": dict(self.ours)}
 
     def _load_state(self) -> None:
-        if found := _load_object(self._path):
+        if found := load_object(self._path):
             self._inode, self._place, self._swept = found["inode"], found["place"], found["swept"]
             self.wanted = {stored: WantedFile(*one) for stored, one in found["wanted"].items()}
             self.due, self.ours = dict.fromkeys(found["due"]), found["ours"]
@@ -160,13 +161,7 @@ def awaited_files(logs: Logs) -> set[str]:
     """Return the stored names of the files that are on their way to this machine, as its replicator last knew."""
     if not logs.is_shared or logs.custody is None:
         return set()
-    return {*_load_object(logs.custody.path(PLACE, STATE)).get("wanted", ())}
-
-
-def _load_object(path: str) -> dict[str, Any]:
-    body = small_files.load_derived(path)
-    found = codec.parse(body, len(body)) if body is not None else None
-    return found if isinstance(found, dict) else {}
+    return {*load_object(logs.custody.path(PLACE, STATE)).get("wanted", ())}
 
 
 def _messages_with_files(lines: Iterator[bytes]) -> Iterator[Message]:

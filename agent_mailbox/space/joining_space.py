@@ -25,7 +25,7 @@ from ..errors import NotFound, Refused, Unavailable
 from . import purging
 from . import space as spaces
 from .copy import following, lost_records, publishing
-from .copy.space_troubles import GONE, note_displaced, note_trouble
+from .copy.space_troubles import GONE, RESTORED, note_displaced, note_trouble
 from .order import elsewhere
 from .order.follow_progress import GAVE_UP, TOOK_OVER, FollowProgress, spell_word
 from .order.order import MESSAGES, PASSED, ROSTER, START, NoServer
@@ -115,6 +115,8 @@ def join_space(logs: Logs, space: Space, changes: Iterable[RightsChange] = ()) -
         lost_records.compare_with_order(copy)
         spaces.keep_ids(logs, ())
         spaces.save_space(logs, space)
+        if present is not None and present.url != space.url:
+            note_trouble(copy.directory, RESTORED, "")  # other servers had nothing yet that they could lose
         copy.catch_up()
         space_trust.judge_waiting(copy)
     return read_standing(logs)

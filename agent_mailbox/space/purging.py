@@ -19,7 +19,7 @@ from .order.order import ARCHIVE, PASSED, all_records, is_known
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .order.order import Ordered, TotalOrder
+    from .order.order import Ordered, SpaceOrder, TotalOrder
 
 
 class PurgePlan(Record):
@@ -73,7 +73,7 @@ def plan_purge(order: TotalOrder, machines: Iterable[str]) -> PurgePlan:
     return PurgePlan(floor, followed, tuple(positions), count, whole, tuple(others))
 
 
-def purge_records(order: TotalOrder, found: PurgePlan, remover: TotalOrder) -> None:
+def purge_records(order: TotalOrder, found: PurgePlan, remover: SpaceOrder) -> None:
     """Remove what the plan says, by a way to the space that may; idempotent, at whatever record it was killed."""
     if not found.positions:
         return

@@ -1,8 +1,8 @@
 """A space as people read it.
 
-Belongs here: the words and lines of `engine status` and `engine join`; ``joining_space`` finds out what they say. Also
-those of a mailbox that was made again in its place, or was moved away from it, and so out of its space. The record of
-the earlier place tells the latter; it decides there alone.
+Belongs here: the words and lines of `engine status` and `engine join`; ``joining_space`` finds out what they say. Then
+the command that joins, and the words of a mailbox that was made again in its place. One that was moved away from it is
+out of its space. The record of the earlier place tells that; it decides there alone.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def describe_move(logs: Logs, environ: Mapping[str, str]) -> str:
         if space is not None:
             was = f"it was machine {space.machine} of space {space.space} at {typed(place)}, and is in no space here"
             forget = f"agent-mailbox engine forget {space.machine}"
-            join = _command_to_join(space, logs.directory)
+            join = join_command(space, logs.directory)
             return f"{was}: move it back; or run `{forget}` on another machine, then here `{join}`"
     return ""
 
@@ -89,7 +89,8 @@ def _is_of(record: Custody, logs: Logs) -> bool:
     return False
 
 
-def _command_to_join(space: Space, directory: str) -> str:
+def join_command(space: Space, directory: str | None = None) -> str:
+    """Return the command with which a machine joins a space; the mailbox is that of the directory."""
     given = {
         "--space": space.space,
         "--machine": space.machine,

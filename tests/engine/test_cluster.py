@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from agent_mailbox.errors import MailboxError, Refused, Unavailable
+from agent_mailbox.errors import Refused, Unavailable
 from agent_mailbox.space.nats import server_settings
 from agent_mailbox.space.nats.connection import API, Publication
 from agent_mailbox.space.nats.nats_order import NatsOrder, open_order
 from agent_mailbox.space.nats.nats_space import NatsFiles
-from agent_mailbox.space.order.order import ROSTER
+from agent_mailbox.space.order.order import ROSTER, NoServer
 from tests.helpers import PATIENCE, Program, until
 from tests.ports import free_row
 
@@ -242,14 +242,14 @@ def test_a_machine_speaks_for_itself_alone(program: Program) -> None:
         unknown = program.scratch / "unknown.pem"
         for found_there, said, hint in (
             (None, "CERTIFICATE_VERIFY_FAILED", "names the CA certificate that signed the server's"),
-            (b"no certificate", "authority's certificate cannot be read", "`--authority FILE`"),
+            (b"no certificate", "authority's certificate cannot be read", "--authority FILE` names another"),
         ):
             unknown.write_bytes(found_there or b"")
             far = open_order(
                 *(servers.written["url"], SPACE, "north", str(servers.home / "machines/north")),
                 None if found_there is None else str(unknown),
             )
-            with pytest.raises(MailboxError, match=said) as refusal:
+            with pytest.raises(NoServer, match=said) as refusal:
                 far.last_position()
             assert hint in refusal.value.hint
 

@@ -32,8 +32,9 @@ from agent_mailbox.space.order.order import MESSAGES
 from agent_mailbox.space.relay.relay import Relay
 from tests.helpers import PATIENCE, until
 
+from .nats_server import serving
 from .test_away import is_of
-from .test_commands import Pair
+from .test_commands import MACHINES, Pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -90,6 +91,18 @@ def is_told(pair: Pair, machine: str, text: str) -> bool:
     assert text in pair.program.run("doctor", "--dir", place).stdout
     assert text in pair.program.run("engine", "status", "--dir", place).stdout
     return True
+
+
+def test_a_space_on_other_servers_has_lost_nothing(pair: Pair, tmp_path: Path) -> None:
+    """A machine that joins at another address brings its mail along. No server lost it; a replicator of before ends."""
+    pair.send("north", "--from", "ann", "--to", "ben", "--body", "one")
+    with pair.serving("north") as replicator, serving(tmp_path / "other") as pair.url:
+        pair.join("north")
+        assert replicator.stderr is not None
+        assert b"was left, or is reached in another way: its replicator ends" in replicator.stderr.readline()
+        pair.join("south")
+        assert [len(pair.lines(machine)) for machine in MACHINES] == [1, 1]
+        assert "lost records" not in str([pair.ok(machine, "engine", "status") for machine in MACHINES])
 
 
 def test_a_stream_that_is_gone_and_what_came_back_is_told(pair: Pair) -> None:

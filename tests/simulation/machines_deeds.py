@@ -122,7 +122,7 @@ def purge(deed: Deed) -> None:
     """The person removes what all machines archived."""
     machines = [machine.name for machine in deed.world.machines if machine.joined]
     keeper = MemoryOrder(deed.space, machines[0])
-    _at(deed, lambda: purging.purge_records(keeper, purging.plan_purge(keeper, machines), keeper))
+    _at(deed, lambda: purging.purge_records(keeper, purging.plan_purge(keeper, machines), keeper))  # type: ignore[arg-type] # it removes alone
 
 
 # -- a machine --------------------------------------------------------------------------------------------------------

@@ -78,21 +78,9 @@ class AskedOrder:
         """Return the first records behind a position, in order."""
         return self.ask(lambda: self.engine.read_after(after, most))
 
-    def wait_for_record(self, after: int, seconds: float) -> bool:
-        """Return whether there is a record behind the position, waiting for one at most that long."""
-        return self.ask(lambda: self.engine.wait_for_record(after, seconds))
-
     def count_holes(self) -> int:
         """Return how many positions have no record."""
         return self.ask(self.engine.count_holes)
-
-    def remove_records(self, positions: Sequence[int]) -> None:
-        """Remove records."""
-        self.ask(lambda: self.engine.remove_records(positions))
-
-    def remove_through(self, log: str, position: int) -> None:
-        """Remove all records of a log up to a position."""
-        self.ask(lambda: self.engine.remove_through(log, position))
 
 
 class MachineLock:

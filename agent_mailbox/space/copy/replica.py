@@ -379,7 +379,7 @@ class Replica(KnownCopy):
     def is_behind(self) -> bool:
         """Return whether, by the last look, there is something to take in or to publish."""
         return (
-            self.order.wait_for_record(self.state.applied, 0)
+            bool(self.order.read_after(self.state.applied, 1))
             or any(True for _ in publishing.lines_to_publish(self))
             or bool(self.queue.read_entries())
         )

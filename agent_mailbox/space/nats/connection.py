@@ -335,7 +335,7 @@ class NatsConnection:
             context = ssl.create_default_context(cafile=self._authority)
         except OSError as error:
             said = f"authority's certificate cannot be read: {self._authority}: {error}"
-            raise Refused(said, "`--authority FILE` of `engine join` names one") from None
+            raise NoServer(said, "`engine join … --authority FILE` names another") from None  # mail waits for it
         plain = whole_socket(fileno=source.detach())
         plain.settimeout(hurry.SILENT if hurry.is_hurried() else self.patience)
         try:

@@ -62,7 +62,7 @@ _GONE = (10043, 10057, 10037)
 
 
 class NatsOrder(NatsSpace):
-    """One machine's way to a space in NATS; see ``space.order.order.TotalOrder``."""
+    """One machine's way to a space in NATS; see ``space.order.order.SpaceOrder``."""
 
     def __init__(self, connection: NatsConnection, space: str, machine: str) -> None:
         super().__init__(connection, space, machine)
@@ -284,7 +284,7 @@ class NatsOrder(NatsSpace):
         return number_at(state, "last_seq") - number_at(state, "messages")
 
     def remove_records(self, positions: Sequence[int]) -> None:
-        """Remove records for ever; see ``TotalOrder.remove_records``. The server writes nothing over them."""
+        """Remove records for ever; see ``SpaceOrder.remove_records``. The server writes nothing over them."""
         for start in range(0, len(positions), WINDOW):
             asked = [codec.dumps({"seq": seq, "no_erase": True}).encode() for seq in positions[start : start + WINDOW]]
             call = f"{API}STREAM.MSG.DELETE.{self.stream}"
@@ -293,7 +293,7 @@ class NatsOrder(NatsSpace):
                     self.require_success(answer)
 
     def remove_through(self, log: str, position: int) -> None:
-        """Remove all records of a log up to a position for ever; see ``TotalOrder.remove_through``."""
+        """Remove all records of a log up to a position for ever; see ``SpaceOrder.remove_through``."""
         own = f"mbx.{self.space}.{log.removeprefix(reads_of(''))}.reads"
         subjects = own if is_reads(log) else self._subjects_of(log)
         for end in (*range(AT_ONCE, position, AT_ONCE), position):

@@ -66,7 +66,7 @@ def find_twin(word: bytes) -> str | None:
 
 def load_peers(directory: str) -> list[Elsewhere]:
     """Return the last word of each other machine, as the replicator keeps it in its directory."""
-    return [Elsewhere(machine, *word) for machine, word in _load_object(directory, FILE).items()]
+    return [Elsewhere(machine, *word) for machine, word in load_object(system.join(directory, FILE)).items()]
 
 
 def keep_words(directory: str, words: Mapping[str, bytes], now: int) -> None:
@@ -86,12 +86,13 @@ def keep_joined(directory: str, machines: Sequence[str]) -> None:
 
 def load_joined(directory: str) -> list[str]:
     """Return the machines that had joined when the engine was last asked."""
-    return [*map(str, _load_object(directory, JOINED).get("machines", ()))]
+    return [*map(str, load_object(system.join(directory, JOINED)).get("machines", ()))]
 
 
-def _load_object(directory: str, name: str) -> dict[str, Any]:
-    body = small_files.load_derived(system.join(directory, name))
-    found = codec.parse(body) if body is not None else None
+def load_object(path: str) -> dict[str, Any]:
+    """Return what a derived file of this machine's record says; empty if it counts for nothing."""
+    body = small_files.load_derived(path)
+    found = codec.parse(body, len(body)) if body is not None else None
     return found if isinstance(found, dict) else {}
 
 

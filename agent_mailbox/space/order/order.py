@@ -146,26 +146,12 @@ class TotalOrder(Protocol):
 
         Whatever was acknowledged to anybody before the call is found: read your writes."""
 
-    def wait_for_record(self, after: int, seconds: float) -> bool:
-        """Return whether there is a record behind the position, waiting for one at most that long."""
-
     def count_holes(self) -> int:
         """Return how many positions up to ``last_position`` have no record, not even one of a stranger."""
 
-    def remove_records(self, positions: Sequence[int]) -> None:
-        """Remove records for ever; there may be none at some of the positions. ``last_position`` stays as it is.
-
-        Raises ``Refused`` if this way to the space may not."""
-
-    def remove_through(self, log: str, position: int) -> None:
-        """Remove all records of a log up to a position for ever, in a fraction of the time; ``last_position`` stays as
-        it is.
-
-        Raises ``Refused`` if this way to the space may not; it may be allowed ``remove_records`` all the same."""
-
 
 class SpaceOrder(TotalOrder, Protocol):
-    """An order that an engine keeps: with what machines do as they join, and tell of themselves."""
+    """An order that an engine keeps: with what only some ask of it, and what machines tell of themselves."""
 
     @property
     def files(self) -> SpaceFiles:
@@ -182,6 +168,20 @@ class SpaceOrder(TotalOrder, Protocol):
 
     def of_log(self, log: str, after: int = 0) -> Iterator[Ordered]:
         """Yield all records of a log behind a position, in order, but for those that are damaged."""
+
+    def wait_for_record(self, after: int, seconds: float) -> bool:
+        """Return whether there is a record behind the position, waiting for one at most that long."""
+
+    def remove_records(self, positions: Sequence[int]) -> None:
+        """Remove records for ever; there may be none at some of the positions. ``last_position`` stays as it is.
+
+        Raises ``Refused`` if this way to the space may not."""
+
+    def remove_through(self, log: str, position: int) -> None:
+        """Remove all records of a log up to a position for ever, in a fraction of the time; ``last_position`` stays as
+        it is.
+
+        Raises ``Refused`` if this way to the space may not; it may be allowed ``remove_records`` all the same."""
 
     def tell_machines(self, word: bytes) -> None:
         """Tell the other machines something of this one; only the last word of each counts, and it may be lost."""

@@ -12,6 +12,7 @@ from ...errors import BadData, Malformed, NotFound, Refused
 from ...store.files import system
 from ...store.files.small_files import read_file, remove_file, replace_file
 from ..order.space_files import check_names
+from ..servers.first_server import split_address
 from . import space_tables
 from .postgres_order import open_order
 
@@ -68,7 +69,7 @@ def _make_role(order: PostgresOrder, directory: str, space: str, machine: str) -
             f"name the directory that has it by --into; or --remove {machine} first, for a new one",
         )
     word = order.connection.scrambled_password(_read_or_make_password(path, role), role)
-    order.connection.run_script(space_tables.make_role(space, machine, word, is_there=is_there))
+    order.connection.query_rows(space_tables.make_role(space, machine, word, is_there=is_there))
     return path
 
 
@@ -81,7 +82,7 @@ def _remove_role(order: PostgresOrder, directory: str, space: str, machine: str)
         f'SELECT 1 FROM "{space_tables.schema_name(space)}".speaker WHERE role <> %s', (role,)
     ):
         raise Refused(f"machine is the only one of the space {space}: {machine}", "name another first: --machine NAME")
-    order.connection.run_script(space_tables.remove_role(space, machine))
+    order.connection.query_rows(space_tables.remove_role(space, machine))
     remove_file(_password_file(directory, space, machine))
 
 
@@ -112,6 +113,5 @@ def _read_or_make_password(path: str, role: str) -> str:
 
 def _of_user(url: str, role: str) -> str:
     """Return a URL with another user."""
-    scheme, _, rest = url.partition("://")
-    place, slash, path = rest.partition("/")
-    return f"{scheme}://{role}@{place.rpartition('@')[2]}{slash}{path}"
+    scheme, _, where, more = split_address(url)
+    return f"{scheme}://{role}@{where}{more}"

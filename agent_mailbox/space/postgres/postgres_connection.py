@@ -18,15 +18,13 @@ from ..servers.first_server import connect_first, place_in, read_credential, spl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from threading import Event
-    from typing import Any, TypeVar
+    from typing import Any
 
     from psycopg2.extensions import connection as Connection
 
     from ..servers.first_server import Place
-
-    T = TypeVar("T")
 
 PORT = 5432
 TEXT, NUMBER, BYTES = (str,), (int,), (bytes,)
@@ -69,26 +67,21 @@ class PostgresConnection:
         self._heard: set[str] = set()
         self._held = 0.0
 
-    def query_rows(self, query: str, words: Sequence[object] = ()) -> list[Any]:
-        """Return the rows that answer a query; empty for one that has none. Raises ``Unavailable`` or ``Refused``."""
-        return self._as_new_login(lambda connection: _fetch_rows(connection, query, words))
+    def query_rows(self, query: str, words: Sequence[object] | None = None) -> list[Any]:
+        """Return the rows that answer a query; empty for one that has none. Raises ``Unavailable`` or ``Refused``.
 
-    def run_script(self, script: str) -> None:
-        """Run statements, all or none; raises as ``query_rows`` does."""
-        self._as_new_login(lambda connection: connection.cursor().execute(script))
-
-    def _as_new_login(self, do: Callable[[Connection], T]) -> T:
-        """Do it; if a connection of before may not, as a login of now: its role may have gone, and been made again."""
+        Without ``words`` it may be several statements, all or none. If a connection of before may not, a login of now
+        is tried: its role may have gone, and been made again."""
         is_new = self._connection is None
         try:
-            return self._within_limit(do)
+            return self._ask_in_time(query, words)
         except Refused:
             self.close()
             if is_new:
                 raise
-        return self._within_limit(do)
+        return self._ask_in_time(query, words)
 
-    def _within_limit(self, do: Callable[[Connection], T]) -> T:
+    def _ask_in_time(self, query: str, words: Sequence[object] | None) -> list[Any]:
         connection = self._ensure_connected()
         from threading import Event, Thread  # like the library, for who has found a server
 
@@ -101,7 +94,7 @@ class PostgresConnection:
             if held != self._held:
                 _fetch_rows(connection, "SELECT set_config('lock_timeout', %s, false)", (f"{held * 1000:.0f}",))
                 self._held = held
-            return do(connection)
+            return _fetch_rows(connection, query, words)
         except psycopg2.Error as error:
             if connection.closed:
                 self.close()
@@ -254,7 +247,7 @@ def value_of(rows: Sequence[Any], kind: tuple[type, ...]) -> Any:
     return row_of(rows, kind)[0]
 
 
-def _fetch_rows(connection: Connection, query: str, words: Sequence[object]) -> list[Any]:
+def _fetch_rows(connection: Connection, query: str, words: Sequence[object] | None) -> list[Any]:
     with connection.cursor() as cursor:
         cursor.execute(query, words)
         rows = cursor.fetchall() if cursor.description else []

@@ -47,7 +47,7 @@ _AT_ONCE = 10_000
 
 
 class PostgresOrder:
-    """One machine's way to a space in PostgreSQL; see ``space.order.order.TotalOrder``."""
+    """One machine's way to a space in PostgreSQL; see ``space.order.order.SpaceOrder``."""
 
     def __init__(self, connection: PostgresConnection, space: str, machine: str) -> None:
         check_names(space, machine)
@@ -76,7 +76,7 @@ class PostgresOrder:
             self.query_rows("SELECT 1")
             return False
         try:
-            self.connection.run_script(space_tables.creation_script(self.space))
+            self.connection.query_rows(space_tables.creation_script(self.space))
         except Refused as error:
             raise Refused(
                 f"space is not there, and cannot be made: {error.what}",
@@ -161,7 +161,7 @@ class PostgresOrder:
         return int(value_of(self.query_rows(question), NUMBER))
 
     def remove_records(self, positions: Sequence[int]) -> None:
-        """Remove records for ever; see ``TotalOrder.remove_records``. The owner of the space alone may."""
+        """Remove records for ever; see ``SpaceOrder.remove_records``. The owner of the space alone may."""
         for start in range(0, len(positions), _AT_ONCE):
             self.query_rows("DELETE FROM SPACE.log WHERE pos = ANY(%s)", [*positions[start : start + _AT_ONCE]])
 

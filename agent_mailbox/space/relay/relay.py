@@ -17,7 +17,7 @@ from ...errors import MailboxError, Unavailable
 from ...store.files.small_files import OpenFile
 from ..order.hurry import Hurry
 from ..order.order import START, Taken
-from .relayed_order import PAGE, SOCKET, receive_frame, send_frame, socket_address
+from .relayed_order import PAGE, SOCKET, position_asked, receive_frame, send_frame, socket_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -109,15 +109,7 @@ class Relay:
 def _carry_out(
     order: SpaceOrder, head: dict[str, Any], lines: Sequence[bytes]
 ) -> tuple[dict[str, object], list[bytes]]:
-    call = head.get("call")
-    if call == "end":
-        return {"position": order.last_position()}, []
-    if call == "holes":
-        return {"position": order.count_holes()}, []
-    if call == "append":
-        place = order.append_lines(str(head["log"]), lines, ids=[*map(str, head["ids"])], expect=head["expect"])
-        return {"position": place}, []
-    if call == "read":
-        found = order.read_after(int(head["after"]), min(int(head["most"]), PAGE))
-        return {"records": [(r.position, r.log, r.machine, r.damaged) for r in found]}, [r.line for r in found]
-    raise ValueError(f"another call: {call}")
+    if head.get("call") != "read":
+        return {"position": position_asked(order, head, lines)}, []
+    found = order.read_after(int(head["after"]), min(int(head["most"]), PAGE))
+    return {"records": [(r.position, r.log, r.machine, r.damaged) for r in found]}, [r.line for r in found]

@@ -62,19 +62,18 @@ class RelayedOrder:
 
     def last_position(self) -> int:
         """Return the position of the last record."""
-        return self._ask_position({"call": "end"}, lambda order: order.last_position())
+        return self._ask_position({"call": "end"})
 
     def count_holes(self) -> int:
         """Return how many positions have no record."""
-        return self._ask_position({"call": "holes"}, lambda order: order.count_holes())
+        return self._ask_position({"call": "holes"})
 
     def append_lines(
         self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None
     ) -> int:
         """Append the lines; see ``TotalOrder.append_lines``."""
         check_size(lines)
-        head: dict[str, object] = {"call": "append", "log": log, "ids": [*ids], "expect": expect}
-        return self._ask_position(head, lambda order: order.append_lines(log, lines, ids=ids, expect=expect), lines)
+        return self._ask_position({"call": "append", "log": log, "ids": [*ids], "expect": expect}, lines)
 
     def read_after(self, after: int, most: int) -> list[Ordered]:
         """Return the first records behind a position, in order."""
@@ -93,20 +92,6 @@ class RelayedOrder:
                 break
         return found
 
-    def wait_for_record(self, after: int, seconds: float) -> bool:
-        """Return whether there is a record behind the position, waiting for one at most that long."""
-        if seconds <= 0 and not self._is_alone():
-            return self.last_position() > after
-        return self._ask_directly(lambda order: order.wait_for_record(after, seconds))  # who waits has time to connect
-
-    def remove_records(self, positions: Sequence[int]) -> None:
-        """Remove records; not by way of the replicator, which appends alone."""
-        self._ask_directly(lambda order: order.remove_records(positions))
-
-    def remove_through(self, log: str, position: int) -> None:
-        """Remove the records of a log; not by way of the replicator either."""
-        self._ask_directly(lambda order: order.remove_through(log, position))
-
     def close(self) -> None:
         """Close the connections."""
         for one in (self._own, self._socket):
@@ -114,12 +99,10 @@ class RelayedOrder:
                 one.close()
         self._own = self._socket = None
 
-    def _ask_position(
-        self, head: dict[str, object], ask: Callable[[SpaceOrder], int], lines: Sequence[bytes] = ()
-    ) -> int:
-        """Return the position that the replicator answers; what ``ask`` returns if no replicator does."""
+    def _ask_position(self, head: dict[str, Any], lines: Sequence[bytes] = ()) -> int:
+        """Return the position that the replicator answers, or the engine itself if no replicator does."""
         if self._is_alone():
-            return self._ask_directly(ask)
+            return self._ask_directly(lambda order: position_asked(order, head, lines))
         return int(self._ask_replicator(head, lines)[0]["position"])
 
     def _ask_replicator(
@@ -194,6 +177,18 @@ class RelayedOrder:
             if system.monotonic() - begun > LONG:
                 note_time(path, _now())
             raise
+
+
+def position_asked(order: SpaceOrder, head: dict[str, Any], lines: Sequence[bytes]) -> int:
+    """Return the position that the engine answers to a question; raise ``ValueError`` for another one."""
+    call = head.get("call")
+    if call == "end":
+        return order.last_position()
+    if call == "holes":
+        return order.count_holes()
+    if call == "append":
+        return order.append_lines(str(head["log"]), lines, ids=[*map(str, head["ids"])], expect=head["expect"])
+    raise ValueError(f"another call: {call}")
 
 
 def _now() -> int:

@@ -66,12 +66,14 @@ cluster {
 
 
 class ClusterFiles(Record):
-    """The files are written: the servers' address, the commands that start them, and those with which machines join."""
+    """The files are written: the servers' address, the commands that start them, and the authority's certificate.
 
-    directory: str
+    ``machines``: the space, the name and the credential of each."""
+
     url: str
     start: tuple[str, ...]
-    join: tuple[str, ...]
+    authority: str
+    machines: tuple[tuple[str, str, str], ...]
 
 
 def write_cluster(change: ClusterChange) -> ClusterFiles:
@@ -109,8 +111,9 @@ def write_cluster(change: ClusterChange) -> ClusterFiles:
         for n in range(len(places))
     )
     spaces = found.spaces if change.space is None else {space: found.spaces[space]}
-    joins = (_join_command(directory, url, found, space, one) for space, machines in spaces.items() for one in machines)
-    return ClusterFiles(directory, url, tuple(start), tuple(joins))
+    users = ((space, one) for space, machines in spaces.items() for one in machines)
+    there = ((*user, _credential_path(directory, found, user[0], "machines", user[1])) for user in users)
+    return ClusterFiles(url, tuple(start), certificate, tuple(there))
 
 
 def _accounts_text(directory: str, before: ClusterRecord | None, found: ClusterRecord) -> str:
@@ -145,15 +148,6 @@ def _server_configuration(places: Sequence[tuple[str, int]], number: int, name: 
 def _credential_path(directory: str, found: ClusterRecord, space: str, *user: str) -> str:
     """Return where a credential of a space is: ``user`` is the keeper, or one of the machines."""
     return system.join(directory, *(() if space == found.name else ("spaces", space)), *user)
-
-
-def _join_command(directory: str, url: str, found: ClusterRecord, space: str, machine: str) -> str:
-    credential = shlex.quote(_credential_path(directory, found, space, "machines", machine))
-    authority = shlex.quote(system.join(directory, "authority.pem"))
-    return (
-        f"agent-mailbox engine join {url} --space {space} --machine {machine}"
-        f" --credential {credential} --authority {authority}"
-    )
 
 
 def _in_url(host: str) -> str:
