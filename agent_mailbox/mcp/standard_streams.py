@@ -2,7 +2,8 @@
 
 Belongs here: what the SDK's own streams lack. Lines have a limit, and the client must take its answers in time. The
 input ends with the client, though another process may hold the pipe. ``OutputStream`` tells when the client has taken
-the answer to a request: only then is mail recorded as read.
+the answer to a request: only then is mail recorded as read. An id is one request's until that is answered or taken
+back.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import re
 import select
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -47,7 +49,13 @@ class InputStream(io.TextIOBase):
         self._poll.register(fd, select.POLLIN)
 
     def readline(self, _size: int = -1, /) -> str:  # type: ignore[override]
-        """Return the next line, empty at the end. Raises ``BadData`` for one that is too long."""
+        """Return the next line that is no repeated request, empty at the end. Raises ``BadData`` for one that is too
+        long."""
+        while (text := self._next_line()) and self._answers.refuses(text):
+            pass
+        return text
+
+    def _next_line(self) -> str:
         seen = 0
         while (end := self._data.find(b"\n", seen)) < 0:
             seen = len(self._data)
@@ -94,18 +102,45 @@ class OutputStream(io.TextIOBase):
         self._taken = taken
         self._poll = select.poll()
         self._poll.register(fd, select.POLLOUT)
+        self._pen = threading.Lock()
+        self._open: set[str] = set()
 
     def write(self, text: str, /) -> int:
         """Write an answer in full. Raises ``Busy`` if the client does not take it."""
-        try:
-            self._write_whole(text.encode("utf-8", "backslashreplace"))
-        except (OSError, Busy):
-            self.has_failed = True
-            raise
         message = json.loads(text)
+        if "method" not in message:
+            self._open.discard(str(message.get("id")))
+        with self._pen:
+            try:
+                self._write_whole(text.encode("utf-8", "backslashreplace"))
+            except (OSError, Busy):
+                self.has_failed = True
+                raise
         if "method" not in message and output.why_untaken(self._fd, TAKEN) is None:
             self._taken(message.get("id"))
         return len(text)
+
+    def refuses(self, text: str) -> bool:
+        """Return whether a line repeats a request that waits for its answer, by its id; then say so. It would be done
+        twice, and the client could not tell the two answers apart. The error has no id: by that it would answer the
+        first request (JSON-RPC 2.0, 5.1)."""
+        try:
+            message = json.loads(text)
+        except (ValueError, RecursionError):
+            return False  # the SDK says what is wrong with it
+        told = message.get("params", {}) if isinstance(message, dict) else None
+        if not isinstance(told, dict) or not isinstance(message.get("method"), str):
+            return False  # no request, or none that is answered
+        if message["method"] == "notifications/cancelled":
+            self._open.discard(str(told.get("requestId")))
+        elif message.get("jsonrpc") == "2.0" and type(message.get("id")) in (int, str):
+            known_as = str(message["id"])
+            if known_as in self._open:
+                error = {"code": -32600, "message": f"request id {known_as:.80} waits for its answer: take another"}
+                self.write(json.dumps({"jsonrpc": "2.0", "id": None, "error": error}) + "\n")
+                return True
+            self._open.add(known_as)
+        return False
 
     def _write_whole(self, data: bytes) -> None:
         for start in range(0, len(data), _CHUNK):

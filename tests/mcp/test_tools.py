@@ -394,6 +394,32 @@ def test_a_call_that_waited_and_was_taken_back_does_nothing(post: Post) -> None:
     assert [m["content"] for m in post.objects(MESSAGES)] == ["first"]
 
 
+def test_a_request_that_is_repeated_under_its_id_is_done_once(post: Post) -> None:
+    """A client that tries again before the answer is told so by an error that answers nothing. What it takes back is
+    the one request, and the id is free again after that, and after an answer."""
+    post.register(OTHER)
+    env = {**NOBODY_SAID, "AGENT_MAILBOX_SESSION": ME}
+    with post.start("mcp", env=env, stdin=-1, stdout=-1) as server:
+        asking.begin(server)
+        assert server.stdin is not None
+        with post.file(MESSAGES).open("rb") as log:
+            fcntl.flock(log, fcntl.LOCK_EX)
+            asking.ask(server, 1, "send", to=OTHER, body="first")
+            asking.ask(server, 1, "send", to=OTHER, body="first")
+            refused = asking.answer(server)
+            assert (refused["id"], refused["error"]["code"]) == (None, -32600)
+            asking.ask(server, 2, "send", to=OTHER, body="taken back")
+            asking.ask(server, 2, "send", to=OTHER, body="taken back")
+            assert asking.answer(server)["id"] is None
+            server.stdin.write(asking.line("notifications/cancelled", requestId=2))
+            asking.ask(server, 2, "send", to=OTHER, body="second")
+        assert [asking.answer(server)["id"] for _ in range(2)] == [1, 2]
+        asking.ask(server, 1, "who")
+        assert "result" in asking.answer(server)
+        server.stdin.close()
+    assert [m["content"] for m in post.objects(MESSAGES)] == ["first", "second"]
+
+
 def test_the_server_finds_a_directory_again_that_was_removed_and_restored(post: Post, tmp_path: Path) -> None:
     """It was started there, and no client starts it again for that. While it is gone, a call says so."""
     place = tmp_path / "place"
