@@ -82,7 +82,7 @@ def tail(app: App, /, session: str | None, everyones: bool, with_address: str | 
             for message in first:
                 _print_message(app, message, reads)
             while not output.is_left():
-                paths.check(box.directory)  # a watch stays with a directory that was moved or removed
+                paths.check(box.directory)
                 for message in followed.read_news():
                     if message.id not in shown and chooses(selection, box.logs.read_roster())(message):
                         _print_message(app, message, Reads())

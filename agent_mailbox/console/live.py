@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from ..core import codec
 from ..core.records import BadLine, Message, Read, Record
 from ..errors import MailboxError
+from ..store.files import system
 from ..store.files.watch import Watch
 from ..store.log.growing_log import GrowingLog
 from ..store.log.logs import Logs
@@ -94,20 +95,10 @@ class Watcher:
         self._thread.join(5)
 
     def _watch_forever(self) -> None:
-        while not self._is_stopped():
-            place = self._directory_identity()  # before the watch, to notice a replacement meanwhile
-            with Watch([self._logs.directory]) as changes:
-                while self._directory_identity() == place and not self._is_stopped():
-                    self.tell_news()
-                    changes.wait(None, self._wake)
-
-    def _directory_identity(self) -> tuple[int, int] | None:
-        """Return the directory's identity: a watch would stay with one that was moved or deleted."""
-        try:
-            there = os.stat(self._logs.directory)
-        except OSError:
-            return None
-        return there.st_dev, there.st_ino
+        with Watch([self._logs.directory]) as changes:
+            while not self._is_stopped():
+                self.tell_news()
+                changes.wait(None, self._wake)
 
     def tell_news(self) -> None:
         """Tell the events since the last call; a resync once a log cannot be read, and once all can be again."""
@@ -120,7 +111,7 @@ class Watcher:
             self._is_well = True
         if not (was_well and self._is_well):  # lines that were read beside an unreadable log are told by no event
             events = [Event("resync")] if was_well or self._is_well else []
-        if self._directory_identity() is None:
+        if system.identity(self._logs.directory) is None:
             events = [Event("gone")]
         if events:
             self._tell(events)

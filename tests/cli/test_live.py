@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import pty
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.commands.status_line import StatusLine
+from agent_mailbox.store.files import watch
 from tests.claude.test_guard import SHELLS, Shim
 from tests.claude.test_hooks import ME
 from tests.faults.conftest import strace as strace
@@ -25,6 +27,7 @@ from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, delete, refus
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
 EVIL = "evil \x1b[31mred\x1b[0m\nsecond line \u202e"
 
@@ -222,7 +225,7 @@ def test_the_steward_s_new_log_is_followed(pair: Post) -> None:
 
 @pytest.mark.parametrize("is_moved", [True, False])
 def test_tail_ends_as_its_mailbox_goes(pair: Post, is_moved: bool) -> None:
-    """It says so: one that is restored or made there is another directory, which it does not watch."""
+    """It says so, however it went."""
     pair.send("ann", "bob", "one")
     with follow(pair, "--all", "-n", "1") as child:
         assert child.stdout is not None
@@ -233,6 +236,38 @@ def test_tail_ends_as_its_mailbox_goes(pair: Post, is_moved: bool) -> None:
             delete(pair.box)
         _, said = child.communicate(timeout=PATIENCE)
     assert (child.returncode, f"no mailbox at {pair.box}" in said.decode()) == (1, True)
+
+
+def test_tail_goes_on_with_a_mailbox_that_takes_the_place_of_its_own(pair: Post) -> None:
+    """One that is restored between two looks leaves no moment without a mailbox. Its mail is shown as before."""
+    other = pair.scratch / "other"
+    assert pair.call("init", other).rc == 0
+    pair.ok("roster", "register", "--session-id", "bob", "--dir", other)
+    pair.send("ann", "bob", "one")
+    with follow(pair, "--all", "-n", "1") as child:
+        assert child.stdout is not None
+        assert b"one" in child.stdout.readline()
+        # RENAME_EXCHANGE (renameat2(2)); -100 is AT_FDCWD
+        libc = ctypes.CDLL(None)
+        assert libc.renameat2(-100, os.fsencode(pair.box), -100, os.fsencode(other), 2) == 0
+        pair.send("ann", "bob", "two")
+        assert b"two" in child.stdout.readline()
+        child.kill()
+
+
+def test_a_watch_stays_with_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory above is moved, which nobody is told of, and one is made in its place: a look finds that, and what
+    comes in the new one is heard of."""
+    monkeypatch.setattr(watch, "SELDOM", 0.001)
+    (place := tmp_path / "project" / "data").mkdir(parents=True)
+    with watch.Watch([str(place)]) as changes:
+        place.parent.rename(tmp_path / "moved")
+        assert changes.wait(None)
+        place.mkdir(parents=True)
+        assert changes.wait(None)
+        monkeypatch.undo()
+        (place / "log").touch()
+        assert changes.wait(None)
 
 
 def test_tail_refuses_what_history_refuses(pair: Post) -> None:

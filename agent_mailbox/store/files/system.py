@@ -57,8 +57,8 @@ if TYPE_CHECKING:
 
 S_IFMT, S_IFREG, S_IFDIR, S_IFIFO, S_IFSOCK, S_IFLNK = 0o170000, 0o100000, 0o040000, 0o010000, 0o140000, 0o120000
 """The bits of ``st_mode`` that tell a file's kind (inode(7))."""
-_CHANGES = 0x2 | 0x40 | 0x80 | 0x100 | 0x200 | 0x800
-"""IN_MODIFY, IN_MOVED_FROM, IN_MOVED_TO, IN_CREATE, IN_DELETE, IN_MOVE_SELF (inotify(7))."""
+_CHANGES = 0x2 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
+"""IN_MODIFY, IN_MOVED_FROM, IN_MOVED_TO, IN_CREATE, IN_DELETE, IN_DELETE_SELF, IN_MOVE_SELF (inotify(7))."""
 
 
 def booted() -> int:
@@ -117,6 +117,15 @@ def size(path: str) -> int:
 def is_same(one: stat_result, other: stat_result) -> bool:
     """Return whether two looks met one file."""
     return (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
+
+
+def identity(path: str) -> tuple[int, int] | None:
+    """Return by what a file or directory is known, whatever its path; None if there is none."""
+    try:
+        there = stat(path)
+    except (OSError, ValueError):
+        return None
+    return there.st_dev, there.st_ino
 
 
 def is_directory(path: str) -> bool:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 LOOKS = 0.25
 """Seconds between two looks without inotify."""
+SELDOM = 30.0
+"""Seconds between two looks whether the places are still those that are watched: whoever moves a directory above them
+changes nothing in them."""
 
 
 def deadline(timeout: float | None) -> float | None:
@@ -24,12 +27,21 @@ def deadline(timeout: float | None) -> float | None:
 class Watch:
     """Changes in some directories or files, for a ``with`` block, those before ``wait`` included.
 
-    ``looks`` are the seconds between two looks without inotify.
+    Another one in the place of one of them is watched from then on. ``looks`` are the seconds between two looks without
+    inotify.
     """
 
     def __init__(self, places: Sequence[str], looks: float = LOOKS) -> None:
-        self._fd = system.watched(places)
+        self._places = places
         self._looks = looks
+        self._begin()
+
+    def _begin(self) -> None:
+        self._found = self._identify()  # before the watch, to notice a replacement meanwhile
+        self._fd = system.watched(self._places)
+
+    def _identify(self) -> list[tuple[int, int] | None]:
+        return [system.identity(place) for place in self._places]
 
     @property
     def hears(self) -> bool:
@@ -45,13 +57,18 @@ class Watch:
 
     def wait(self, until: float | None, *others: int) -> bool:
         """Block until something may have changed, or another descriptor has data; return False at ``until``."""
-        left = None if until is None else until - system.monotonic()
-        if left is not None and left <= 0:
-            return False
-        if self._fd < 0:
-            system.sleep(self._looks if left is None else min(self._looks, left))
-            return True
-        ready = system.readable([self._fd, *others], left)
-        if self._fd in ready:
-            system.read(self._fd, 1 << 16)
-        return bool(ready)
+        while (left := SELDOM if until is None else min(SELDOM, until - system.monotonic())) > 0:
+            if self._fd < 0:
+                system.sleep(min(self._looks, left))
+                self._begin()
+                return True
+            ready = system.readable([self._fd, *others], left)
+            if self._fd in ready:
+                system.read(self._fd, 1 << 16)
+            if self._identify() != self._found:
+                system.close(self._fd)
+                self._begin()
+                return True
+            if ready:
+                return True
+        return False
