@@ -23,8 +23,8 @@ _MOST = 1 << 22
 
 class Job(Record):
     """A session in the background. ``source``: of the wish. ``before``: the session of which it is a copy, or empty.
-    ``askers``: the sessions whose agents asked. ``pid`` and ``start``: the process that runs it. ``prompt``: with which
-    it began."""
+    ``askers``: the sessions whose agents asked. ``pid`` and ``start``: the process that runs it. ``prompt`` and
+    ``directory``: with which, and where, it began."""
 
     session_id: str
 
@@ -34,6 +34,7 @@ class Job(Record):
     pid: int = 0
     start: str = ""
     prompt: str = ""
+    directory: str = ""
 
 
 def of(session_id: str, environ: Mapping[str, str]) -> Job | None:
@@ -62,6 +63,7 @@ def listed(environ: Mapping[str, str]) -> Iterator[Job]:
                 pid if type(pid) is int and 0 < pid < 1 << 31 else 0,
                 str(job.get("procStart") or ""),
                 str(words[-1]) if isinstance(words, list) and words else "",
+                str(asked.get("cwd") or ""),
             )
 
 

@@ -22,8 +22,11 @@ from .start import LAST, STOPS, Begun, run_client, wait_while
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from ...identity.background_jobs import Job
     from .start import Start
 
+_SAID = 8
+"""Characters of an id that the client says; chance gives no other session the same."""
 _SHORTLY = 3.0
 """Seconds in which the service lists a session that it was told to begin."""
 
@@ -90,22 +93,32 @@ class _Call:
         raise Refused(f"Claude Code did not say which session it began: {neutral(said)[:200]}", "see `claude agents`")
 
     def _find(self) -> str:
-        """Return the id of the new session, as its own file tells it, else the service's list."""
+        """Return the id of the new session, as its own file tells it, else the service's list. Any program may write
+        these: only an id that begins as the client itself said gets the member's name."""
+        if len(self._told) < _SAID:
+            return ""
         state = os.path.join(CLAUDE_CODE.find_home(self._environ), "jobs", self._told, "state.json")
-        told = read_object(state).get("sessionId") if self._told else None
+        told = read_object(state).get("sessionId")
         found = [told] if isinstance(told, str) else self._listed()
         return next((one for one in found if one.startswith(self._told)), "")
 
     def _listed(self) -> list[str]:
-        """Return the sessions with this call's prompt that the service has since."""
-        jobs = background_jobs.listed(self._environ)
-        return [
-            one.session_id for one in jobs if one.session_id not in self._before and one.prompt == self._start.prompt
-        ]
+        """Return the sessions that the service has since, and that seem to come of this call."""
+        since = (one for one in background_jobs.listed(self._environ) if one.session_id not in self._before)
+        return [one.session_id for one in since if self._is_ours(one)]
+
+    def _is_ours(self, job: Job) -> bool:
+        """Return whether a job has this call's prompt and place, or is a copy: another team may start its own now."""
+        start = self._start
+        if start.session_id:
+            return job.before == start.session_id
+        return job.prompt == start.prompt and os.path.realpath(job.directory) == os.path.realpath(start.directory)
 
     def _strangers(self) -> set[str]:
         """Return by their short ids what came of the call, beside the session that is brought back."""
-        return {self._told, *(one[:8] for one in self._listed())} - {"", self._start.session_id[:8]}
+        found = {one[:_SAID] for one in self._listed()}
+        found |= set() if any(one.startswith(self._told) for one in found) else {self._told}
+        return {one for one in found if not self._start.session_id.startswith(one)}
 
     @contextlib.contextmanager
     def ended_if_lost(self) -> Iterator[None]:
