@@ -21,6 +21,7 @@ from agent_mailbox.core.records import USER, Read, RosterEvent
 from agent_mailbox.core.space_seals import unsealed
 from agent_mailbox.errors import BadData, Malformed
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
+from agent_mailbox.space import replicator
 from agent_mailbox.space.order.order import CLAIMS, MESSAGES, ROSTER, Ordered, reads_of
 from agent_mailbox.space.trust import machine_keys, space_trust
 from agent_mailbox.space.trust.space_judge import SpaceJudge
@@ -387,7 +388,7 @@ def test_what_came_before_the_person_s_word_is_judged_again(pair: Three) -> None
     lines = [*map(unsealed, Path(pair.south.box.logs.messages.path).read_bytes().splitlines())]
     assert [one.lines for one in space_trust.unheard_lines(pair.south.box.logs)] == [4]
     end, asked = pair.space.end(), list[int]()
-    order = pair.south.copy.order
+    order = pair.south.copy.order.engine
     read = order.read_after
     order.read_after = lambda after, most: (asked.append(after), read(after, most))[1]  # type: ignore[method-assign]
     assert said(pair, "all") == 3
@@ -419,6 +420,19 @@ def test_a_line_that_waits_counts_if_the_confirmed_key_signed_it(pair: Three, fo
     assert allowed(pair.south) == (() if forged else ("Read",))
     pair.north.publish(MESSAGES, policy(LEAD, "Grep"), proofs.of_session(LEAD))
     assert (allowed(pair.south), pair.south.judge.strange) == (("Grep",), set())
+
+
+def test_a_replicator_that_cannot_judge_again_what_waits_says_why(pair: Three) -> None:
+    """A ``join`` was killed that judged lines again, and the order is away: the replicator goes on and tells it."""
+    pair.south.trust(pair.north)
+    machine_keys.save_rights(pair.south.directory, {}, applied=False)
+    order = pair.south.copy.order.engine
+    assert isinstance(order, MortalOrder)
+    order.reachable = False
+    told: list[str] = []
+    replicator.judge_again(pair.south.copy, told.append)
+    assert told == ["engine is out of reach: memory"]
+    assert not machine_keys.is_applied(pair.south.directory)
 
 
 def test_copies_of_a_waiting_line_count_once(pair: Three) -> None:

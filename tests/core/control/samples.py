@@ -144,6 +144,11 @@ OBSERVED: list[tuple[str, dict[str, Any]]] = [
         {"allow": ("Bash(npm test:*)",), "deny": (), "adds": True, "directory": "/abs/path"},
     ),
     (
+        """{"type": "team_permission_update", "toolName": "Bash",
+        "permissionUpdate": {"behavior": "deny", "rules": [{"ruleContent": "npm publish:*"}]}}""",
+        {"allow": (), "deny": ("Bash(npm publish:*)",), "adds": True},
+    ),
+    (
         """{"type": "idle_notification", "from": "worker-1", "timestamp": "2026-02-07T15:21:01.492Z",
         "idleReason": "available", "summary": "optional", "completedTaskId": "optional",
         "completedStatus": "optional", "failureReason": "optional"}""",
