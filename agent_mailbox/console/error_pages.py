@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 _HINTS = {
     "pass --body TEXT, --body - (standard input) or --body @FILE": "write its text",
     "write it to a file and send its path": "shorten it, or attach it as a file",
+    "leave the id out for a new one": "its form was sent before; send it again, and it is a message of its own",
     "pass --to with an agent, a role, namespace:value or all": "name an agent, a role, namespace:value or all",
 }
 """Hints of commands that mean something else in a form."""

@@ -59,3 +59,20 @@ def test_an_error_of_a_form_names_no_option_of_a_command(running: Running) -> No
         assert "--" not in told.replace("`agent-mailbox roster list --dir", "")
     late = retryable(Busy("the log is busy", AGAIN), [EXAMPLE_ID])
     assert describe_error(late, str)[0]["hint"] == "repeat it: nothing is sent twice"
+
+
+def test_a_form_that_was_sent_before_says_that_it_may_be_sent_again(running: Running) -> None:
+    """The back button brings a form as it was: with another text it is a new message, under the id that comes with the
+    refusal. With the same text it is the one that was sent."""
+    post = running.post
+    fields = {"to": "all", "body": "first", "message_id": EXAMPLE_ID}
+    for _ in range(2):
+        assert running.does("/send", **fields)["kind"] == "done"
+    refused = running.does("/send", **{**fields, "body": "second"})
+    assert (refused["status"], "send it again" in refused["said"], "leave the id out" in refused["said"]) == (
+        409,
+        True,
+        False,
+    )
+    assert running.does("/send", to="all", body="second", message_id=refused["message_id"])["kind"] == "done"
+    assert [m["content"] for m in post.objects(MESSAGES)] == ["first", "second"]
