@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import _socket
+import errno
 import gc
 import os
 import socket
@@ -182,6 +184,30 @@ def test_a_server_that_takes_no_connection_holds_up_no_other(monkeypatch: pytest
             until(lambda: taken, PATIENCE / 3)
     with closing(taken[0]) as found:
         assert (found.getpeername(), found.getblocking()) == (places[0], True)
+
+
+def test_a_kernel_without_ipv6_reaches_a_host_by_its_other_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files of some such machines name ``localhost`` as ``::1``, too. A host with no other address is refused."""
+
+    def socket_of(family: int) -> _socket.socket:
+        if family == socket.AF_INET6:
+            raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
+        return _socket.socket(family)
+
+    with silent() as there:
+        six, four = (
+            (family, 0, 0, "", place)
+            for family, place in ((socket.AF_INET6, ("::1", 1, 0, 0)), (socket.AF_INET, there.getsockname()))
+        )
+        known = {b"both": [six, four], b"six": [six]}
+        without = {**vars(_socket), "socket": socket_of, "getaddrinfo": lambda host, *_: known[host]}
+        monkeypatch.setattr(first_server, "socket", SimpleNamespace(**without))
+        threading.Thread(target=speak, args=(there,), daemon=True).start()
+        place, found = connect_first([("both", 0)], PATIENCE)
+        assert (place, found.recv(4)) == (("both", 0), b"INFO")
+        found.close()
+        with pytest.raises(OSError, match="not supported"):
+            connect_first([("six", 0)], PATIENCE)
 
 
 @pytest.mark.filterwarnings("error::ResourceWarning", "error::pytest.PytestUnraisableExceptionWarning")

@@ -91,17 +91,25 @@ def connect_first(places: Sequence[Place], silent: float, word: bytes = b"") -> 
 
 
 def _begin_connecting(place: Place) -> Iterator[socket.socket]:
-    """Yield a connection for each of its addresses, none of which may stand yet."""
+    """Yield a connection for each of its addresses, none of which may stand yet. Behind them, raise ``OSError`` if one
+    cannot be tried: a kernel without IPv6 may have files that name ``localhost`` there first."""
     if place[0].startswith("/"):
         ways: list[tuple[int, Any]] = [(socket.AF_UNIX, place[0])]
     else:
         host = place[0].encode() if place[0].isascii() else place[0]  # the codec of other names is a large module
         ways = [(one[0], one[4]) for one in socket.getaddrinfo(host, place[1], 0, socket.SOCK_STREAM)]
+    failed: OSError | None = None
     for family, address in ways:
-        one = socket.socket(family)
+        try:
+            one = socket.socket(family)
+        except OSError as error:
+            failed = error
+            continue
         one.setblocking(False)
         one.connect_ex(address)
         yield one
+    if failed is not None:
+        raise failed
 
 
 def _say(to: socket.socket, word: bytes) -> None:
