@@ -223,7 +223,8 @@ def test_a_last_word_waits_for_a_turn_and_wakes_in_the_end() -> None:
 def test_it_is_told_when_to_ask_again() -> None:
     """After the gap; or once the thread's first wake is an hour ago. A clock that was set back holds nothing up."""
     wakes = brake.note([call()], [], T0)
-    assert brake.judge([call()], wakes, Limits(), T0 + 1).again == T0 + 30_000
+    held = brake.judge([call()], wakes, Limits(), T0 + 1)
+    assert (held.again, held.why) == (T0 + 30_000, "at most one wake in 30 seconds")
     assert brake.judge([call()], wakes, Limits(gap=0, per_thread=1), T0 + 1).again == T0 + HOUR
     assert brake.judge([call()], wakes, Limits(), T0 - 1).wakes
 

@@ -19,8 +19,9 @@ from agent_mailbox.core.records import Read
 from agent_mailbox.errors import BadData, Busy, Unavailable
 from agent_mailbox.mailbox.open_mailbox import wall_clock
 from agent_mailbox.space.copy import known_copy, lost_records, publishing, replica
+from agent_mailbox.space.copy.publishing import Waiting, batch_lines
 from agent_mailbox.space.copy.taken_records import CROWD
-from agent_mailbox.space.order.order import MESSAGES, Ordered, reads_of
+from agent_mailbox.space.order.order import MESSAGES, MOST, WIDEST, Ordered, reads_of
 from agent_mailbox.space.trust import machine_keys
 from agent_mailbox.store.log.log import HeldLog, Log
 from agent_mailbox.store.log.unordered import unsealed
@@ -77,6 +78,14 @@ def shown(box: Mailbox, who: str) -> list[str]:
     found: list[Item] = []
     box.deliver(who, lambda items: (found.extend(items), items)[1])
     return [item.message.content for item in found]
+
+
+def test_lines_that_wait_go_in_appends_that_an_engine_takes() -> None:
+    """Each has so many lines and bytes at most, and no id twice."""
+    half = b"x" * (WIDEST // 2)
+    lines = [(half, None), (half, None), (b"x", None), (half, "a"), (b"x", "a"), *[(b"x", None)] * MOST]
+    waiting = [Waiting(0, line, MESSAGES, message_id, None) for line, message_id in lines]
+    assert [len(batch) for batch in batch_lines(waiting)] == [2, 2, MOST, 1]
 
 
 def test_who_is_overtaken_while_it_claims_is_shown_nothing(two: Two) -> None:
