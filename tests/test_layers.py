@@ -61,7 +61,6 @@ BYPASSES = {
         ("store.files.programs", name): "asking a program, for a limited time"
         for name in ("os", "selectors", "signal", "subprocess", "tempfile", "time")
     },
-    ("upkeep.notice_ways", "subprocess"): "the person's own program",
     ("upkeep.notice_ways", "threading"): "a time limit for a whole call",
     ("upkeep.waker", "subprocess"): "the person's own program",
     ("upkeep.notify", "time"): "the person's hour of the day",

@@ -7,13 +7,13 @@ way escapes what its reader would take for markup.
 
 from __future__ import annotations
 
-import subprocess
 import threading
 from typing import TYPE_CHECKING, Any
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from ..core import codec
 from ..core.text import filled
+from ..store.files import programs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -60,16 +60,8 @@ def _try_way(name: str, way: Callable[[], None], results: dict[str, str]) -> Non
 
 
 def _run_program(words: list[str]) -> None:
-    nothing = subprocess.DEVNULL
-    child = subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)
-    try:
-        code = child.wait(_PROGRAM)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()
-        raise
-    if code != 0:
-        raise OSError(f"{words[0]} ended with {code}")
+    if why := programs.why_failed(words, _PROGRAM):
+        raise OSError(f"{words[0]}: {why}")
 
 
 def _post_body(url: str, body: bytes, headers: dict[str, str]) -> None:
