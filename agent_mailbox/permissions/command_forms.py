@@ -53,8 +53,8 @@ _FILLING = ("xargs", "parallel", "find", "fd", "fdfind", "sem")
 _CODE = ("python", "pypy", "perl", "ruby", "node", "deno", "bun", "php", "lua", "awk", "gawk", "mawk", "osascript")
 _STARTING = ("subprocess", "system", "popen", "exec", "spawn", "qx", "run(", "shell", "`", "Command")
 """Interpreters, and what their code holds if it starts a program."""
-_SED_RUNS, _SED_FLAGS = re.compile(r"(?:^|[\s;{}!,$/0-9])e\s+(.+)"), re.compile(r"([^\w\s])\w*e\w*\s*$")
-"""The command that a line of ``sed`` runs (``1e x``), and the flag by which it does (``s/y/x/e``)."""
+_SED_RUNS, _SED_FLAGS = re.compile(r"(?:^|[\s;{}!,$/0-9])e\s+(.+)"), re.compile(r"([^\w\s])(\w*)\s*$")
+"""The command that a line of ``sed`` runs (``1e x``), and the flags, of which ``e`` does that (``s/y/x/e``)."""
 _CODE_BREAKS = str.maketrans(dict.fromkeys("'\"`,;()[]{}<>|&\\\n", " "))
 MAX_DEPTH = 4
 MAX_WRAPPED, MAX_CODE = 100, 1000
@@ -233,7 +233,7 @@ def _in_code(code: str) -> Iterator[Sequence[str]]:
 def _run_by_sed(line: str, depth: int) -> Iterator[Sequence[str]]:
     if found := _SED_RUNS.search(line):
         yield from _loose_commands(found[1], depth)
-    if (flags := _SED_FLAGS.search(line)) and line.count(flags[1]) > 2:
+    if (flags := _SED_FLAGS.search(line)) and "e" in flags[2] and line.count(flags[1]) > 2:
         yield from _loose_commands(line.rsplit(flags[1], 2)[1], depth)
 
 

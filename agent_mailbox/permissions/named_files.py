@@ -9,6 +9,7 @@ An example: ``cd a && sh -c 'cd b; cat "x"'`` names ``x``, in the call's directo
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from . import command_forms, directory_changes, patterns, shell
@@ -24,9 +25,10 @@ _ANYWHERE = f"/{patterns.ANY}"
 _UNKNOWN = frozenset("$`{")
 _EXPANSION = re.compile(r"[$`](?:.*(?:[`)}]|\$[\w@*]*)|[\w@*]*)", re.DOTALL)
 """The part of a word that only the running shell knows: from the first expansion to the last."""
-_LOOP = re.compile(r"(?:^|[;&)}\n])\s*done\b")
-_LATER = re.compile(r"\bfunction\s+([\w-]+)|([\w-]+)\s*\(\s*\)|\balias\s+([\w-]+)=|\b(trap)\s")
-"""A definition, by its name; what it holds runs where it is called. ``trap`` runs a text later."""
+_LOOP = re.compile(r"(?:^|[;&)}\n])[^\S\n]*done\b")
+_LATER = re.compile(r"\bfunction\s+([\w-]+)|(?<![\w-])([\w-]+)\s*\(\s*\)|\balias\s+([\w-]+)=|\b(trap)\s")
+"""A definition, by its name; what it holds runs where it is called. ``trap`` runs a text later. Each run of letters is
+looked at once: a long one would take minutes, and no client waits for the hook so long."""
 _CODE = str.maketrans(dict.fromkeys("'\"`,;:()[]{}<>|&=\\", " "))
 """The signs between a name and the code around it: ``open('x')``, ``HEAD:x``, ``--from=x``."""
 
@@ -101,9 +103,9 @@ def _count_runs(text: str) -> int:
     """Return how many times a part of the text may run, at most: each may begin where the one before it ended."""
     if _LOOP.search(text):
         return MAX_PLACES
-    words = re.findall(r"[\w-]+", text)
     names = {found[found.lastindex or 0] for found in _LATER.finditer(text)}
-    return min(1 + sum(words.count(name) - (name != "trap") for name in names), MAX_PLACES)
+    counts = Counter(re.findall(r"[\w-]+", text)) if names else Counter[str]()
+    return min(1 + sum(counts[name] - (name != "trap") for name in names), MAX_PLACES)
 
 
 def _as_path(word: str) -> str:

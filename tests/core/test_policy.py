@@ -462,6 +462,10 @@ def test_a_host_has_one_name_however_a_url_spells_it(url: str, name: str | None)
         "sudo " * 20_000,
         "sudo -C a 'x y' " * 9_000,
         "eval 'a b' " * 9_000,
+        "echo " + "a" * 100_000,
+        "echo" + "\n" * 100_000 + "pwd",
+        "".join(f"f{number}(){{ :;}};" for number in range(9_000)),
+        "sed 's/a/" + "e" * 100_000 + "!'",
     ],
 )
 def test_a_huge_command_is_judged_all_the_same(text: str) -> None:
