@@ -111,7 +111,8 @@ def _alone(app: App, path: str) -> Iterator[None]:
         lock.take()
     except Busy:
         raise Busy(f"another `up` or `down` is at work on {path}", "run it again when that is done") from None
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    heard = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) != signal.SIG_IGN]  # as by nohup
+    before = {number: signal.signal(number, end) for number in heard}
     try:
         with lock:
             yield

@@ -127,6 +127,13 @@ def test_a_session_that_an_interrupted_up_began_is_ended(team: Post, number: int
     assert members(team) == {}
 
 
+def test_a_start_that_nohup_keeps_from_hangups_goes_on(team: Post) -> None:
+    """The person said that their terminal may close meanwhile."""
+    claude(team, (SAID, 'os.kill(os.getppid(), 1)\n    print("backgrounded'))
+    assert team.run("up", "--yes", "--wait", "0", under=["nohup"]).rc == 0
+    assert [*members(team)] == ["Ann"]
+
+
 WRONG = ("", "@1", "@1 x", "window 5", "\\377\\376 \\0", "@1 99999999999", "@1 2 3")
 
 
