@@ -115,5 +115,5 @@ def _why_unwakeable(session_id: str, environ: Mapping[str, str]) -> str:
         return _LEFT if codex_server.may_be_left(where.conversation, pid) else ""
     if not home or {"exec", "e"} & {*processes.words(pid)[1:]}:
         return ""  # it ends with its turn
-    runs = os.path.exists(os.path.join(home, "app-server-control", "app-server-control.sock"))
+    runs = os.path.exists(codex_server.socket_of(home))
     return f"{_ALONE}; {_PLAIN}" if runs else f"{_ALONE}, and none runs; {_PLAIN}, which starts it"

@@ -11,7 +11,6 @@ import os
 import selectors
 import signal
 import subprocess
-import tempfile
 import time
 from typing import TYPE_CHECKING
 
@@ -96,6 +95,8 @@ def _file_of(given: bytes) -> Iterator[IO[bytes] | int]:
     if not given:
         yield subprocess.DEVNULL
         return
+    import tempfile  # hooks ask git, and give it nothing
+
     with tempfile.TemporaryFile() as file:
         file.write(given)
         file.seek(0)
