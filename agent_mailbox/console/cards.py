@@ -103,7 +103,8 @@ def _payload_fields(payload: m.Payload) -> Mapping[str, Markup | str]:
             "File": presenters.one_line(payload.file),
         }
     if isinstance(payload, m.SandboxRequest):
-        return {"Hosts": presenters.one_line(", ".join(payload.hosts))}
+        hosts = presenters.one_line(", ".join(payload.hosts))
+        return {"Hosts": hosts} if hosts else {"If you approve": "You say so, no more: the sandbox stays as it is."}
     if isinstance(payload, m.PermissionRequest) and payload.input is None:
         return {"Call": presenters.one_line(payload.arguments)}
     return {}

@@ -127,18 +127,25 @@ def test_a_draft_is_whole_after_a_reload(office: Office, browser: Browser) -> No
     assert window.problems == []
 
 
-def test_a_request_is_decided_at_a_phone_with_its_bar_in_sight(office: Office, browser: Browser) -> None:
-    """A long call needs no scrolling to its end: the buttons stand at the foot of the screen."""
+def test_a_request_is_decided_with_its_bar_in_sight(office: Office, browser: Browser) -> None:
+    """A long call or plan needs no scrolling to its end, at a phone or not: its buttons stand in sight, a word each."""
     who = office.hire()
-    given = json.dumps({"command": "\n".join(f"make step-{n}" for n in range(90))})
+    long = "\n".join(f"make step-{n}" for n in range(90))
+    plan = office.post.ok("control", "request", "plan", "--body", long, "--session", who)["request"]["id"]
+    given = json.dumps({"command": long})
     request = office.post.ok(*ASK[:6], given, "--session", who)["request"]["id"]
-    window = Window(browser, office.console, **PHONE).unhurried()
-    page = window.go("/")
-    assert not page.locator("#details").is_visible()
-    button = window.choose(request).locator(".approve")
-    box = button.bounding_box()
-    assert box is not None
-    assert 0 < box["y"] < 844
+    for how in ({}, PHONE):
+        window = Window(browser, office.console, **how).unhurried()
+        page = window.go("/")
+        assert page.locator("#details").is_visible() == (how != PHONE)
+        for one in (plan, request):
+            button = window.choose(one).locator(".approve")
+            box = button.bounding_box()
+            assert box is not None
+            assert 0 < box["y"] < (844 if how else 800) - box["height"]
+            assert box["height"] < 50 < box["width"]
+            if how == PHONE and one == plan:
+                page.locator("[data-close]").tap()
     button.tap()
     page.get_by_role("button", name="Send now").tap()
     until(lambda: office.state_of(request) == "approved")

@@ -200,3 +200,11 @@ def test_no_agent_s_request_comes_after_another_s_many(running: Running) -> None
     page = running.ask("/").text
     shown = re.findall(r'<li class="item [^>]* id="r-([^"]*)"', page)
     assert shown == [soon, *many[:8], late, *many[8:], "perm-x"]
+
+
+def test_an_approval_that_opens_nothing_says_so(running: Running) -> None:
+    """The sandbox opens hosts alone. A request for something else tells that its approval is a word."""
+    running.post.register("ada")
+    for words, said in ((("--host", "a.example"), 0), (("--capability", "gpu"), 1)):
+        running.post.ok("control", "request", "sandbox", *words, "--session", "ada")
+        assert running.ask("/agent?id=ada").text.count("the sandbox stays as it is") == said
