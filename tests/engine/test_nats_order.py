@@ -10,7 +10,7 @@ import pytest
 
 from agent_mailbox.errors import Refused, Unavailable
 from agent_mailbox.space import purging
-from agent_mailbox.space.nats import server_settings
+from agent_mailbox.space.nats import nats_order, server_settings
 from agent_mailbox.space.nats.connection import Publication
 from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order import bundles
@@ -79,6 +79,22 @@ def test_many_records_come_by_batch_and_one_by_one_where_that_has_gaps(server: s
     assert [one.log for one in order.read_after(59, 100)] == [MESSAGES, "", MESSAGES]
     assert len(list(order.of_log(MESSAGES))) == 59
     assert list(order.read_after(62, 100)) == []
+    order.close()
+
+
+def test_what_the_nearest_server_lost_comes_from_the_leader_in_as_many_windows_as_it_takes(
+    server: str, credential: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the last record alone. Where many were removed, reading goes on behind them."""
+    order = open_order(server, "lost", "a", credential)
+    order.make_unless_there()
+    order.append_lines(MESSAGES, [b"%d" % n for n in range(60)], ids=[f"m{n}" for n in range(60)])
+    for seq in range(31, 51):
+        order.connection.ask_each([Publication("$JS.API.STREAM.MSG.DELETE.MBX_lost", b'{"seq":%d}' % seq)])
+    last = order._read_batch(60, 60, 1)
+    monkeypatch.setattr(order, "_read_batch", lambda *_: last)
+    monkeypatch.setattr(nats_order, "WINDOW", 7)
+    assert [one.position for one in order.read_after(0, 100)] == [*range(1, 31), *range(51, 61)]
     order.close()
 
 

@@ -23,6 +23,7 @@ from agent_mailbox.store.files import system
 from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.store.log import replacement
 from agent_mailbox.store.log.log import HeldLog, Log
+from agent_mailbox.store.log.logs import OpenLogs
 from agent_mailbox.store.log.stamps import StampFiles
 from tests.helpers import MESSAGES, PATIENCE, Post, Program, record
 
@@ -266,6 +267,23 @@ def reference(data: bytes, most: int) -> list[tuple[int, bytes]]:
             found.append((position, line[: most + 1]))
         position += len(line) + 1
     return found
+
+
+def test_logs_that_are_replaced_at_each_look_are_busy(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reads that were opened behind another log would be of other messages."""
+    logs = Mailbox(str(post.box)).logs
+    opened = logs.reads.open
+
+    def replaced() -> int | None:
+        messages = post.file(MESSAGES)
+        new = messages.with_name("new")
+        new.write_bytes(messages.read_bytes())
+        new.replace(messages)
+        return opened()
+
+    monkeypatch.setattr(logs.reads, "open", replaced)
+    with pytest.raises(Busy, match="is replaced faster than it can be read"), OpenLogs(logs):
+        pass
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

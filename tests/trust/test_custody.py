@@ -802,9 +802,9 @@ def test_a_mailbox_that_nobody_s_init_made_proves_nothing(scene: Scene, tmp_path
     ("words", "rc"),
     [
         (("policy", "--allow", "Bash"), 1),
-        (("policy", "--add", "--host", "example.org"), 1),
         (("policy", "--clear"), 1),
         (("policy", "--deny", "Bash(z)"), 0),
+        (("policy", "--add", "--host", "example.org"), 0),
         (("mode", "acceptEdits"), 1),
         (("mode", "plan"), 0),
     ],
@@ -819,3 +819,14 @@ def test_an_order_without_effect_is_an_error(scene: Scene, words: tuple[str, ...
     assert done.rc == rc, done
     assert ("has no effect" in done.stderr) is bool(rc)
     assert scene.rules()[0] == ()
+
+
+def test_a_broken_mailbox_keeps_the_limit_to_hosts(scene: Scene) -> None:
+    """It restricts, as a deny rule does. It is neither widened nor removed, and no such order is said to be done."""
+    scene.control.set_policy(USER, [WORKER], hosts=("example.org",))
+    assert scene.mailbox.logs.custody is not None
+    scene.mailbox.logs.custody.note_broken("it was cut")
+    for words in (("--add", "--host", "example.com"), ("--host", "example.com"), ("--clear",)):
+        done = scene.post.call("control", "policy", WORKER, *words, "--session", "user")
+        assert (done.rc, "has no effect" in done.stderr) == (1, True), done
+        assert scene.control.standing(WORKER).policy.hosts == ("example.org",)

@@ -38,7 +38,8 @@ class Order(Record):
 
 
 class StandingOrders(Record):
-    """Rules in the client's own syntax, and the hosts that may be contacted. A deny rule goes before any allow rule."""
+    """Rules in the client's own syntax, and the hosts that may be contacted: all, if none is named. A deny rule goes
+    before any allow rule."""
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
@@ -101,8 +102,8 @@ def find_policy(orders: Sequence[Order], session_id: str, roster: Roster) -> tup
             found = found.replace(hosts=_joined(found.hosts, order.value))
         elif order.kind == POLICY:
             update: PolicyUpdate = order.value
-            if not may_loosen:  # its deny rules bind; it removes no rule, and allows nothing
-                update = PolicyUpdate(deny=update.deny, adds=True)
+            if not may_loosen:  # its deny rules and its first hosts bind; it removes no rule, and allows nothing
+                update = PolicyUpdate(deny=update.deny, hosts=() if found.hosts else update.hosts, adds=True)
             base = found if update.adds else StandingOrders()
             rests = rests if update.adds else []
             found = StandingOrders(

@@ -219,11 +219,10 @@ class NatsOrder(NatsSpace):
                 asked = zip(missing, answers, strict=False)
                 there = [one for seq, answer in asked if (one := self._record_from(answer, seq - 1)) is not None]
                 records |= {record.position: record for record in there}
-                after = missing[: WINDOW + 1][-1]
-                if not there:  # where records were removed, many are: where do they go on?
-                    record = self._next_record(after - 1)
-                    after = last + 1 if record is None else record.position
-                missing = [seq for seq in missing[WINDOW:] if seq >= after]
+                missing = missing[WINDOW:]
+                if missing and not there:  # where records were removed, many are: where do they go on?
+                    record = self._next_record(missing[0] - 1)
+                    missing = [seq for seq in missing if record is not None and seq >= record.position]
             found += [record for _, record in sorted(records.items())]
             place = end
 
