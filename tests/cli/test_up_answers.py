@@ -296,12 +296,16 @@ class CodexServer:
         file.flush()
         while self.runs is not None and (head := file.read(2)):
             size = head[1] & 0x7F
-            size = int.from_bytes(file.read(2), "big") if size == 126 else size
+            size = int.from_bytes(file.read({126: 2, 127: 8}[size]), "big") if size > 125 else size
             mask, data = file.read(4), file.read(size)
             asked = json.loads(bytes(c ^ mask[at % 4] for at, c in enumerate(data)))
             if "id" not in asked:
                 continue
-            answers = {"initialize": {}, "thread/loaded/list": {"data": [*self.runs]}}
+            answers: dict[str, object] = {"initialize": {}, "thread/loaded/list": {"data": [*self.runs]}}
+            if asked["method"] == "thread/start":
+                answers["thread/start"] = {"thread": {"id": f"begun-{len(self.runs)}"}}
+            if asked["method"] == "turn/start":
+                self.runs[asked["params"]["input"][0]["text"]] = None
             read = {"thread": {"parentThreadId": self.runs.get(asked["params"].get("threadId"))}}
             said = json.dumps({"id": asked["id"], "result": answers.get(asked["method"], read)}).encode()
             file.write(b"\x81\x7e" + len(said).to_bytes(2, "big") + said)
@@ -311,6 +315,23 @@ class CodexServer:
         """Listen no more."""
         self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
+
+
+def test_members_of_codex_are_given_prompts_of_any_length(team: Post) -> None:
+    """A message above 64 KiB was an unexpected error of ours, and that session had no turn."""
+    prompts = {"Ann": "Lead.", "Bob": "x" * 1000, "Cid": "\U0001f980" * 15_000}
+    text = "".join(f'[member.{name}]\nclient = "codex"\nprompt = "{prompt}"\n' for name, prompt in prompts.items())
+    (team.cwd / "team.toml").write_text(text, encoding="utf-8")
+    put(team, "codex", "exit 1")
+    place = Path(CODEX.find_home(team.environ())) / "app-server-control/app-server-control.sock"
+    place.parent.mkdir(parents=True)
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:
+        place.symlink_to(f"{short}/s")
+        runs: dict[str, str | None] = {}
+        server = CodexServer(f"{short}/s", runs)
+        assert team.call("up", "--yes", "--wait", "0").rc == 0
+        server.close()
+    assert all(given == prompt for given, prompt in zip(runs, prompts.values(), strict=True))
 
 
 def test_a_server_that_runs_sessions_of_the_person_s_is_left_alone(team: Post) -> None:

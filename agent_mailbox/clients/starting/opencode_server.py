@@ -9,13 +9,10 @@ import base64
 import json
 import re
 import secrets
-import socket
-import threading
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any
 
-from ...errors import Refused
-from .start import MOST, PATIENCE, Begun, ended_if_lost, spawn_server, wait_until_it_listens
+from .start import MOST, PATIENCE, Begun, answering_server, closed_after
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,23 +28,15 @@ def start_opencode(start: Start, register: Callable[[str], None], environ: Mappi
     """Start a server for one session, with a password that nobody else has."""
     password = secrets.token_hex(16)
     own = {**environ, "OPENCODE_SERVER_PASSWORD": password}
-    server = spawn_server([*start.words, "serve", "--hostname", _HOST, "--port", "0"], start, own)
-    with ended_if_lost(server):
-        port = wait_until_it_listens("OpenCode", server, start.log, lambda: _port(start.log))
-        return Begun(_begin(start, register, port, password), server=server.pid)
-
-
-def _begin(start: Start, register: Callable[[str], None], port: int, password: str) -> str:
-    try:
+    words = [*start.words, "serve", "--hostname", _HOST, "--port", "0"]
+    with answering_server(start, own, words, lambda: _port(start.log)) as (port, pid):
         me = start.session_id or str(_call(port, password, "/session", {"title": start.name})["id"])
         register(me)
         provider, _, model = start.model.partition("/")
         chosen = {"model": {"providerID": provider, "modelID": model}} if model else {}
         asked = {**chosen, "parts": [{"type": "text", "text": start.prompt}]}
         _call(port, password, f"/session/{me}/prompt_async", asked)
-    except (OSError, HTTPException, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise Refused(f"OpenCode's server does not answer as expected: {error}", f"see {start.log}") from None
-    return me
+    return Begun(me, server=pid)
 
 
 def _call(port: int, password: str, path: str, value: Any) -> Any:
@@ -57,18 +46,13 @@ def _call(port: int, password: str, path: str, value: Any) -> Any:
     head = {"Content-Type": "application/json", "Authorization": f"Basic {secret}"}
     line = HTTPConnection(_HOST, port, timeout=PATIENCE)
     line.connect()
-    limit = threading.Timer(PATIENCE, line.sock.shutdown, [socket.SHUT_RDWR])
-    limit.start()
-    try:
+    with closed_after(line.sock, PATIENCE):
         line.request("POST", path, json.dumps(value).encode(), head)
         answer = line.getresponse()
         said = answer.read(MOST)
         if answer.status >= 300:
             raise ValueError(f"{answer.status} {answer.reason}")
         return json.loads(said or b"null")
-    finally:
-        limit.cancel()
-        line.close()
 
 
 def _port(log: str) -> int | None:

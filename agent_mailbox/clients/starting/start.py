@@ -10,12 +10,16 @@ import contextlib
 import os
 import shlex
 import signal
+import socket
 import subprocess
+import threading
 import time
+from http.client import HTTPException
 from typing import TYPE_CHECKING
 
 from ...core.records import Record
 from ...errors import Refused
+from ...known_clients.every_client import STARTED
 from ...store.files import programs
 
 if TYPE_CHECKING:
@@ -34,6 +38,8 @@ LOOK = 0.1
 """Seconds between two looks."""
 MOST = 16 << 20
 """Bytes of an answer, and of what a server prints before it listens."""
+WRONG = (OSError, HTTPException, ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""The errors of an answer that is none, or has another shape."""
 
 
 class Start(Record):
@@ -81,44 +87,51 @@ def run_client(words: Sequence[str], directory: str, environ: Mapping[str, str],
     return done.out.decode(errors="replace").strip()
 
 
-def spawn_server(words: Sequence[str], start: Start, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start a client's server, which outlives us. It writes into ``start.log``."""
+@contextlib.contextmanager
+def answering_server(
+    start: Start, environ: Mapping[str, str], words: Sequence[str], look: Callable[[], T | None], there: T | None = None
+) -> Iterator[tuple[T, int]]:
+    """Yield what a look finds once a client's server listens, and its process: 0 if it was ``there``. Else these words
+    start it. It outlives us, but not a ``with`` block that fails: nothing else would know of it.
+
+    Raise ``Refused`` if it ends before, takes too long, prints without end, or does not answer as the block expects."""
+    server = _spawn_server(words, start, environ) if there is None else None
+    title, until = STARTED[start.client].title, time.monotonic() + PATIENCE
+    try:
+        while there is None and (there := look()) is None:
+            is_over = server is None or server.poll() is not None or time.monotonic() > until
+            if is_over or os.path.getsize(start.log) > MOST:
+                raise Refused(f"{title}'s server did not begin to listen", f"see {start.log}")
+            time.sleep(0.05)
+        yield there, server.pid if server else 0
+    except BaseException as error:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if server is not None and server.poll() is None:
+                os.killpg(server.pid, number)
+                wait_while(lambda: server.poll() is None, LAST)
+        if isinstance(error, WRONG):
+            raise Refused(f"{title}'s server does not answer as expected: {error}", f"see {start.log}") from None
+        raise
+
+
+def _spawn_server(words: Sequence[str], start: Start, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    nothing = subprocess.DEVNULL
     with open(os.open(start.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as log:
         try:
             return subprocess.Popen(
-                words,
-                cwd=start.directory,
-                env=dict(environ),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
+                words, cwd=start.directory, env=environ, stdin=nothing, stdout=log, stderr=log, start_new_session=True
             )
         except OSError as error:
             raise Refused(f"{words[0]} cannot be started: {error.strerror}", "check it in a terminal") from None
 
 
 @contextlib.contextmanager
-def ended_if_lost(server: subprocess.Popen[bytes] | None) -> Iterator[None]:
-    """End a server, if one was started, with a ``with`` block that fails: nothing else would know of it."""
+def closed_after(line: socket.socket, seconds: float) -> Iterator[None]:
+    """Close a connection with a ``with`` block, or after so many seconds: then what is read from it ends."""
+    limit = threading.Timer(seconds, line.shutdown, [socket.SHUT_RDWR])
+    limit.start()
     try:
         yield
-    except BaseException:
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            if server is not None and server.poll() is None:
-                os.killpg(server.pid, number)
-                wait_while(lambda: server.poll() is None, LAST)
-        raise
-
-
-def wait_until_it_listens(
-    client: str, server: subprocess.Popen[bytes] | None, log: str, look: Callable[[], T | None]
-) -> T:
-    """Return what a look finds once the server listens. Raise ``Refused`` if it ends before, takes too long, or prints
-    without end."""
-    until = time.monotonic() + PATIENCE
-    while (found := look()) is None:
-        if server is None or server.poll() is not None or time.monotonic() > until or os.path.getsize(log) > MOST:
-            raise Refused(f"{client}'s server did not begin to listen", f"see {log}")
-        time.sleep(0.05)
-    return found
+    finally:
+        limit.cancel()
+        line.close()
