@@ -152,6 +152,8 @@ class Fleet:
             if known is not None:
                 self.give_rules(member, team)
             return
+        logs = system.join(paths.state_directory(self._app.environ), "teams", "logs")
+        system.make_directory(logs)
         start = Start(
             name=member.name,
             client=member.client,
@@ -162,7 +164,7 @@ class Fleet:
             worktree=member.worktree,
             session_id=me,
             wishes=self._wishes(member),
-            log=f"{self._path_of_logs()}/{member.name}.log",
+            log=system.join(logs, f"{member.name}.log"),
         )
         begins = Started(client=member.client, denied=known.denied if known is not None and me else ())
         served_by = self._server_of(member)
@@ -192,23 +194,20 @@ class Fleet:
         mine = (one for one in started if one.client == member.client and _is_in_server(one))
         return next((one.pid for one in mine if self._has_process(one)), 0)
 
-    def _keep_member(self, member: PlannedMember, known: Started) -> None:
-        self.keep(members={**self.record.members, member.name: known})
-
     def _begin(self, start: Start, register: Any) -> Begun:
         if self._in_tmux:
             return tmux.start_in_tmux(start, register, self._environ, self.tmux_session)
         return starting.start_member(start, register, self._environ)
 
+    def _keep_member(self, member: PlannedMember, known: Started) -> None:
+        self.keep(members={**self.record.members, member.name: known})
+
     @property
     def tmux_session(self) -> str:
         """Return the name of the tmux session in which the members have their windows; empty without tmux."""
-        return f"agent-mailbox-{_box_name(self._box)}" if self._in_tmux else ""
-
-    def _path_of_logs(self) -> str:
-        place = system.join(paths.state_directory(self._app.environ), "teams", "logs")
-        system.make_directory(place)
-        return place
+        above = system.basename(system.dirname(self._box.directory))
+        name = "".join(c if c.isalnum() else "-" for c in above) or "team"
+        return f"agent-mailbox-{name}" if self._in_tmux else ""
 
     def _lead_of(self, member: PlannedMember) -> str | None:
         if member.lead in ("", USER):
@@ -301,7 +300,10 @@ class Fleet:
         left = {name for name, one in members.items() if self._is_left(one)}
         asked = {name: members[name] for name in left if self._runs(members[name].session_id)}
         for one in asked.values():
-            self._ask_to_end(one)
+            try:
+                Requests(self._box).request(USER, messages.ShutdownRequest(reason="the team ends"), to=one.session_id)
+            except MailboxError as error:
+                self._app.give_warning(f"{neutral(one.session_id)} was not asked to end: {error.what}")
         wait_while(lambda: any(map(self._is_there, asked.values())), wait)
         ended = {name: "was ended" if name in left else "was not running" for name in members}
         ended.update((name, UNTOLD) for name, one in members.items() if self._is_untold(one))
@@ -351,12 +353,6 @@ class Fleet:
     def _is_there(self, one: Started) -> bool:
         return self._box.logs.read_roster().state(one.session_id) == ALIVE
 
-    def _ask_to_end(self, one: Started) -> None:
-        try:
-            Requests(self._box).request(USER, messages.ShutdownRequest(reason="the team ends"), to=one.session_id)
-        except MailboxError as error:
-            self._app.give_warning(f"{neutral(one.session_id)} was not asked to end: {error.what}")
-
     def _end(self, one: Started) -> None:
         """End a member's process: the one that ``up`` started, and no other with its number."""
         if _is_in_service(one.client) and not one.window and self._is_left(one):
@@ -390,8 +386,3 @@ def _is_in_service(client: str) -> bool:
 def _is_in_server(one: Started) -> bool:
     """Return whether a member runs in the one server that runs the sessions of all its client's terminals."""
     return not one.window and one.client in STARTED and bool(STARTED[one.client].server)
-
-
-def _box_name(box: OpenMailbox) -> str:
-    name = system.basename(system.dirname(box.directory))
-    return "".join(c if c.isalnum() else "-" for c in name) or "team"

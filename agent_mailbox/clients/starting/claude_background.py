@@ -34,7 +34,9 @@ _SHORTLY = 3.0
 def start_claude(start: Start, register: Callable[[str], None], environ: Mapping[str, str]) -> Begun:
     """Have the service begin or bring back a session."""
     if start.session_id:
-        _let_go(start, environ)
+        if background_jobs.of(start.session_id, environ) is not None:  # as after a restart: it would make a copy
+            run_client([*start.words, "stop", start.session_id[:8]], start.directory, environ, STOPS)
+            wait_while(lambda: background_jobs.of(start.session_id, environ) is not None, LAST)
         register(start.session_id)
     call = _Call(start, environ)
     with call.ended_if_lost():
@@ -57,15 +59,6 @@ def has_talk(session_id: str, environ: Mapping[str, str]) -> bool:
     projects = os.path.join(CLAUDE_CODE.find_home(environ), "projects")
     names = small_files.list_names(projects)
     return not names or any(os.path.exists(os.path.join(projects, name, f"{session_id}.jsonl")) for name in names)
-
-
-def _let_go(start: Start, environ: Mapping[str, str]) -> None:
-    """Have the service let go of a session that it still lists, as after a restart of the machine.
-
-    It would make a copy of that one."""
-    if background_jobs.of(start.session_id, environ) is not None:
-        run_client([*start.words, "stop", start.session_id[:8]], start.directory, environ, STOPS)
-        wait_while(lambda: background_jobs.of(start.session_id, environ) is not None, LAST)
 
 
 class _Call:
