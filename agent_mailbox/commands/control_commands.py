@@ -21,7 +21,6 @@ from ..core.control import messages, summary, transitions
 from ..core.records import USER
 from ..errors import Malformed
 from . import control_output, request_commands, widened_output
-from . import handover_command as handover_command
 from . import note_commands as note_commands
 from . import task_commands as task_commands
 from .request_commands import input_option, reason_option

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from typing import TYPE_CHECKING
 
 import click
@@ -26,10 +27,12 @@ from ..errors import MailboxError, Refused
 from ..identity import callers
 from ..known_clients import abilities
 from ..known_clients.every_client import INSTALLED
-from ..store.files import paths
+from ..store.files import paths, system
+from ..store.files.small_files import storage_failed
+from ..store.locks.lock import FileLock
 from ..store.user_state import creation, own_files
 from ..upkeep import crontab, extras
-from . import console_command, unused_mailbox
+from . import console_command
 from . import up_command as up_command  # the commands of a first day
 from .install_command import find_program
 from .uninstall_all import uninstall_all
@@ -258,7 +261,7 @@ def _value(place: str, found: list[ClientSetup], changed: list[str], *, is_new: 
 def _remove(app: App, place: str, *, dry_run: bool, diff: bool) -> int:
     """Take a setup back. A mailbox that was used stays, and so do the records that prove its mail."""
     place = os.path.realpath(place)
-    goes = paths.is_mailbox(place) and unused_mailbox.is_unused(place)
+    goes = paths.is_mailbox(place) and _is_unused(place)
     others = [box for box in everywhere.own_mailboxes(app.environ) if box != place]
     if not dry_run:
         widening.check_widening(
@@ -266,8 +269,56 @@ def _remove(app: App, place: str, *, dry_run: bool, diff: bool) -> int:
         )
         if crontab.remove_crontab(place):
             app.give_warning("the line that ran the steward hourly is gone from your crontab")
-        goes = goes and unused_mailbox.remove_unused(place)
+        goes = goes and _remove_unused(place)
         if goes and paths.recorded(place, app.environ):
             creation.forget(place, app.environ)
     state = goes and not others and app.caller.kind != callers.PROGRAM
     return uninstall_all(app, state=state, dry_run=dry_run, diff=diff, mailbox=place if goes else "")
+
+
+# -- taking away a mailbox that nobody used ---------------------------------------------------------------------------
+
+
+def _is_unused(directory: str) -> bool:
+    """Return whether a mailbox holds nothing but what ``init`` makes: no mail, no session, no settings. Beside a
+    project's files ``config.toml`` may be the project's, and stays."""
+    ours = own_files.sure_paths(directory)
+    if not own_files.is_shared(directory) and paths.CONFIG in os.listdir(directory):
+        ours.append(os.path.join(directory, paths.CONFIG))
+    remade = (os.path.join(directory, paths.CACHE), os.path.join(directory, paths.GITIGNORE))
+    return not any(os.lstat(file).st_size for path in ours if not path.startswith(remade) for file in _files(path))
+
+
+def _files(path: str) -> list[str]:
+    if not system.is_own_directory(path):
+        return [path]
+    return [os.path.join(above, name) for above, names in system.tree(path) for name in names]
+
+
+def _remove_unused(directory: str) -> bool:
+    """Remove a mailbox unless it is used; return whether it went. A project's files beside it stay.
+
+    Under the lock of its messages, and by a renaming: a ``send`` beside it is in a mailbox that stays, or it fails.
+    """
+    try:
+        with FileLock(os.path.join(directory, paths.MESSAGES)):
+            if not _is_unused(directory):
+                return False
+            aside = _put_aside(directory)
+        shutil.rmtree(aside)
+    except OSError as error:
+        raise storage_failed("remove", directory, error) from None
+    return True
+
+
+def _put_aside(directory: str) -> str:
+    """Move a mailbox out of its place; return where to. A directory stays that others use: a project, a shell."""
+    if not own_files.is_shared(directory) and not f"{os.getcwd()}/".startswith(f"{directory}/"):
+        aside = f"{directory}.removed"
+        os.rename(directory, aside)
+        return aside
+    ours = own_files.sure_paths(directory)
+    aside = tempfile.mkdtemp("", f"{paths.MESSAGES}.removed-", directory)
+    for number, path in enumerate(ours):
+        os.rename(path, os.path.join(aside, str(number)))
+    return aside

@@ -1,4 +1,4 @@
-"""``task``: what is to be done, by whom, and how far it is."""
+"""``task``: what is to be done, by whom, and how far it is. ``handover``: what a session holds, to one who takes it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import Sequence
 
 import click
 
-from ..cli import task_output, values, verbs
+from ..cli import task_output, values, verbs, work_tree
 from ..cli.group import CommandGroup, cli
-from ..cli.options import App, CommandWithOptions, pass_app, session_option
+from ..cli.options import App, CommandWithOptions, complete_address, pass_app, session_option
 from ..clients import team_tasks
-from ..control import leasing, task_offers
-from ..control.task_views import TaskView
+from ..control import handing_over, leasing, task_offers
+from ..control.task_views import TaskView, TaskViews
 from ..control.tasking import Tasking
 from ..control_plane import control_log, task_reports
 from ..core.control import messages
 from ..core.records import USER
 from ..errors import Malformed
+from ..mailbox import arrivals
 from ..store.files import system
 
 PHASES = tuple(phase for phase in messages.PHASES if phase != "done")
@@ -224,3 +225,36 @@ def show(app: App, /, task_id: str, session: str | None) -> None:
     text = task_output.whole_text(app, found, desk.box, history)
     value = {"task": {**task_output.task_json(found, whole=True), "history": task_output.history_json(history)}}
     app.print_answer(app.fold_framed(text), value)
+
+
+@cli.command(cls=CommandWithOptions)
+@click.option(
+    "--to",
+    "to",
+    multiple=True,
+    metavar="ADDR",
+    help="An agent, role:NAME or a tag (default: your role, else your lead).",
+    shell_complete=complete_address,
+)
+@click.option("--body", metavar="TEXT", default="", help="What the next one must know; - reads standard input, @FILE.")
+@session_option
+@pass_app
+def handover(app: App, /, to: Sequence[str], body: str, session: str | None) -> None:
+    """Hand over what you hold, to one who claims it.
+
+    Do so before your context is full, or as you leave. The command lists your tasks, debts, questions, leases and
+    notes, and your tree's branch and changed files. Exactly one claims the handover, and holds your tasks from then on.
+
+    \b
+    Example: agent-mailbox handover --to role:worker --body "The parser is done"
+    """
+    box = app.mailbox
+    me = app.deciding_session(session, box, "the handover")
+    text = values.read_body(app, body) if body else ""
+    words = verbs.split_recipients(to)
+    sent, made = handing_over.hand_over(box, me, words, text, work_tree.describe_tree(system.getcwd()))
+    arrival = arrivals.find_arrival(box, sent.message, sent.delivery, box.logs.read_roster())
+    value = {**verbs.sent_json(sent, arrival, box.directory), "task": task_output.task_json(made, whole=True)}
+    task_output.warn_of_none(app, TaskViews(box), made)
+    task_output.warn_of_kept(app, TaskViews(box), made)
+    app.print_done(task_output.added_text(app, made, box), value)

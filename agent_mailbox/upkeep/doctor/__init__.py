@@ -24,7 +24,6 @@ from ...store.projection import index_keys
 from . import (
     agent_checks,
     archive_checks,
-    attachment_checks,
     derived_checks,
     log_checks,
     place_checks,
@@ -59,7 +58,7 @@ def examine_mailbox(
         log_checks.check_logs(mailbox, archived=archived, at_work=at_work),
         archive_checks.check_archive(mailbox, at_work),
         derived_checks.check_derived(mailbox),
-        attachment_checks.check_attachments(mailbox),
+        archive_checks.check_attachments(mailbox),
         agent_checks.check_agents(mailbox),
     ):
         try:

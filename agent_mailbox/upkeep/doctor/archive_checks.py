@@ -1,20 +1,26 @@
-"""Check the archive's files: does every archived byte still match the manifest's checksums?
+"""Check the archive's files and the attachments: does every byte still match the checksums?
 
-Belongs here: the manifest's sums and its own lines. ``log_checks`` reads the records.
+Belongs here: the manifest's sums and its own lines, the digests in messages. ``log_checks`` reads the records.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...core import attachments, codec
 from ...core.findings import REMOVE_TORN, Problem
+from ...core.frame import short
+from ...core.records import BadLine
+from ...space import exchanged_files
 from ...store.archive.manifest import Manifest
+from ...store.attachments import attachment_files
 from ...store.files import paths, system
 from .torn_lines import is_torn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ...core.attachments import AttachmentFile
     from ...mailbox.mailbox import Mailbox
     from ...store.archive.manifest import Damage
 
@@ -83,3 +89,21 @@ def _find_leftovers(mailbox: Mailbox, at_work: Callable[[], bool]) -> Iterator[P
         if system.exists(path) and not at_work() and system.exists(path):  # the steward may have ended by now
             what = "left by an interrupted archive run; `agent-mailbox steward run` completes it"
             yield Problem(path, None, what)
+
+
+def check_attachments(mailbox: Mailbox) -> Iterator[Problem]:
+    """Yield the files that are missing or damaged, each once; the mailbox has no other copy."""
+    seen = exchanged_files.awaited_files(mailbox.logs)
+    for message_id, file in _named_files(mailbox):
+        if file.stored not in seen and attachment_files.read(mailbox.directory, file) is None:
+            path = attachment_files.place(mailbox.directory, file.stored)
+            what = "is damaged" if system.exists(path) else "is missing"
+            yield Problem(path, None, f"{what}: an attachment of {short(message_id)}; ask its sender for it again")
+        seen.add(file.stored)
+
+
+def _named_files(mailbox: Mailbox) -> Iterator[tuple[str, AttachmentFile]]:
+    for _, line in mailbox.logs.messages.lines():
+        message = codec.message(line) if b"sha256" in line else None
+        if message is not None and not isinstance(message, BadLine):
+            yield from ((message.id, file) for file in attachments.files(message))

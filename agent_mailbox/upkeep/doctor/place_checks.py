@@ -12,11 +12,10 @@ from ...core.findings import CHMOD, Problem
 from ...core.text import typed
 from ...space import space_words
 from ...store.files import mounts, paths, system
-from ...store.user_state import own_files
-from .git_index import tracked_names
+from ...store.user_state import own_files, work_trees
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ...mailbox.mailbox import Mailbox
 
@@ -35,7 +34,7 @@ def check_place(mailbox: Mailbox, environ: Mapping[str, str] | None) -> Iterator
     if doubt is not None:
         yield Problem(mailbox.directory, None, doubt, note=True)
     logs = (paths.MESSAGES, paths.READS, paths.ROSTER)
-    for name in tracked_names(mailbox.directory, logs):
+    for name in _tracked_names(mailbox.directory, logs):
         what = "git tracks it: your mail leaves with the repository, and a clone brings a stranger's"
         yield Problem(
             mailbox.logs.path(name), None, f"{what}; run `git rm --cached` on it, and add the mailbox to .gitignore"
@@ -81,3 +80,32 @@ def _own_tree(directory: str) -> Iterator[tuple[str, list[str]]]:
     yield directory, [path for path in ours if path not in below]
     for path in below:
         yield from system.tree(path)
+
+
+def _tracked_names(directory: str, names: Iterable[str]) -> list[str]:
+    """Return the names in the directory that its git repository tracks; none if there is no repository.
+
+    Git itself may run a stranger's commands, so its index is read (``index-format``, versions 2 and 3). Version 4
+    compresses paths: none is found there."""
+    directory = system.real_path(directory)
+    root = work_trees.top(directory)
+    if root is None:
+        return []
+    try:
+        with system.stream(system.join(work_trees.git_directory(root), "index"), "rb") as file:
+            index = file.read()
+    except OSError:
+        return []
+    inside = directory[len(root) :].lstrip("/")
+    return [name for name in names if _has_entry(index, system.encoded(system.join(inside, name)))]
+
+
+def _has_entry(index: bytes, path: bytes) -> bool:
+    """Return whether the index has an entry of that path: its length precedes it, in the lower twelve bits of two
+    bytes."""
+    place = index.find(path + b"\0")
+    while place >= 2:
+        if int.from_bytes(index[place - 2 : place], "big") & 0xFFF in (min(len(path), 0xFFF), 0):
+            return True
+        place = index.find(path + b"\0", place + 1)
+    return False
