@@ -49,10 +49,6 @@ def session_unknown(option: str, why: str = "") -> Malformed:
     )
 
 
-def _is_beginning_of(who: str, session_id: str) -> bool:
-    return session_id.startswith(who) and frame.short(session_id) != session_id
-
-
 def meant_agent(who: str, roster: Roster) -> str:
     """Return the id of the agent with that name, or with the one UUID that begins so; else the word itself."""
     if roster.get(who) is not None:
@@ -66,7 +62,8 @@ def complete_id(who: str, roster: Roster) -> str:
     # Only UUIDs: "worker1" is a session of its own, not a prefix of "worker10".
     if roster.get(who) is not None or not MIN_PREFIX <= len(who) < UUID_SIZE:
         return who
-    return roster.find(who).session_id if any(_is_beginning_of(who, i) for i in roster.agents) else who
+    known = any(one.startswith(who) and frame.short(one) != one for one in roster.agents)
+    return roster.find(who).session_id if known else who
 
 
 class Context:

@@ -58,8 +58,8 @@ class CommandGroup(click.Group):
         self, ctx: click.Context, formatter: click.HelpFormatter, title: str, listed: Iterable[str]
     ) -> None:
         shown = [(name, command) for name in listed if (command := self.get_command(ctx, name)) is not None]
-        with formatter.section(title):
-            formatter.write_dl([(name, _in_short(command)) for name, command in shown])
+        with formatter.section(title):  # the first sentence of each one's help is written to fit on a line
+            formatter.write_dl([(name, one.get_short_help_str(sys.maxsize).removesuffix(".")) for name, one in shown])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -91,11 +91,6 @@ class DefaultCommands(CommandGroup):
         if args and args[0] not in (*self.commands, "-h", "--help"):
             args = [self.default, *args]
         return super().parse_args(ctx, args)
-
-
-def _in_short(command: click.Command) -> str:
-    """Return the first sentence of a command's help: it is written to fit on a line."""
-    return command.get_short_help_str(sys.maxsize).removesuffix(".")
 
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})

@@ -247,11 +247,6 @@ def stages_text(stages: Mapping[str, str], roster: Roster, unsent: str | None) -
     return [f"Receipts: {frame.some(said)}"] if said else []
 
 
-def cost_json(cost: Cost) -> dict[str, Any]:
-    """Return the cost of one sender's mail of one mode for JSON."""
-    return {"sender": cost.sender, "mode": cost.mode, "messages": cost.messages, "tokens": cost.tokens}
-
-
 def costs_text(costs: Sequence[Cost], roster: Roster, wakes: int, spent: int) -> list[str]:
     """Return the cost of mail as lines; the wakes took ``spent`` tokens."""
     total = sum(cost.tokens for cost in costs)

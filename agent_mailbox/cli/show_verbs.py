@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ..core.awaited import Owing
     from ..core.records import Message
-    from ..mailbox.mailbox import FoundMessage, Mailbox
+    from ..mailbox.mailbox import Mailbox
     from .context import Context
 
 LONG = 4000
@@ -82,7 +82,11 @@ def show_message(app: Context, mailbox: Mailbox, message_id: str, start: int = 0
         is_away = any(map(is_remote, found.message.recipients))
         where = f" here; delivered or not: {app.complete_command('swarm outbox')}" if is_away else ""
         lines.append(f"no agent has read it{where}")
-    owed = _owing_of(mailbox, found) if found.message.ack else []
+    owed: list[Owing] = []
+    if found.message.ack:
+        from ..mailbox.queries import MailQueries  # most mail asks for no ack
+
+        owed = MailQueries(mailbox).owing(found)
     lines += [f"ack owed by: {render.owing_text(owed, roster)}"] if owed else []
     value = {
         "message": mail_output.message_json(shown, found.reads, mailbox.directory),
@@ -109,12 +113,6 @@ def _message_lines(app: Context, mailbox: Mailbox, message: Message, start: int)
         found = client_output.cut_message(message, start, lines_of, client_output.show_command(message, app))
         return found, not client_output.is_cut(found)
     return lines_of(message.replace(content=message.content[start:])), True
-
-
-def _owing_of(mailbox: Mailbox, found: FoundMessage) -> list[Owing]:
-    from ..mailbox.queries import MailQueries  # most mail asks for no ack
-
-    return MailQueries(mailbox).owing(found)
 
 
 def print_and_note(

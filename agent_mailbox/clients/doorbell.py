@@ -206,7 +206,9 @@ class Doorbell:
         if state != ALIVE:
             return None if self._was_alive else now + TROUBLE  # a hook is recording its start
         self._was_alive, self._alive_under = True, stamp
-        self._beat_if_due(desk, now)
+        if now >= self._next_beat:
+            desk.logs.beat(self._me, desk.now())
+            self._next_beat = now + BEAT
         if stamp or (here and status in BUSY):
             self._unread = frozenset()
             return self._next_look(now)
@@ -293,11 +295,6 @@ class Doorbell:
         return bool(gone)
 
     # -- the clock ----------------------------------------------------------------------------------------------------
-
-    def _beat_if_due(self, desk: OpenMailbox, now: float) -> None:
-        if now >= self._next_beat:
-            desk.logs.beat(self._me, desk.now())
-            self._next_beat = now + BEAT
 
     def _tell_if_due(self, now: float) -> None:
         """Tell of tasks whose holder ended or is silent, if nobody told it before."""

@@ -13,7 +13,8 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from ..clients.starting import claude_background, codex_app_server, opencode_server, tmux
+from ..clients import starting
+from ..clients.starting import tmux
 from ..clients.starting.start import LOOK, STOPS, Begun, Start, run_client, wait_while
 from ..control.orders import Orders
 from ..control.requests import Requests
@@ -25,10 +26,7 @@ from ..core.roster_changes import Registration
 from ..core.text import neutral, typed
 from ..errors import MailboxError, Refused
 from ..identity import background_jobs
-from ..known_clients.claude_code import CLAUDE_CODE
-from ..known_clients.codex import CODEX
 from ..known_clients.every_client import STARTED
-from ..known_clients.opencode import OPENCODE
 from ..mailbox import absence
 from ..mailbox.registry import Registry
 from ..mailbox.session_brake import SessionBrake
@@ -54,12 +52,6 @@ BY_ITSELF = "ended by itself"
 AGAIN = "You were started again. `agent-mailbox status` shows what you owe and hold; go on with it."
 OURS = ("AGENT_MAILBOX_DIR", "AGENT_MAILBOX_NAME", "AGENT_MAILBOX_ROLE", "AGENT_MAILBOX_TAGS", "AGENT_MAILBOX_LEAD")
 """Variables that no member has from the terminal."""
-_WAYS = {
-    CLAUDE_CODE.word: claude_background.start_claude,
-    CODEX.word: codex_app_server.start_codex,
-    OPENCODE.word: opencode_server.start_opencode,
-}
-"""How each client starts a session in the background. Its entry in the roster is there before its first turn."""
 
 
 def session_of(member: PlannedMember, record: TeamRecord, roster: Roster) -> str:
@@ -135,9 +127,7 @@ class Fleet:
         if known is None or known.client != member.client:
             return me if known is None else ""
         is_served = _is_in_service(member.client) and not known.window
-        return (
-            "" if is_served and not self._is_left(known) and not claude_background.has_talk(me, self._environ) else me
-        )
+        return "" if is_served and not self._is_left(known) and not starting.has_talk(me, self._environ) else me
 
     def bring_all_up(self, team: Team) -> dict[str, MailboxError]:
         """Start whoever is missing, each behind its lead. Return by name why one was not started: the others are.
@@ -207,7 +197,7 @@ class Fleet:
     def _begin(self, start: Start, register: Any) -> Begun:
         if self._in_tmux:
             return tmux.start_in_tmux(start, register, self._environ, self.tmux_session)
-        return _WAYS[start.client](start, register, self._environ)
+        return starting.WAYS[start.client](start, register, self._environ)
 
     def _keep_member(self, member: PlannedMember, known: Started) -> None:
         self.keep(members={**self.record.members, member.name: known})
@@ -343,7 +333,7 @@ class Fleet:
         """Return the processes of servers that ``up`` started, and that run sessions of others, too."""
         found = {one.pid for one in members if _is_in_server(one) and self._has_process(one)}
         ours = {one.session_id for one in members}
-        return found if found and codex_app_server.serves_others(ours, self._environ) else set()
+        return found if found and starting.serves_others(ours, self._environ) else set()
 
     def _is_untold(self, one: Started) -> bool:
         """Return whether a server that ``up`` did not start may run a member, which never called a hook."""
@@ -351,7 +341,7 @@ class Fleet:
             _is_in_server(one)
             and not one.pid
             and not self._hosts.hosting(one.session_id)
-            and codex_app_server.is_listening(self._environ)
+            and starting.is_listening(self._environ)
         )
 
     def _is_begun(self, one: Started) -> bool:

@@ -224,12 +224,8 @@ def _close_bound(
     """Answer "no" for a session that was last seen bound, wherever its mailbox is."""
     from ..clients.permission import permit
 
-    if _is_bound(call, environ):
+    if paths.is_bound(paths.state_directory(environ), check_id(call.session_id)):
         write(permit.closed_answer(call.event, getattr(error, "what", "") or type(error).__name__))
-
-
-def _is_bound(call: client_input.ClientInput, environ: Mapping[str, str]) -> bool:
-    return paths.is_bound(paths.state_directory(environ), check_id(call.session_id))
 
 
 def _working_directory() -> str:

@@ -363,11 +363,6 @@ for _client in CLIENTS:
     _uninstaller_command(_client)
 
 
-def _describe_change(path: str) -> str:
-    """Return what became of a file that was to change."""
-    return "changed" if os.path.lexists(path) else "removed"
-
-
 def _carry_out(
     app: App, plan: installer.InstallPlan, dry_run: bool, nothing: str, *, forget: bool = False, after: str = ""
 ) -> None:
@@ -390,7 +385,7 @@ def _carry_out(
         **({"next": after} if after and changed else {}),
     }
     told = [
-        *(f"{_describe_change(path)} {neutral(path)}" for path in changed),
+        *(f"{'changed' if os.path.lexists(path) else 'removed'} {neutral(path)}" for path in changed),
         *([f"next: {after}"] if after and changed else []),
     ]
     app.print_done("" if dry_run else "".join(f"{line}\n" for line in told), value)

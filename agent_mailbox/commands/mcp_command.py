@@ -41,17 +41,12 @@ def mcp(app: App, /) -> None:
     place = _directory()
 
     def answer(tool: str, given: dict[str, Any], write: Callable[[ToolAnswer], None]) -> None:
-        _return_to(place)
+        if _directory() is None and place is not None:  # removed and made again, as by a restored backup
+            with suppress(OSError):
+                os.chdir(place)
         answer_call(app.directory, tool, given, write)
 
     ToolServer(__version__, answer).serve_client()
-
-
-def _return_to(place: str | None) -> None:
-    """Go back to the directory of the server's start, if it was removed and made again, as by a restored backup."""
-    if _directory() is None and place is not None:
-        with suppress(OSError):
-            os.chdir(place)
 
 
 def _directory() -> str | None:

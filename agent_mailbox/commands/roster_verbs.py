@@ -161,7 +161,9 @@ def agent_facts(
     def sees(agent: Agent) -> str:
         if agent.state != ALIVE or agent.session_id in gone:
             return "-"
-        return "out of reach" if agent.session_id in cut_off else _sees(agent.session_id, waking, running)
+        if agent.session_id in cut_off:
+            return "out of reach"
+        return "now" if agent.session_id in waking else "next turn" if agent.session_id in running else "when it looks"
 
     return {
         agent.session_id: (
@@ -171,10 +173,6 @@ def agent_facts(
         )
         for agent in found
     }
-
-
-def _sees(session_id: str, waking: Collection[str], running: Collection[str]) -> str:
-    return "now" if session_id in waking else "next turn" if session_id in running else "when it looks"
 
 
 def show_one(app: Context, session_id: str | None, word: str | None) -> None:

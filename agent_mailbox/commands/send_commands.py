@@ -166,7 +166,9 @@ def send(
     if jsonl is not None:
         ctx = click.get_current_context()
         others = ctx.params.keys() - {"sender", "jsonl", "strict", "now"}
-        more = [param.opts[0] for param in ctx.command.params if param.name in others and _was_given(ctx, param)]
+        unset = (ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP, None)
+        given_too = {name for name in others if ctx.get_parameter_source(name) not in unset}
+        more = [param.opts[0] for param in ctx.command.params if param.name in given_too]
         if more:
             raise Malformed(f"--jsonl excludes {more[0]}", "write it into each line of the batch")
         _send_batch(app, sender, jsonl, strict)
@@ -182,14 +184,6 @@ def _ask_first(app: App, draft: Draft, to: Sequence[str]) -> None:
         if app.caller.is_served:
             app.caller.refuse_deciding("a control message")
         widening.check_widening(app, lambda: widened_output.of_text(app, draft.content, to))
-
-
-def _was_given(ctx: click.Context, param: click.Parameter) -> bool:
-    return ctx.get_parameter_source(param.name or "") not in (
-        ParameterSource.DEFAULT,
-        ParameterSource.DEFAULT_MAP,
-        None,
-    )
 
 
 def _send_one(app: App, draft: Draft, strict: bool) -> Sent:

@@ -69,7 +69,7 @@ def show_status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bo
         costs = queries.costs(me)
         wakes, spent = queries.wakes(me)
         lines += render.costs_text(costs, roster, wakes, spent)
-        value["cost"] = [render.cost_json(c) for c in costs]
+        value["cost"] = [dict(one.__dict__) for one in costs]
         value["wakes"] = {"count": wakes, "tokens": spent}
     app.print_answer(app.place_line(mailbox.directory) + app.fold_framed("\n".join(lines) + "\n"), value)
 

@@ -99,7 +99,8 @@ def _find_named(stored: str, roster: Roster) -> list[str]:
 def _find_living(stored: str, mode: str, at: int, roster: Roster) -> Iterable[str]:
     """Yield the agents with a tag that lived at an instant; in the place of one that died later, who continues it."""
     for agent in roster.agents.values():
-        if not _bears(agent, stored, mode) or not _lived(agent, at):
+        lived = agent.registered <= at and (agent.state != DEAD or agent.changed > at)
+        if not lived or not _bears(agent, stored, mode):
             continue
         heirs = roster.heirs(agent.session_id) if agent.state == DEAD else []
         yield from [who for who in heirs if _bears(roster.get(who), stored, mode)] or [agent.session_id]
@@ -107,10 +108,6 @@ def _find_living(stored: str, mode: str, at: int, roster: Roster) -> Iterable[st
 
 def _bears(agent: Agent | None, tag: str, mode: str) -> bool:
     return agent is not None and (mode == BROADCAST or tag == ALL or tag in agent.tags)
-
-
-def _lived(agent: Agent, at: int) -> bool:
-    return agent.registered <= at and (agent.state != DEAD or agent.changed > at)
 
 
 def _stage_of(who: str, message: Message, reads: Reads, roster: Roster) -> str | None:

@@ -64,7 +64,8 @@ def prove_call(
     if not _may_host(session_id, process, hosts, environ, is_nested=is_nested):
         return None
     how = SOCKET if is_its else PIPE
-    if services and ((host and host.how == SERVED) or is_fork or _is_known(session_id, hosts, environ)):
+    is_known = is_fork or _is_noted(session_id, environ) or hosts.hosting(session_id)
+    if services and ((host and host.how == SERVED) or is_known):
         how = SERVED
     return _record_host(hosts, process, session_id, how, begins=begins)
 
@@ -143,13 +144,8 @@ def _may_host(
     return not (is_nested and (others or _is_noted(session_id, environ)))
 
 
-def _is_known(session_id: str, hosts: ProcessRecords, environ: Mapping[str, str]) -> bool:
-    """Return whether the session was seen before, by a process of whichever client."""
-    return _is_noted(session_id, environ) or bool(hosts.hosting(session_id))
-
-
 def _is_noted(session_id: str, environ: Mapping[str, str]) -> bool:
-    return system.exists(system.join(paths.state_directory(environ), "sessions", session_id))
+    return system.exists(system.join(paths.state_directory(environ), processes.NOTES, session_id))
 
 
 def _record_host(hosts: ProcessRecords, process: Process, session_id: str, how: str, *, begins: bool) -> Proof | None:

@@ -50,11 +50,12 @@ def notify_senders(mailbox: Mailbox, now: int) -> set[str]:
     if mailbox.prove(STEWARD) is None:
         return hopeless
     state = mailbox.state()
+    option = "" if mailbox.logs.is_shared else f" --dir {typed(mailbox.directory)}"  # readers may work elsewhere
     for who, letters in _untold_letters(mailbox, state, now).items():
         if mailbox.logs.is_shared and who != USER and not mailbox.logs.last_seen([who]):
             continue
         try:
-            for notice in _notices_to(who, letters, state, _mailbox_option(mailbox)):
+            for notice in _notices_to(who, letters, state, option):
                 mailbox.send(notice)
         except StorageFailed as error:
             raise StorageFailed(error.what, "run `agent-mailbox steward run` again") from None
@@ -80,11 +81,6 @@ def _untold_letters(mailbox: Mailbox, state: InboxState, now: int) -> dict[str, 
     if not found:
         return found
     return dead_letters.untold(state, now, {*_told_live(mailbox), *_told_in_archive(mailbox)})
-
-
-def _mailbox_option(mailbox: Mailbox) -> str:
-    """Return the option that names the mailbox: readers may work elsewhere. Other machines have it at other places."""
-    return "" if mailbox.logs.is_shared else f" --dir {typed(mailbox.directory)}"
 
 
 def _split_letters(letters: Letters) -> list[list[str]]:

@@ -24,7 +24,7 @@ from ..mailbox.registry import Registry
 from ..store.archive import roster_compaction, rotation
 from ..store.attachments import attachment_files
 from ..store.files.paths import CONFIG
-from ..store.files.small_files import note_time
+from ..store.files.small_files import note_time, remove_if_possible
 from ..store.log import events
 from . import doctor, leftovers, notices, notify, shared_steward, waker
 from .doctor import clock_signs, obstacles, use_checks
@@ -75,7 +75,7 @@ def run_upkeep(mailbox: Mailbox, max_live: int | None = None, *, trust_clock: bo
             leftovers.sweep_leftovers(mailbox)
             attachment_files.sweep(mailbox.logs, mailbox.archive, mailbox.now())
         note_time(mailbox.logs.cache(rotation.LAST_RUN), mailbox.now())
-        clock_signs.forget_doubt(mailbox)
+        remove_if_possible(mailbox.logs.cache(clock_signs.DOUBT))  # it ran
     MailQueries(mailbox).keep_index()
     _tell_person(mailbox)
     return Report(

@@ -17,9 +17,8 @@ from ...core import codec
 from ...core.records import BadLine, Record
 from ...errors import Busy, StorageFailed
 from ...store.files import paths, system
-from ...store.files.small_files import read_file, remove_file, storage_failed
+from ...store.files.small_files import list_names, read_file, remove_file, storage_failed
 from ...store.files.system import sync_directory
-from .. import places
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,11 +63,6 @@ def read_packaged(name: str) -> bytes:
 def checksum_of(data: bytes) -> str:
     """Return the checksum of a file's bytes."""
     return hashlib.sha256(data).hexdigest()
-
-
-def missing_directories(path: str) -> tuple[str, ...]:
-    """Return the missing directories above a file, the uppermost first."""
-    return tuple(reversed([place for place in places.directories_above(path) if not os.path.isdir(place)]))
 
 
 def carry_out(change: Change, records: FileRecords) -> None:
@@ -178,10 +172,7 @@ class FileRecords:
 
     def none_left(self) -> bool:
         """Return whether no record is left."""
-        try:
-            return not any(name.endswith(".json") and name[0] != "." for name in os.listdir(self.directory))
-        except OSError:
-            return True
+        return not any(name.endswith(".json") and name[0] != "." for name in list_names(self.directory))
 
 
 def _load(record: str) -> dict[str, Any]:

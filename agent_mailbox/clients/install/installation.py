@@ -18,7 +18,7 @@ from ...store.files import paths
 from ...store.files.small_files import storage_failed
 from ...store.locks.lock import FileLock
 from ...store.user_state import removed_hooks
-from .. import texts
+from .. import places, texts
 from ..foreign_fields import rules_of
 from ..permission import file_guard as ours
 from ..places import Target
@@ -227,7 +227,8 @@ def _record_after(
     if entry is not None and untouched and data is not None:
         return entry.replace(written=(files.checksum_of(data), new))
     if data is None or part.remove(data, data) == data:
-        made = (*(entry.directories if entry else ()), *files.missing_directories(part.path))
+        above = reversed([*places.directories_above(part.path)])  # the uppermost first
+        made = (*(entry.directories if entry else ()), *(one for one in above if not os.path.isdir(one)))
         return files.Remembered(original=data, written=(new,), directories=tuple(dict.fromkeys(made)))
     return entry or files.Remembered(original=None, written=(), directories=())
 

@@ -18,7 +18,7 @@ from ...errors import BadData
 from ...known_clients.known_client import FILES
 from ...store.files import paths
 from ...store.files.small_files import read_file, replace_file, storage_failed
-from ...store.files.system import make_directory
+from ...store.files.system import identity, make_directory
 from ...store.log import custody
 from .. import client_input, places
 from . import tool_files
@@ -148,7 +148,7 @@ class GuardedFiles:
         mailboxes = [*paths.trusted(environ), *custody.places(environ), *([named] if named else [])]
         self._walked = [state, paths.configuration_directory(environ), *mailboxes]
         self._directories = [*self._walked, *programs]
-        self._known = {place for place in map(_identity_of, self._directories) if place}
+        self._known = {place for place in map(identity, self._directories) if place}
 
     def is_guarded(self, path: str) -> bool:
         """Return whether the path leads to one of them, through any links; the file need not exist."""
@@ -161,7 +161,7 @@ class GuardedFiles:
         ):
             return True
         # by identity: a file system may know one directory by several names
-        is_below = any(_identity_of(place) in self._known for place in (real, *places.directories_above(real)))
+        is_below = any(identity(place) in self._known for place in (real, *places.directories_above(real)))
         return is_below or self._is_linked(real)
 
     def _is_linked(self, real: str) -> bool:
@@ -172,13 +172,9 @@ class GuardedFiles:
             return False
         if not stat.S_ISREG(there.st_mode):
             return False
-        if any(_identity_of(file) == (there.st_dev, there.st_ino) for file in self._files):
-            return True
-        return there.st_nlink > 1 and (there.st_dev, there.st_ino) in self._guarded_identities()
-
-    def _guarded_identities(self) -> set[tuple[int, int]]:
+        it = there.st_dev, there.st_ino
         every = (os.path.join(at, name) for top in self._walked for at, _, names in os.walk(top) for name in names)
-        return {place for place in map(_identity_of, every) if place}
+        return it in map(identity, self._files) or (there.st_nlink > 1 and it in map(identity, every))
 
 
 def installed_shims(state: str) -> list[str]:
@@ -211,11 +207,3 @@ def record_shims(state: str, shims: Iterable[str]) -> None:
     except OSError as error:
         raise storage_failed("make", state, error) from None
     replace_file(path, text, durable=False)
-
-
-def _identity_of(path: str) -> tuple[int, int] | None:
-    try:
-        there = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return there.st_dev, there.st_ino

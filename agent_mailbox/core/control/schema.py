@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from ..address import MAX_ID
-from .message_fields import Field
 from .messages import MODES, TYPES, VERSION
 
 _INSTANT = {"type": "string", "format": "date-time"}
@@ -37,7 +36,8 @@ def schema(kind: str) -> dict[str, Any]:
             if field.required:
                 _require(place, word)
             place = place["properties"].setdefault(word, _object({}, []))
-        place["properties"][field.path[-1]] = _value(field)
+        its = field.kind
+        place["properties"][field.path[-1]] = {"enum": list(its)} if isinstance(its, tuple) else dict(_KINDS[its])
         if field.required:
             _require(place, field.path[-1])
     told = " ".join((TYPES[kind].__doc__ or "").split())
@@ -56,7 +56,3 @@ def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
 def _require(place: dict[str, Any], word: str) -> None:
     if word not in place["required"]:
         place["required"].append(word)
-
-
-def _value(field: Field) -> dict[str, Any]:
-    return {"enum": list(field.kind)} if isinstance(field.kind, tuple) else dict(_KINDS[field.kind])

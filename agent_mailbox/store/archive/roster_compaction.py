@@ -44,7 +44,10 @@ def compact_roster(logs: Logs, archive: Archive, since: int) -> int:
         refuse_broken(logs)
         clear_leftover(roster)
         lines, size = raw_lines(roster)
-        if len(lines) <= COMPACT_ABOVE or 4 * _count_dead(logs) > len(lines):
+        if len(lines) <= COMPACT_ABOVE:
+            return 0
+        dead = sum(agent.state == DEAD for agent in logs.read_roster().agents.values())
+        if 4 * dead > len(lines):  # each life takes two lines at least
             return 0
         before = Roster(parse_roster(lines, roster.view()))
         kept = [(at, line) for at, line in lines if _stays(line, before, since)]
@@ -61,11 +64,6 @@ def compact_roster(logs: Logs, archive: Archive, since: int) -> int:
         retold = [codec.spell_event(event).rstrip(b"\n") for event in told]
         replace(roster, [*retold, *(line for _, line in kept)], size)
         return len(lines) - len(told) - len(kept)
-
-
-def _count_dead(logs: Logs) -> int:
-    """Return how many agents are dead. The life of each takes two lines at least, its beginning and its end."""
-    return sum(agent.state == DEAD for agent in logs.read_roster().agents.values())
 
 
 def retell_roster(logs: Logs, archive: Archive, told: Bundle, order: SharedOrder) -> Replaced | None:

@@ -55,14 +55,6 @@ def describe_doubt(doubt: ClockDoubt, found: list[int]) -> str:
     return f"{span} {'ahead of' if doubt.now > doubt.newest else 'away from'} every time in the mailbox"
 
 
-def forget_doubt(mailbox: Mailbox) -> None:
-    """Forget a doubt: the steward ran."""
-    try:
-        system.unlink(mailbox.logs.cache(DOUBT))
-    except OSError:
-        pass
-
-
 def doubt_of(mailbox: Mailbox) -> ClockDoubt | None:
     """Return the doubt of the last run; None if it had none."""
     body = small_files.load_derived(mailbox.logs.cache(DOUBT))
