@@ -10,9 +10,10 @@ import pytest
 
 from agent_mailbox.errors import MailboxError
 from agent_mailbox.space.nats import server_settings
+from agent_mailbox.space.nats.connection import NatsConnection
 from agent_mailbox.space.nats.nats_order import NatsOrder, open_order
 from agent_mailbox.space.nats.nats_space import NatsFiles
-from agent_mailbox.space.order.order import MESSAGES, ROSTER, Moved, Unavailable
+from agent_mailbox.space.order.order import MESSAGES, ROSTER, Moved, NoServer, Unavailable
 from tests.helpers import PATIENCE, until
 
 from .nats_server import serving
@@ -104,6 +105,13 @@ def test_what_a_nats_server_reads_out_of_order_is_no_answer() -> None:
         assert order._read_batch(5, 90, 30) == {}
         order.close()
     assert server_settings.is_old("²")
+
+
+@pytest.mark.parametrize("scheme", ["tls", "TLS"])
+def test_an_address_with_tls_is_never_spoken_to_without(scheme: str) -> None:
+    """A server without TLS gets nothing of a machine whose address asks for it, however the scheme is spelt."""
+    with answering() as (_, url), pytest.raises(NoServer, match="the server has no TLS"):
+        NatsConnection(f"{scheme}{url.removeprefix('nats')}", None, None).is_open()
 
 
 def test_a_leader_that_counts_what_it_could_not_keep_has_not_answered() -> None:

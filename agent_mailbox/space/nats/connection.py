@@ -302,11 +302,11 @@ class NatsConnection:
         if word.upper() != b"INFO":
             raise unavailable_error([url], ConnectionRefusedError(_STRANGER))
         self.info = parse_object(text)
-        if url.startswith("tls:") and not self.info.get("tls_required") and not self.info.get("tls_available"):
+        wants_tls = split_address(url)[0] == "tls"
+        if wants_tls and not self.info.get("tls_required") and not self.info.get("tls_available"):
             raise unavailable_error([url], ConnectionRefusedError("the server has no TLS: write nats://HOST:PORT"))
-        if url.startswith("tls:") or self.info.get("tls_required") is True:
-            safe = self._encrypted(incoming.source, url, host)
-            self._incoming = ServerBytes(safe, self._ask_word)
+        if wants_tls or self.info.get("tls_required") is True:
+            self._incoming = ServerBytes(self._encrypted(incoming.source, url, host), self._ask_word)
         hello: dict[str, object] = {"verbose": False, "pedantic": False, "headers": True, "no_responders": True}
         hello |= {"protocol": 1, "lang": "python", "version": "1", "name": "agent-mailbox", **self._login_fields()}
         user = str(hello.get("user", ""))
