@@ -308,8 +308,7 @@ def serve(app: App, /, install: bool, remove: bool) -> None:
         app.print_answer(f"serving {found.space} as {found.machine}\n", _value_of(found))
         copy = spaces.open_replica(logs, space)
         replicator.judge_again(copy, engine_output.print_logged)
-        files = spaces.order_in(copy).files
-        exchanged = ExchangedFiles(logs, files, copy.directory, engine_output.print_logged)
+        exchanged = ExchangedFiles(logs, spaces.order_in(copy), copy.directory, engine_output.print_logged)
 
         def says_away(why: MailboxError | None) -> None:
             if relay is not None:
@@ -323,7 +322,7 @@ def serve(app: App, /, install: bool, remove: bool) -> None:
                 told(f"{space.space} as {space.machine} was left, or is reached in another way: its replicator ends")
             return is_left or ended.is_set()
 
-        replicator.run_replicator(copy, exchanged, is_over, told, ended.wait, says_away)
+        replicator.Replicator(copy, exchanged, told, says_away).run(is_over, ended.wait)
         if relay is not None:
             relay.close()
 

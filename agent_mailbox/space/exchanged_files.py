@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ..core.records import Message
     from ..store.log.logs import Logs
-    from .order.space_files import SpaceFiles
+    from .order.order import SpaceOrder
 
 STATE = "files"
 MOST_WANTED = 10_000
@@ -50,9 +50,9 @@ class WantedFile(Record):
 class ExchangedFiles:
     """One machine's work for the files of its space; ``directory`` is its own record of it."""
 
-    def __init__(self, logs: Logs, files: SpaceFiles, directory: str, told: Callable[[str], None]) -> None:
+    def __init__(self, logs: Logs, order: SpaceOrder, directory: str, told: Callable[[str], None]) -> None:
         self._logs = logs
-        self._files = files
+        self._order = order
         self._path = system.join(directory, STATE)
         self._told = told
         self._said = ""
@@ -114,7 +114,7 @@ class ExchangedFiles:
             if data is None:
                 paths.check(self._logs.directory)  # a file of a mailbox that is away is not gone
             elif digest not in self.ours:
-                self._files.ship_file(digest, data)
+                self._order.ship_file(digest, data)
                 self.ours[digest] = now
             del self.due[stored]
 
@@ -123,7 +123,7 @@ class ExchangedFiles:
         for stored in asked:
             one = self.wanted[stored]
             self.wanted[stored] = one.replace(due=now + one.pause, pause=min(one.pause * 2, LATE))
-            for data in self._files.fetch_copies(stored[:64]):
+            for data in self._order.fetch_copies(stored[:64]):
                 if len(data) == one.size and attachment_files.digest(data) == stored[:64]:
                     attachment_files.put(self._logs.directory, one.name, [data])
                     del self.wanted[stored]
@@ -142,7 +142,7 @@ class ExchangedFiles:
         self._swept, digests = now, {stored[:64] for stored in named}
         self.wanted = {stored: one for stored, one in self.wanted.items() if stored in named}
         for digest in [one for one, since in self.ours.items() if one not in digests and since < now - DAY]:
-            self._files.take_back(digest)
+            self._order.take_back(digest)
             del self.ours[digest]
 
     def _state_to_save(self) -> dict[str, object]:

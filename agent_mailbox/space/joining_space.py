@@ -128,7 +128,6 @@ def _make_space(order: SpaceOrder) -> None:
     while True:
         try:
             order.make_unless_there()
-            order.files.make_unless_there()
             return
         except Unavailable as error:
             if error.code == "outdated":

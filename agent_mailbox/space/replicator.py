@@ -54,74 +54,108 @@ def judge_again(copy: Replica, told: Callable[[str], None]) -> None:
         told(error.what)
 
 
-def run_replicator(
-    copy: Replica,
-    files: ExchangedFiles,
-    ended: Callable[[], bool],
-    told: Callable[[str], None],
-    pause: Callable[[float], object],
-    says_away: Callable[[MailboxError | None], None],
-) -> None:
-    """Catch up whenever there is something new, in the order or here. ``told`` hears of what changes; ``pause`` waits
-    for so many seconds, or until the end. ``says_away`` hears after each attempt why the engine is out of reach;
-    None: it answers."""
-    order, mine = spaces.order_in(copy), spaces.owner_of(copy.logs)
-    _note_unreached(copy.directory, None)
-    away, back, delay, ends, is_new, spoke = "", "", TURN, None, True, -elsewhere.EVERY
-    known: frozenset[str] = frozenset()
-    is_sure, restored, noted, asked = False, 0, 0.0, 0
-    while not ended():
-        try:
-            paths.refuse_absence(copy.logs.directory)  # it would tell that no session acts here
-            if words := order.latest_words():
-                if (host := elsewhere.find_twin(words.pop(copy.order.machine, b""))) is not None:
-                    note_trouble(copy.directory, TWIN, _twin_warning(copy, host) if host else "")
-                elsewhere.keep_words(copy.directory, words, time_ns() // 1_000_000)
-            if not is_sure:  # a server that was away may have lost what it had
-                copy.check_order_again()
-                is_sure = _keep_up(copy, closer=True)
-                taken = order.take_name(mine) != mine  # an engine that lost its records lost the names, too
-                note_trouble(copy.directory, NAME, name_warning(copy.order.machine) if taken else "")
-            if monotonic() - spoke >= elsewhere.EVERY:  # behind the look: before it the copy knows no record
-                order.tell_machines(
-                    elsewhere.own_word(
-                        copy.logs, copy.state.applied, order.last_position(), time_ns() // 1_000_000, gethostname()
-                    )
-                )
-                elsewhere.keep_joined(copy.directory, order.joined_machines())
-                spoke = monotonic()
-            if copy.restored > restored:
-                restored = copy.restored
-                told(lost_warning(restored))
-            before = (copy.queue.end(), *copy.logs.ends())
-            if ends != before or is_new:
-                copy.look_locally()  # most often a command of this machine did it: its lock is left to the next one
-                if copy.is_behind():
-                    ends = before if _keep_up(copy) else None  # what came meanwhile is seen next time
-                    known = _tell_strange(copy, known, told)
-                else:
-                    ends = before
-            elif monotonic() - noted >= NOTED:
-                known_copy.note_fresh(copy.directory, asked)
-                noted = monotonic()
-            files.take_turn(time_ns() // 1_000_000)
-            if away:
-                told(back)
-                _note_unreached(copy.directory, None)
-            away, delay = "", TURN
-            says_away(None)
-            asked = time_ns() // 1_000_000
-            is_new = order.wait_for_record(copy.state.applied, TURN)
-        except (Refused, Busy, StorageFailed, NoMailbox) as error:  # each may be put right meanwhile
-            if error.what != away:
-                told(error.what)
-                _note_unreached(copy.directory, error)
-            away, is_sure, back = error.what, False, "goes on"  # as behind a full disk of this machine
-            if isinstance(error, (Refused, Unavailable)):
-                back = "engine is back"
-                says_away(error)
-            pause(delay)
-            delay = min(delay * 2, LONGEST)
+class Replicator:
+    """The turns of a replicator. ``told`` hears of what changes. ``says_away`` hears after each attempt why the engine
+    is out of reach; None: it answers."""
+
+    def __init__(
+        self,
+        copy: Replica,
+        files: ExchangedFiles,
+        told: Callable[[str], None],
+        says_away: Callable[[MailboxError | None], None],
+    ) -> None:
+        self._copy, self._files, self._told, self._says_away = copy, files, told, says_away
+        self._order = spaces.order_in(copy)
+        self._ends: tuple[object, ...] | None = None
+        self._is_new, self._is_sure = True, False
+        self._spoke, self._noted, self._asked = -elsewhere.EVERY, 0.0, 0
+        self._restored = 0
+        self._strange = set[str]()
+
+    def run(self, ended: Callable[[], bool], pause: Callable[[float], object]) -> None:
+        """Catch up whenever there is something new, in the order or here. ``pause`` waits for so many seconds, or until
+        the end."""
+        copy, away, back, delay = self._copy, "", "", TURN
+        _note_unreached(copy.directory, None)
+        while not ended():
+            try:
+                self._take_turn()
+                if away:
+                    self._told(back)
+                    _note_unreached(copy.directory, None)
+                away, delay = "", TURN
+                self._says_away(None)
+                self._asked = _now()
+                self._is_new = self._order.wait_for_record(copy.state.applied, TURN)
+            except (Refused, Busy, StorageFailed, NoMailbox) as error:  # each may be put right meanwhile
+                if error.what != away:
+                    self._told(error.what)
+                    _note_unreached(copy.directory, error)
+                away, self._is_sure, back = error.what, False, "goes on"  # as behind a full disk of this machine
+                if isinstance(error, (Refused, Unavailable)):
+                    back = "engine is back"
+                    self._says_away(error)
+                pause(delay)
+                delay = min(delay * 2, LONGEST)
+
+    def _take_turn(self) -> None:
+        copy = self._copy
+        paths.refuse_absence(copy.logs.directory)  # it would tell that no session acts here
+        self._hear_words()
+        if not self._is_sure:
+            self._look_for_losses()
+        if monotonic() - self._spoke >= elsewhere.EVERY:  # behind the look: before it the copy knows no record
+            self._tell_machines()
+        if copy.restored > self._restored:
+            self._restored = copy.restored
+            self._told(lost_warning(copy.restored))
+        before = (copy.queue.end(), *copy.logs.ends())
+        if self._ends != before or self._is_new:
+            copy.look_locally()  # most often a command of this machine did it: its lock is left to the next one
+            if copy.is_behind():
+                self._ends = before if _keep_up(copy) else None  # what came meanwhile is seen next time
+                self._tell_strange()
+            else:
+                self._ends = before
+        elif monotonic() - self._noted >= NOTED:
+            known_copy.note_fresh(copy.directory, self._asked)
+            self._noted = monotonic()
+        self._files.take_turn(_now())
+
+    def _hear_words(self) -> None:
+        copy = self._copy
+        if words := self._order.latest_words():
+            if (host := elsewhere.find_twin(words.pop(copy.order.machine, b""))) is not None:
+                note_trouble(copy.directory, TWIN, _twin_warning(copy, host) if host else "")
+            elsewhere.keep_words(copy.directory, words, _now())
+
+    def _look_for_losses(self) -> None:
+        """Look whether the server lost what it had while it was away, names, too; bring that back."""
+        copy, mine = self._copy, spaces.owner_of(self._copy.logs)
+        copy.check_order_again()
+        self._is_sure = _keep_up(copy, closer=True)
+        taken = self._order.take_name(mine) != mine
+        note_trouble(copy.directory, NAME, name_warning(copy.order.machine) if taken else "")
+
+    def _tell_machines(self) -> None:
+        copy, last = self._copy, self._order.last_position()
+        word = elsewhere.own_word(copy.logs, copy.state.applied, last, _now(), gethostname())
+        self._order.tell_machines(word)
+        elsewhere.keep_joined(copy.directory, self._order.joined_machines())
+        self._spoke = monotonic()
+
+    def _tell_strange(self) -> None:
+        """Tell once of each machine whose lines bear another key than the person confirmed, or a wrong seal."""
+        judge = self._copy.judge
+        for machine in sorted({*judge.strange, *judge.refused} - self._strange):
+            why = "bear another key than you confirmed" if machine in judge.strange else "have a wrong or used seal"
+            self._told(f"lines of {machine} {why}, and do not count: `agent-mailbox engine status`")
+        self._strange.update(judge.strange, judge.refused)
+
+
+def _now() -> int:
+    return time_ns() // 1_000_000
 
 
 def _note_unreached(directory: str, error: MailboxError | None) -> None:
@@ -171,11 +205,3 @@ def _twin_warning(copy: Replica, host: str) -> str:
         f"another computer, or a copy of this one, runs as {copy.order.machine}, too ({this}):"
         " have the copy leave, by `agent-mailbox engine leave`, and join with another --machine"
     )
-
-
-def _tell_strange(copy: Replica, known: frozenset[str], told: Callable[[str], None]) -> frozenset[str]:
-    """Tell of each machine, once, whose lines bear another key than the person confirmed, or a seal that is wrong."""
-    for machine in sorted({*copy.judge.strange, *copy.judge.refused} - known):
-        why = "bear another key than you confirmed" if machine in copy.judge.strange else "have a wrong or used seal"
-        told(f"lines of {machine} {why}, and do not count: `agent-mailbox engine status`")
-    return known | copy.judge.strange | copy.judge.refused.keys()

@@ -15,7 +15,6 @@ import pytest
 from agent_mailbox.errors import Refused, Unavailable
 from agent_mailbox.space.nats import server_settings
 from agent_mailbox.space.nats.nats_order import NatsOrder, open_order
-from agent_mailbox.space.nats.nats_space import NatsFiles
 from agent_mailbox.space.order.order import MESSAGES, ROSTER
 from agent_mailbox.space.servers import cluster, server_accounts
 from agent_mailbox.space.servers.cluster_record import ClusterChange
@@ -191,11 +190,10 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
             for machine in machines:
                 order = found.order(space, machine)
                 order.make_unless_there()
-                NatsFiles(order).make_unless_there()
                 order.take_name(f"the mailbox of {machine}")
                 order.append_lines(ROSTER, [b"of %s" % machine.encode()])
                 order.append_lines(MESSAGES, [b"mail of %s" % machine.encode()], ids=[f"m-{machine}"])
-                NatsFiles(order).ship_file("0" * 64, b"a file of %s" % machine.encode())
+                order.ship_file("0" * 64, b"a file of %s" % machine.encode())
                 found.spaces[space] = order
         yield found
         for order in found.spaces.values():
@@ -288,10 +286,8 @@ def test_a_space_that_a_machine_made_as_it_likes_is_refused(running: Running) ->
         wanted = {**server_settings.of_records(space, mallory.connection.info), **changes}
         wanted = json.loads(json.dumps(wanted).replace("{}", space))
         mallory.call_api(f"STREAM.CREATE.{wanted['name']}", {key: value for key, value in wanted.items() if value})
-        if "F" in wanted["name"]:
-            honest.make_unless_there()
         with pytest.raises(Refused, match="stream of the space was not made by agent-mailbox: "):
-            (NatsFiles(honest) if "F" in wanted["name"] else honest).make_unless_there()
+            honest.make_unless_there()
         assert mallory.call_api(f"STREAM.INFO.{wanted['name']}", None)["state"]["messages"] == 0
         mallory.close()
         honest.close()

@@ -17,7 +17,6 @@ from agent_mailbox.errors import Refused, Unavailable
 from agent_mailbox.space.nats import server_settings
 from agent_mailbox.space.nats.connection import API, Publication
 from agent_mailbox.space.nats.nats_order import NatsOrder, open_order
-from agent_mailbox.space.nats.nats_space import NatsFiles
 from agent_mailbox.space.order.order import ROSTER, NoServer
 from tests.helpers import PATIENCE, Program, until
 from tests.ports import free_row
@@ -205,10 +204,10 @@ def test_a_machine_speaks_for_itself_alone(program: Program) -> None:
         with pytest.raises(Refused, match="Permissions Violation"):
             servers.order("south", "north").append_lines(ROSTER, [b"forged"])
         with pytest.raises(Refused, match="Permissions Violation"):
-            NatsFiles(servers.order("south", "north")).ship_file("0" * 64, b"forged")
+            servers.order("south", "north").ship_file("0" * 64, b"forged")
         order = servers.order("north")
-        NatsFiles(order).ship_file("0" * 64, b"its own")
-        assert list(NatsFiles(servers.order("south")).fetch_copies("0" * 64)) == [b"its own"]
+        order.ship_file("0" * 64, b"its own")
+        assert list(servers.order("south").fetch_copies("0" * 64)) == [b"its own"]
         config = order.stream_info()["config"]
         authority = str(servers.home / "authority.pem")
         for call in ("PURGE", "DELETE", "UPDATE", "MSG.DELETE"):

@@ -14,9 +14,7 @@ from agent_mailbox.errors import NoMailbox
 from agent_mailbox.space import space as spaces
 from agent_mailbox.space.exchanged_files import LATE, MOST_WANTED, SOON, ExchangedFiles
 from agent_mailbox.space.nats.nats_order import open_order
-from agent_mailbox.space.nats.nats_space import NatsFiles
 from agent_mailbox.space.order.space_files import MOST_PARTS, PART
-from agent_mailbox.space.postgres.postgres_order import PostgresFiles
 from agent_mailbox.space.postgres.postgres_order import open_order as open_postgres
 from agent_mailbox.store.attachments import attachment_files
 from agent_mailbox.store.attachments.attachment_files import digest
@@ -29,7 +27,7 @@ from .test_commands import Pair
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agent_mailbox.space.order.space_files import SpaceFiles
+    from agent_mailbox.space.order.order import SpaceOrder
 
 
 _spaces = itertools.count()
@@ -39,16 +37,16 @@ class TestNats:
     """Files in NATS."""
 
     @pytest.fixture
-    def machines(self, server: str, credential: str, tmp_path: Path) -> Iterator[list[SpaceFiles]]:  # noqa: ARG002 - as below
+    def machines(self, server: str, credential: str, tmp_path: Path) -> Iterator[list[SpaceOrder]]:  # noqa: ARG002 - as below
         """The ways of two machines to a fresh space's files."""
         space = f"files-{next(_spaces)}"
         orders = [open_order(server, space, name, credential) for name in "ab"]
         orders[0].make_unless_there()
-        yield [NatsFiles(order) for order in orders]
+        yield orders
         for order in orders:
             order.close()
 
-    def test_attached_files_reach_every_machine(self, machines: list[SpaceFiles]) -> None:
+    def test_attached_files_reach_every_machine(self, machines: list[SpaceOrder]) -> None:
         """Empty, small and of the largest size; shipped again; by two at once; taken back by each for itself."""
         a, b = machines
         assert list(b.fetch_copies("0" * 64)) == []
@@ -74,13 +72,13 @@ class TestPostgres(TestNats):
     """Files in PostgreSQL."""
 
     @pytest.fixture
-    def machines(self, tmp_path: Path) -> Iterator[list[SpaceFiles]]:  # type: ignore[override]
+    def machines(self, tmp_path: Path) -> Iterator[list[SpaceOrder]]:  # type: ignore[override]
         """The same."""
         with made() as database, database.running():
             word = password_file(tmp_path / "word")
             orders = [open_postgres(database.url, "files", name, word) for name in "ab"]
             orders[0].make_unless_there()
-            yield [PostgresFiles(order) for order in orders]
+            yield orders
             for order in orders:
                 order.close()
 
@@ -133,7 +131,7 @@ class Files:
         space = spaces.space_of(self.logs)
         assert space is not None
         self.said: list[str] = []
-        self.files = NatsFiles(open_order(space.url, space.space, machine, space.credential))
+        self.files = open_order(space.url, space.space, machine, space.credential)
         self.directory = spaces.record_of(self.logs).path(spaces.PLACE)
         self.copy = spaces.open_replica(self.logs, space)
         self.exchanged = self.again()
@@ -158,7 +156,7 @@ def test_a_file_whose_bytes_differ_from_its_digest_is_not_kept(pair: Pair) -> No
     file.write_bytes(b"the plan")
     pair.send("north", "--from", "ann", "--to", "ben", "--body", "see the plan", "--attach", str(file))
     south.catch_up()
-    west = NatsFiles(open_order(pair.url, pair.space, "a-liar", pair.credential))
+    west = open_order(pair.url, pair.space, "a-liar", pair.credential)
     for false in (b"the flan", b"another length"):
         west.ship_file(digest(b"the plan"), false)
         south.again().take_turn(1)

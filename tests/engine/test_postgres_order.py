@@ -26,7 +26,7 @@ from agent_mailbox.space.order.space_files import MOST_PARTS, PART
 from agent_mailbox.space.postgres import postgres_connection, postgres_order, space_tables
 from agent_mailbox.space.postgres.database_roles import write_roles
 from agent_mailbox.space.postgres.postgres_connection import _places_of, places_in
-from agent_mailbox.space.postgres.postgres_order import PostgresFiles, PostgresOrder, open_order
+from agent_mailbox.space.postgres.postgres_order import PostgresOrder, open_order
 from agent_mailbox.space.servers import cluster
 from agent_mailbox.space.space import Space
 from agent_mailbox.upkeep import steward as stewards
@@ -165,9 +165,9 @@ def test_a_machine_speaks_for_itself_alone(postgres: PostgresServer, opened: Pos
         lambda: forged.take_name("me"),
         lambda: forged.tell_machines(b"{}"),
         lambda: north.append_lines(reads_of("south"), [b"forged"]),
-        lambda: PostgresFiles(forged).ship_file("0" * 64, b"forged"),
-        lambda: PostgresFiles(forged).take_back("0" * 64),
-        lambda: PostgresFiles(north).ship_file("0" * 64, b"x" * (PART * (MOST_PARTS + 1))),
+        lambda: forged.ship_file("0" * 64, b"forged"),
+        lambda: forged.take_back("0" * 64),
+        lambda: north.ship_file("0" * 64, b"x" * (PART * (MOST_PARTS + 1))),
         lambda: north.query_rows("INSERT INTO SPACE.file VALUES ('south', '0', 0, 1, 'x')"),
         lambda: north.query_rows("INSERT INTO SPACE.log VALUES (99, 'roster', NULL, 'south', 'x', 'x')"),
         lambda: north.query_rows("UPDATE SPACE.log SET line = 'x'"),

@@ -78,8 +78,8 @@ def take_turns(
 ) -> None:
     """Have a replicator take so many turns."""
     left = iter(range(count))
-    files = ExchangedFiles(copy.logs, spaces.order_in(copy).files, copy.directory, told)
-    replicator.run_replicator(copy, files, lambda: next(left, None) is None, told, time.sleep, says_away)
+    files = ExchangedFiles(copy.logs, spaces.order_in(copy), copy.directory, told)
+    replicator.Replicator(copy, files, told, says_away).run(lambda: next(left, None) is None, time.sleep)
 
 
 def is_told(pair: Pair, machine: str, text: str) -> bool:

@@ -12,7 +12,6 @@ from agent_mailbox.errors import MailboxError
 from agent_mailbox.space.nats import server_settings
 from agent_mailbox.space.nats.connection import NatsConnection
 from agent_mailbox.space.nats.nats_order import NatsOrder, open_order
-from agent_mailbox.space.nats.nats_space import NatsFiles
 from agent_mailbox.space.order.order import MESSAGES, ROSTER, Moved, NoServer, Unavailable
 from tests.helpers import PATIENCE, until
 
@@ -52,7 +51,7 @@ FORMS: list[Callable[[Any], Any]] = [
 DEEP = b'{"error":' + b"[" * 100_000
 CALLS: dict[str, Callable[[NatsOrder], object]] = {
     "make": lambda order: order.make_unless_there(),
-    "make files": lambda order: NatsFiles(order).make_unless_there(),
+    "make files": lambda order: order.make_place_of_files(),
     "name": lambda order: order.take_name("me"),
     "joined": lambda order: order.joined_machines(),
     "end": lambda order: order.last_position(),
@@ -64,9 +63,9 @@ CALLS: dict[str, Callable[[NatsOrder], object]] = {
     "log": lambda order: [*itertools.islice(order.of_log(ROSTER), 9)],
     "wait": lambda order: order.wait_for_record(0, 0),
     "remove": lambda order: order.remove_records([1]),
-    "ship": lambda order: NatsFiles(order).ship_file("d", b"x"),
-    "take back": lambda order: NatsFiles(order).take_back("d"),
-    "fetch": lambda order: [*itertools.islice(NatsFiles(order).fetch_copies("d"), 9)],
+    "ship": lambda order: order.ship_file("d", b"x"),
+    "take back": lambda order: order.take_back("d"),
+    "fetch": lambda order: [*itertools.islice(order.fetch_copies("d"), 9)],
     "copies": lambda order: [*server_settings.of_copies(order.stream_info())],
     "servers": lambda order: [*server_settings.of_servers(order.connection, order.stream_info())],
 }

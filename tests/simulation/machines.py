@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from agent_mailbox.core.records import Proof
     from agent_mailbox.space.order.order import Ordered
-    from agent_mailbox.space.order.space_files import SpaceFiles
     from tests.simulation.machines_plans import Network
 
 NAMES = ("north", "south", "west")
@@ -297,8 +296,6 @@ class Machines(World):
 
 class LossyOrder(MemoryOrder):
     """A machine's way to the space, over the network: what the product gets for a connection to an engine."""
-
-    files: SpaceFiles
 
     def __init__(self, world: Machines, machine: str) -> None:
         super().__init__(world.space, machine)

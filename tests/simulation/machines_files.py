@@ -6,7 +6,7 @@ has is the one that its name says, and every machine has the files of the mail t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent_mailbox.core import proofs
 from agent_mailbox.core.compose import Draft
@@ -15,41 +15,31 @@ from agent_mailbox.space.exchanged_files import ExchangedFiles
 from agent_mailbox.store.attachments import attachment_files
 from agent_mailbox.store.attachments.attachment_files import digest
 from agent_mailbox.store.files import system
-from tests.simulation.machines import Question
+from tests.simulation.machines import LossyOrder
 from tests.simulation.machines_stage import box_of, space_of
 from tests.simulation.stage import LASTING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from tests.simulation.machines import Machine, Machines
+    from tests.simulation.machines import Machine
     from tests.simulation.machines_deeds import Deed
     from tests.simulation.machines_judge import Session
     from tests.simulation.machines_stage import Stage
     from tests.simulation.process import Process
 
 
-class LossyFiles:
-    """A machine's way to the files of the space, over the network."""
-
-    def __init__(self, world: Machines, machine: str) -> None:
-        self._world = world
-        self._machine = machine
-
-    def _ask(self, about: str, question: Callable[[], Any]) -> Any:
-        return self._world.doors["ask"](about, Question(question))
-
-    def make_unless_there(self) -> None:
-        """It is there."""
+class OrderWithFiles(LossyOrder):
+    """A machine's way to the space, and to its files, over the network."""
 
     def ship_file(self, digest: str, data: bytes) -> None:
         """Give a file to the space."""
         there = self._world.files
-        self._ask(f"ship {digest[:8]}", lambda: there.setdefault(digest, {}).update({self._machine: data}))
+        self._ask(f"ship {digest[:8]}", lambda: there.setdefault(digest, {}).update({self.machine: data}))
 
     def take_back(self, digest: str) -> None:
         """Remove the file that this machine shipped."""
-        self._ask(f"take back {digest[:8]}", lambda: self._world.files.get(digest, {}).pop(self._machine, None))
+        self._ask(f"take back {digest[:8]}", lambda: self._world.files.get(digest, {}).pop(self.machine, None))
 
     def fetch_copies(self, digest: str) -> Iterator[bytes]:
         """Yield what machines shipped as that file, that of the liar first."""
@@ -82,8 +72,8 @@ def false_file(deed: Deed) -> None:
 def exchange(stage: Stage, process: Process, machine: Machine) -> None:
     """In the end: a machine's replicator ships and fetches files."""
     logs = stage.desk(machine, None).logs
-    files = spaces.order_of(space_of(machine)).files
-    ExchangedFiles(logs, files, spaces.record_of(logs).path(spaces.PLACE), lambda _: None).take_turn(
+    order = spaces.order_of(space_of(machine))
+    ExchangedFiles(logs, order, spaces.record_of(logs).path(spaces.PLACE), lambda _: None).take_turn(
         system.time_ns() // 1_000_000
     )
 

@@ -18,11 +18,11 @@ from agent_mailbox.upkeep import shared_steward
 from tests.simulation import machines_absence, machines_days, machines_files, machines_proofs, machines_tasks
 from tests.simulation.disk import SECOND
 from tests.simulation.judge_showings import LAPSES
-from tests.simulation.machines import LossyOrder, Machines
+from tests.simulation.machines import Machines
 from tests.simulation.machines_commands import COMMANDS, expected
 from tests.simulation.machines_deeds import DEEDS, LIAR, Deed
 from tests.simulation.machines_deeds import key_of as key_of_liar
-from tests.simulation.machines_files import LossyFiles
+from tests.simulation.machines_files import OrderWithFiles
 from tests.simulation.machines_joining import confide, found, key_of
 from tests.simulation.machines_judge import Judge, Session
 from tests.simulation.machines_plans import ROLES, plan_of
@@ -59,10 +59,8 @@ def networked(world: Machines, *, small: bool = False) -> AbstractContextManager
 
     ``small``: a few are many for it."""
 
-    def order_of(space: Space, _patience: float = 5.0) -> LossyOrder:
-        found = LossyOrder(world, space.machine)
-        found.files = LossyFiles(world, space.machine)
-        return found
+    def order_of(space: Space, _patience: float = 5.0) -> OrderWithFiles:
+        return OrderWithFiles(world, space.machine)
 
     def is_signed(*words: Any) -> bool:
         if is_blind():

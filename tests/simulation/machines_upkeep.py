@@ -45,10 +45,9 @@ def replicate(stage: Stage, process: Process, me: Session) -> None:
     turns = 1 + int(process.chance.random() * 6)
     copy = spaces.open_replica(stage.desk(me.machine, proofs.TERMINAL).logs, space_of(me.machine))
     left = iter(range(turns))
-    files = ExchangedFiles(copy.logs, spaces.order_in(copy).files, copy.directory, lambda _: None)
-    replicator.run_replicator(
-        copy, files, lambda: next(left, None) is None, lambda _: None, system.sleep, lambda _: None
-    )
+    files = ExchangedFiles(copy.logs, spaces.order_in(copy), copy.directory, lambda _: None)
+    ours = replicator.Replicator(copy, files, lambda _: None, lambda _: None)
+    ours.run(lambda: next(left, None) is None, system.sleep)
 
 
 def settle(stage: Stage, process: Process, machine: Machine) -> None:

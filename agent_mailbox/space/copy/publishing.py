@@ -86,20 +86,16 @@ def publish_waiting(copy: KnownCopy) -> bool:
     )
     for log, group in itertools.groupby(found, lambda one: one.log):
         for batch in batch_lines(group):
-            last[log] = _publish_lines(copy, log, batch, last.get(log, 0))
+            wanted = _drop_archived(copy, batch) if log == MESSAGES and copy.state.purged else batch
+            if wanted:
+                last[log] = _append_lines(copy, log, wanted, last.get(log, 0))
             done = True
     return done
 
 
-def _publish_lines(copy: KnownCopy, log: str, batch: Sequence[Waiting], last: int) -> int:
-    """Publish lines of a log behind its record at ``last``; return the last one's position."""
-    if log == MESSAGES and copy.state.purged and (batch := _drop_archived(copy, batch)) == []:
-        return last
-    return _append_lines(copy, log, batch, last)
-
-
 def _append_lines(copy: KnownCopy, log: str, batch: Sequence[Waiting], last: int) -> int:
-    """Append the lines at once; each for itself if some are in the order."""
+    """Append lines behind the log's record at ``last``, each for itself if some are in the order; return the last one's
+    position."""
     lines, ids = [one.line for one in batch], [one.id for one in batch if one.id is not None]
     try:
         return copy.order.append_lines(log, lines, ids=ids, expect=None if ids else last)

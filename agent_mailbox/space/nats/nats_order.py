@@ -77,17 +77,18 @@ class NatsOrder(NatsSpace):
     # -- the stream ---------------------------------------------------------------------------------------------------
 
     def make_unless_there(self) -> bool:
-        """Make the space unless it is there; return whether it was made. A cluster keeps it three times.
+        """Make the space, and the place of its files, unless they are there; return whether the space was made.
 
-        Raises ``Refused`` for an old server."""
+        A cluster keeps it three times. Raises ``Refused`` for an old server."""
         try:
             self.stream_info()
-            return False
+            is_new = False
         except NoSpace:
-            pass
-        self._refuse_old()
-        self.call_api(f"STREAM.CREATE.{self.stream}", server_settings.of_records(self.space, self.connection.info))
-        return True
+            self._refuse_old()
+            self.call_api(f"STREAM.CREATE.{self.stream}", server_settings.of_records(self.space, self.connection.info))
+            is_new = True
+        self.make_place_of_files()
+        return is_new
 
     def stream_info(self) -> dict[str, Any]:
         """Return the stream's configuration and state.

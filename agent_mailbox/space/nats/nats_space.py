@@ -33,18 +33,14 @@ _PARTS, _SUM = "Mailbox-Parts", "Mailbox-Sum"
 
 
 class NatsSpace:
-    """One machine's way to the calls of JetStream about a space."""
+    """One machine's way to the calls of JetStream about a space, and to its files."""
 
     def __init__(self, connection: NatsConnection, space: str, machine: str) -> None:
         check_names(space, machine)
         self.connection = connection
         self.space = space
         self.machine = machine
-
-    @property
-    def files(self) -> NatsFiles:
-        """Return the way to the files of the space."""
-        return NatsFiles(self)
+        self._files = f"MBXF_{space}"
 
     def call_api(self, call: str, body: object) -> dict[str, Any]:
         """Call JetStream; return what it answers."""
@@ -66,27 +62,16 @@ class NatsSpace:
             raise Unavailable(f"engine is full: {said}", "make room on the servers; nothing was lost")
         raise Unavailable(f"engine refuses: {said} ({code})", "`agent-mailbox engine doctor` looks closer")
 
-    def get_message(self, stream: str, what: dict[str, object]) -> dict[str, Any]:
-        """Return a message of a stream by its leader's word; empty if there is none."""
-        answer = self.connection.ask_each([Publication(f"{API}STREAM.MSG.GET.{stream}", codec.dumps(what).encode())])[0]
-        return {} if is_missing(answer) else object_at(self.require_success(answer), "message")
+    # -- attached files -----------------------------------------------------------------------------------------------
 
-
-class NatsFiles:
-    """One machine's way to the files of a space in NATS; see ``space.order.space_files.SpaceFiles``."""
-
-    def __init__(self, order: NatsSpace) -> None:
-        self._order = order
-        self._stream = f"MBXF_{order.space}"
-
-    def make_unless_there(self) -> None:
-        """Make the stream unless it is there; raise ``Refused`` for one that was made otherwise."""
+    def make_place_of_files(self) -> None:
+        """Make the stream of the files unless it is there; raise ``Refused`` for one that was made otherwise."""
         try:
-            found = self._order.call_api(f"STREAM.INFO.{self._stream}", None)
+            found = self.call_api(f"STREAM.INFO.{self._files}", None)
         except NoSpace:
-            wanted = server_settings.of_files(self._order.space, self._order.connection.info)
-            found = self._order.call_api(f"STREAM.CREATE.{self._stream}", wanted)
-        server_settings.refuse_strange(found, f"mbxf.{self._order.space}.>")
+            wanted = server_settings.of_files(self.space, self.connection.info)
+            found = self.call_api(f"STREAM.CREATE.{self._files}", wanted)
+        server_settings.refuse_strange(found, f"mbxf.{self.space}.>")
 
     def ship_file(self, digest: str, data: bytes) -> None:
         """Give a file to the space."""
@@ -98,14 +83,14 @@ class NatsFiles:
 
     def take_back(self, digest: str) -> None:
         """Put nothing in place of each part that this machine shipped; the first of them first."""
-        head, _ = self._get_part(self._order.machine, digest, 0)
+        head, _ = self._get_part(self.machine, digest, 0)
         for number in range(_part_count(head)):
             self._put_part(digest, number, b"", {})
 
     def fetch_copies(self, digest: str) -> Iterator[bytes]:
         """Yield what machines shipped as that file."""
         place = 1
-        while found := self._get_message({"seq": place, "next_by_subj": f"mbxf.{self._order.space}.*.{digest}.0"}):
+        while found := self._get_message({"seq": place, "next_by_subj": f"mbxf.{self.space}.*.{digest}.0"}):
             place = number_at(found, "seq", place) + 1
             _, _, machine, *_ = (*text_at(found, "subject").split("."), "", "", "")
             count = _part_count(bytes_at(found, "hdrs"))
@@ -114,19 +99,19 @@ class NatsFiles:
                 yield b"".join(part for _, part in parts)
 
     def _put_part(self, digest: str, number: int, data: bytes, head: dict[str, str]) -> None:
-        subject = f"mbxf.{self._order.space}.{self._order.machine}.{digest}.{number}"
-        self._order.require_success(self._order.connection.ask_each([Publication(subject, data, head)])[0])
+        subject = f"mbxf.{self.space}.{self.machine}.{digest}.{number}"
+        self.require_success(self.connection.ask_each([Publication(subject, data, head)])[0])
 
     def _get_part(self, machine: str, digest: str, number: int) -> tuple[bytes, bytes]:
-        found = self._get_message({"last_by_subj": f"mbxf.{self._order.space}.{machine}.{digest}.{number}"})
+        found = self._get_message({"last_by_subj": f"mbxf.{self.space}.{machine}.{digest}.{number}"})
         return bytes_at(found, "hdrs"), bytes_at(found, "data")
 
     def _get_message(self, what: dict[str, object]) -> dict[str, Any]:
-        """Return a message; empty if there is none, or no file was ever shipped."""
-        try:
-            return self._order.get_message(self._stream, what)
-        except NoSpace:
-            return {}
+        """Return a message by its leader's word; empty if there is none, or no file was ever shipped."""
+        asked = Publication(f"{API}STREAM.MSG.GET.{self._files}", codec.dumps(what).encode())
+        answer = self.connection.ask_each([asked])[0]
+        is_none = is_missing(answer, (_NO_MESSAGE, _NO_STREAM))
+        return {} if is_none else object_at(self.require_success(answer), "message")
 
 
 def _part_count(head: bytes) -> int:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from ...core.records import Read, RosterEvent
-    from .space_files import SpaceFiles
 else:
     Protocol = object
 
@@ -151,11 +150,7 @@ class TotalOrder(Protocol):
 
 
 class SpaceOrder(TotalOrder, Protocol):
-    """An order that an engine keeps: with what only some ask of it, and what machines tell of themselves."""
-
-    @property
-    def files(self) -> SpaceFiles:
-        """Return the way to the files of the space, over the same connection."""
+    """An order that an engine keeps: with what only some ask of it, what machines tell of themselves, and files."""
 
     def make_unless_there(self) -> bool:
         """Make the space unless it is there; return whether it was made."""
@@ -188,6 +183,15 @@ class SpaceOrder(TotalOrder, Protocol):
 
     def latest_words(self) -> dict[str, bytes]:
         """Return the last word of each machine, this one too, that came since the question before, once."""
+
+    def ship_file(self, digest: str, data: bytes) -> None:
+        """Give a file to the space; complete and durable when this returns. To ship it again changes nothing."""
+
+    def take_back(self, digest: str) -> None:
+        """Remove the file that this machine shipped; others' stay."""
+
+    def fetch_copies(self, digest: str) -> Iterator[bytes]:
+        """Yield what machines shipped as that file, each complete; nothing says that it is that."""
 
     def close(self) -> None:
         """Close the connection; the next call opens one."""

@@ -10,33 +10,10 @@ from __future__ import annotations
 from ...core.proofs import is_machine
 from ...errors import Malformed
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Protocol
-else:
-    Protocol = object
-
 PART = 256 << 10
 """Bytes of one part: an engine takes only so many at once."""
 MOST_PARTS = 64
 """Parts of one file: as many as the largest has (``attachment_files.MOST_BYTES``)."""
-
-
-class SpaceFiles(Protocol):
-    """A machine's way to the files of a space. Any call may raise ``Unavailable`` or ``Refused``."""
-
-    def make_unless_there(self) -> None:
-        """Make the place for files unless it is there."""
-
-    def ship_file(self, digest: str, data: bytes) -> None:
-        """Give a file to the space; complete and durable when this returns. To ship it again changes nothing."""
-
-    def take_back(self, digest: str) -> None:
-        """Remove the file that this machine shipped; others' stay."""
-
-    def fetch_copies(self, digest: str) -> Iterator[bytes]:
-        """Yield what machines shipped as that file, each complete; nothing says that it is that."""
 
 
 def parts_of(data: bytes) -> list[bytes]:

@@ -46,12 +46,13 @@ def write_roles(
     if not named or len({*named}) < len(named):
         raise Malformed("space has no machine, or one is named and removed", "name each that may join: --machine NAME")
     order = open_order(url, space, named[0], credential, authority)
+    scheme, _, where, more = split_address(url)
     found = []
     try:
         order.make_unless_there()
         for machine in dict.fromkeys(machines):
             path = _make_role(order, directory, space, machine)
-            found.append((machine, _of_user(url, space_tables.role_name(space, machine)), path))
+            found.append((machine, f"{scheme}://{space_tables.role_name(space, machine)}@{where}{more}", path))
         for machine in dict.fromkeys(removed):
             _remove_role(order, directory, space, machine)
     finally:
@@ -109,9 +110,3 @@ def _read_or_make_password(path: str, role: str) -> str:
     if user != role or not word.isalnum():
         raise BadData(f"credential has another form: {path}", "put back what it was")
     return word
-
-
-def _of_user(url: str, role: str) -> str:
-    """Return a URL with another user."""
-    scheme, _, where, more = split_address(url)
-    return f"{scheme}://{role}@{where}{more}"

@@ -58,11 +58,6 @@ class PostgresOrder:
         self._since: object = None
 
     @property
-    def files(self) -> PostgresFiles:
-        """Return the way to the files of the space."""
-        return PostgresFiles(self)
-
-    @property
     def schema(self) -> str:
         """Return the schema's name."""
         return space_tables.schema_name(self.space)
@@ -202,35 +197,23 @@ class PostgresOrder:
         )
         return {name: word for name, word in rows_of(rows, TEXT, BYTES) if is_machine(name)}
 
-    def close(self) -> None:
-        """Close the connection."""
-        self.connection.close()
-
-
-class PostgresFiles:
-    """One machine's way to the files of a space in PostgreSQL; see ``space.order.space_files.SpaceFiles``."""
-
-    def __init__(self, order: PostgresOrder) -> None:
-        self._order = order
-
-    def make_unless_there(self) -> None:
-        """Do nothing: the table came with the space."""
+    # -- attached files -----------------------------------------------------------------------------------------------
 
     def ship_file(self, digest: str, data: bytes) -> None:
         """Give a file to the space; its first part comes last."""
         parts = parts_of(data)
         for number in reversed(range(len(parts))):
-            words = self._order.machine, digest, number, len(parts), parts[number]
-            self._order.query_rows("SELECT SPACE.ship(%s, %s, %s, %s, %s)", *words)
+            words = self.machine, digest, number, len(parts), parts[number]
+            self.query_rows("SELECT SPACE.ship(%s, %s, %s, %s, %s)", *words)
 
     def take_back(self, digest: str) -> None:
         """Remove the file that this machine shipped."""
-        self._order.query_rows("SELECT SPACE.take_back(%s, %s)", self._order.machine, digest)
+        self.query_rows("SELECT SPACE.take_back(%s, %s)", self.machine, digest)
 
     def fetch_copies(self, digest: str) -> Iterator[bytes]:
         """Yield what machines shipped as that file."""
         where = "SELECT machine, parts FROM SPACE.file WHERE digest = %s AND part = 0 ORDER BY machine"
-        for machine, count in rows_of(self._order.query_rows(where, digest), TEXT, NUMBER):
+        for machine, count in rows_of(self.query_rows(where, digest), TEXT, NUMBER):
             if count > MOST_PARTS:
                 continue
             parts = [part for n in range(count) for part in self._get_part(digest, machine, n, count)]
@@ -239,7 +222,11 @@ class PostgresFiles:
 
     def _get_part(self, *words: object) -> list[bytes]:
         where = "SELECT data FROM SPACE.file WHERE digest = %s AND machine = %s AND part = %s AND parts = %s"
-        return [data for (data,) in rows_of(self._order.query_rows(where, *words), BYTES)]
+        return [data for (data,) in rows_of(self.query_rows(where, *words), BYTES)]
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close()
 
 
 def open_order(
