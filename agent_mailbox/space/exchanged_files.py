@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..core import attachments, codec
 from ..core.instant import DAY
-from ..core.line_forms import may_have
-from ..core.records import BadLine, Record
+from ..core.records import Record
 from ..errors import MailboxError, NoMailbox
 from ..store.attachments import attachment_files
 from ..store.files import paths, small_files, system
@@ -23,9 +22,8 @@ from .order.elsewhere import load_object
 from .space import PLACE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from ..core.records import Message
     from ..store.log.logs import Logs
     from .order.order import SpaceOrder
 
@@ -93,7 +91,7 @@ class ExchangedFiles:
             if there.st_size == self._place:
                 return
             end = boundary(fd, there.st_size)
-            for message in _messages_with_files(line for _, line in lines_of(fd, self._place, end)):
+            for message in attachment_files.find_messages(line for _, line in lines_of(fd, self._place, end)):
                 for file in attachments.files(message)[: attachments.MOST]:
                     self._note_file(file, now)
             self._place = end
@@ -135,7 +133,7 @@ class ExchangedFiles:
             return
         named = {
             file.stored
-            for message in _messages_with_files(line for _, line in self._logs.messages.lines())
+            for message in attachment_files.find_messages(line for _, line in self._logs.messages.lines())
             for file in attachments.files(message)
         }
         paths.check(self._logs.directory)  # a mailbox that is away names no file
@@ -162,11 +160,3 @@ def awaited_files(logs: Logs) -> set[str]:
     if not logs.is_shared or logs.custody is None:
         return set()
     return {*load_object(logs.custody.path(PLACE, STATE)).get("wanted", ())}
-
-
-def _messages_with_files(lines: Iterator[bytes]) -> Iterator[Message]:
-    for line in lines:
-        if may_have(line, b"sha256"):
-            message = codec.message(line)
-            if not isinstance(message, BadLine):
-                yield message

@@ -207,10 +207,11 @@ def sweep(logs: Logs, archive: Archive, now: int) -> int:
     home = place(logs.directory)
     if not system.is_directory(home) or not _is_due(logs, now):
         return 0
-    kept = set(_named(archive.lines()))
+    kept = {file.stored for message in find_messages(archive.lines()) for file in attachments.files(message)}
     removed = 0
     with logs.messages.held() as log:
-        kept.update(_named(line for _, line in lines_of(log.fd, 0, system.fstat(log.fd).st_size)))
+        live = find_messages(line for _, line in lines_of(log.fd, 0, system.fstat(log.fd).st_size))
+        kept.update(file.stored for message in live for file in attachments.files(message))
         for name in _kept_names(home):
             path = system.join(home, name)
             try:
@@ -232,9 +233,10 @@ def _is_due(logs: Logs, now: int) -> bool:
     return True
 
 
-def _named(lines: Iterable[bytes]) -> Iterator[str]:
+def find_messages(lines: Iterable[bytes]) -> Iterator[Message]:
+    """Yield the messages among the lines that may name files."""
     for line in lines:
         if may_have(line, b"sha256"):
             message = codec.message(line)
             if not isinstance(message, BadLine):
-                yield from (file.stored for file in attachments.files(message))
+                yield message
