@@ -158,15 +158,11 @@ class Carrier:
     def _start_due_peers(self) -> None:
         """Start a task for every peer with something due and no task at work."""
         now = asyncio.get_running_loop().time()
-        for parcel in list(self.outbox.fold.open.values()):  # a copy: other threads add to it
-            for peer in parcel.event["peers"]:
-                if not parcel.is_open_for(peer["agent_id"]):
-                    continue
-                endpoint = peer["endpoint"]
-                state = self._states[endpoint]
-                is_due = state.due <= now and not state.holds(parcel.event["swarm_id"], now)
-                if is_due and (state.task is None or state.task.done()):
-                    state.task = asyncio.create_task(self._serve_peer(endpoint, state))
+        for parcel, _, endpoint in self._open_deliveries():
+            state = self._states[endpoint]
+            is_due = state.due <= now and not state.holds(parcel.event["swarm_id"], now)
+            if is_due and (state.task is None or state.task.done()):
+                state.task = asyncio.create_task(self._serve_peer(endpoint, state))
 
     async def _serve_peer(self, endpoint: str, state: _Peer) -> None:
         """Send one peer everything due, in order, until a try has to be repeated.
@@ -177,7 +173,7 @@ class Carrier:
         blocked: set[str] = set()
         done: list[dict[str, Any]] = []
         try:
-            for parcel, agent in self._parcels_for(endpoint):
+            for parcel, agent, _ in [one for one in self._open_deliveries() if one[2] == endpoint]:
                 swarm_id = parcel.event["swarm_id"]
                 if swarm_id in blocked or state.holds(swarm_id, asyncio.get_running_loop().time()):
                     blocked.add(swarm_id)  # for all of this run: its mail stays in order
@@ -236,12 +232,13 @@ class Carrier:
             state.failures, state.due = failures, due
         return is_one_swarm or answer.status == 500
 
-    def _parcels_for(self, endpoint: str) -> list[tuple[Parcel, str]]:
+    def _open_deliveries(self) -> list[tuple[Parcel, str, str]]:
+        """Return what is on its way, in order: each parcel with a peer, and with that one's endpoint."""
         return [
-            (parcel, peer["agent_id"])
-            for parcel in list(self.outbox.fold.open.values())
+            (parcel, peer["agent_id"], peer["endpoint"])
+            for parcel in list(self.outbox.fold.open.values())  # a copy: other threads add to it
             for peer in parcel.event["peers"]
-            if peer["endpoint"] == endpoint and parcel.is_open_for(peer["agent_id"])
+            if parcel.is_open_for(peer["agent_id"])
         ]
 
     async def _attempt_delivery(self, parcel: Parcel, agent: str, endpoint: str) -> tuple[dict[str, Any], PeerAnswer]:

@@ -10,6 +10,7 @@ import os
 import socket
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -53,7 +54,8 @@ async def check_network(ledger: Ledger, peers: Peers, settings: GatewaySettings)
         elif ours and not is_held(ledger.home.path_of(SERVING)):
             found.append((endpoint, f"{_COPY}: {known.agent_id}", False))
         elif not ours:
-            skews |= _clock_skew_of(endpoint, answer.body.get("timestamp"), ledger.now())
+            with suppress(ValueError):  # it does not say
+                skews[endpoint] = instant.parse(f"{str(answer.body.get('timestamp'))[:23]}Z") - ledger.now()
     found += _check_clocks(skews, at)
     found += await asyncio.to_thread(_check_certificate, known.endpoint, mine, ledger.now(), settings)
     return found
@@ -67,14 +69,6 @@ def _unfit_words(ledger: Ledger, agent: str, answer: PeerAnswer, *, ours: bool) 
         return f"{agent} answers, and can keep no mail now{again}"
     start = "; run `agent-mailbox swarm serve`" if ours and not serves else ""
     return f"{agent} cannot be reached: {answer.message}{start}"
-
-
-def _clock_skew_of(endpoint: str, told: object, now: int) -> dict[str, int]:
-    """Return by how many ms a peer's clock is ahead of ours, by endpoint; empty if it does not say."""
-    try:
-        return {endpoint: instant.parse(str(told)[:23] + "Z") - now}
-    except ValueError:
-        return {}
 
 
 def _check_clocks(skews: Mapping[str, int], at: Mapping[str, Member]) -> list[Finding]:

@@ -33,7 +33,7 @@ MAX_LINE = codec.MAX_LINE
 
 
 def event_line(event: Mapping[str, Any]) -> bytes:
-    """Return an event's line."""
+    """Return the line of an event, or of a whole file."""
     return wire.dump_json(event).encode("utf-8") + b"\n"
 
 
@@ -151,7 +151,7 @@ class Ledger:
         """Write ``state.json`` and, for the mailboxes, ``peers.json`` from the ledger: atomic, 0600."""
         with FileLock(self.home.path_of(names.STATE_LOCK)):
             known = self.read_knowledge()
-            replace_file(self.home.path_of(names.STATE), state_file.encode_state(state_file.export_state(known)))
+            replace_file(self.home.path_of(names.STATE), event_line(state_file.export_state(known)))
             replace_file(
                 self.home.path_of(mailbox_gateway.PEERS), codec.dumps(_reachable_peers(known)).encode() + b"\n"
             )

@@ -67,7 +67,10 @@ def local_application(
                 ("GET", "/metrics", partial(_answer_metrics, meter)),
             )
         ],
-        exception_handlers={**ERRORS, NotFound: _on_nothing},
+        exception_handlers={
+            **ERRORS,
+            NotFound: lambda *_: refusal_answer(Refusal("NOT_FOUND", "there is nothing by that id")),
+        },
         middleware=[Middleware(DrainingServer, most=lambda: DRAINED * MAX_BODY)],
     )
 
@@ -169,10 +172,6 @@ async def _answer_wake(carrier: Carrier, waker: WakeCaller, _: AllStatuses, requ
         raise Refusal("NOT_AUTHORIZED", "X-Wake-Secret is not the one")
     carrier.poke.set()
     return json_answer({"status": "invoked", "detail": None}, 202)
-
-
-async def _on_nothing(_: Request, __: Exception) -> Response:
-    return refusal_answer(Refusal("NOT_FOUND", "there is nothing by that id"))
 
 
 def _entry_of(message: Message, status: str, read_at: str | None) -> dict[str, Any]:

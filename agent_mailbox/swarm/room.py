@@ -36,15 +36,14 @@ class Acquaintances:
 class Room:
     """``total`` places, ``each`` for one address. The last ``1 / KEPT`` of the places are for members."""
 
-    def __init__(self, total: int, each: int, members: Acquaintances, shared: frozenset[str] = frozenset()) -> None:
-        """``shared``: addresses that speak for many, as proxies do; they have no limit of their own."""
-        self.set_limits(total, each, shared)
+    def __init__(self, total: int, each: int, members: Acquaintances) -> None:
+        self.set_limits(total, each, frozenset())
         self._members = members
         self._inside: Counter[str] = Counter()
         self.taken = 0
 
     def set_limits(self, total: int, each: int, shared: frozenset[str]) -> None:
-        """Change the numbers; who is in stays."""
+        """Change the numbers; who is in stays. ``shared``: proxies, which speak for many and have no limit."""
         self.total, self.each, self._shared = total, each, shared
 
     def take_place(self, address: str) -> str:

@@ -110,11 +110,6 @@ def export_state(known: Memberships, exported_at: str | None = None) -> dict[str
     }
 
 
-def encode_state(state: dict[str, Any]) -> bytes:
-    """Return the file's bytes."""
-    return wire.dump_json(state).encode("utf-8") + b"\n"
-
-
 def parse_state(data: bytes) -> StoredState:
     """Return the state in a file; raise ``BadData`` naming the problem."""
     try:

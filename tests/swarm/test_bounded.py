@@ -39,7 +39,8 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="has one address of l
 def test_a_room_gives_each_its_share_and_keeps_some_for_members() -> None:
     """Strangers share three quarters; a proxy that speaks for many has no share of its own; who leaves makes room."""
     members = Acquaintances()
-    room = Room(8, 3, members, frozenset({"proxy"}))
+    room = Room(1, 1, members)
+    room.set_limits(8, 3, frozenset({"proxy"}))
     assert [room.take_place("a") for _ in range(4)] == ["", "", "", CROWDED]
     assert [room.take_place("b") for _ in range(4)] == ["", "", "", CROWDED]
     assert room.take_place("c") == FULL
