@@ -166,7 +166,7 @@ class ConsoleApp:
 
     def start_serving(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start what runs beside the pages."""
-        self.hub.set_loop(loop)
+        self.hub.loop = loop
         self.surveyor.start_counting()
         self.watcher.start_watching()
         self.notifier.start_notifying()
@@ -202,7 +202,8 @@ class ConsoleApp:
 
         routes = [
             *(Route(path, partial(self._answer_page, path)) for path in views.PAGES),
-            Route("/pending", _lead_to_inbox),
+            # an old page's address
+            Route("/pending", lambda request: RedirectResponse(presenters.page_link("/", **request.query_params), 308)),
             *(Route(path, partial(self._answer_action, path), methods=["POST"]) for path in actions.ACTS),
             *self.entrance.routes(),
             Route("/receipts", self._answer_receipts),
@@ -212,7 +213,8 @@ class ConsoleApp:
             Route("/columns", partial(self._answer_part, "columns_alone.html", channel_page.describe_columns)),
             Route("/details", partial(self._answer_part, "details_alone.html", self._view_details)),
             Route("/events", self._answer_events),
-            *list_routes.make_routes(self.desk),
+            Route("/jump", partial(list_routes.answer_jump, self.desk)),
+            Route("/save", partial(list_routes.answer_save, self.desk)),
             Mount(self._static, Static(directory=HERE / "static")),
         ]
         guard = Middleware(Guard, gate=self.gate, hosts=self.hosts, sign_in=self.entrance.sign_in)
@@ -384,8 +386,3 @@ def _static_address() -> str:
     """Return where the static files are: the address has a hash of them all."""
     files = sorted((HERE / "static").iterdir())
     return STATIC + hashlib.sha256(b"".join(path.name.encode() + path.read_bytes() for path in files)).hexdigest()[:12]
-
-
-async def _lead_to_inbox(request: Request) -> Response:
-    """Lead an old page's address to where its content is now."""
-    return RedirectResponse(presenters.page_link("/", **request.query_params), 308)

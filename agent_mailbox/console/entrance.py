@@ -109,11 +109,6 @@ class Entrance:
         return self._templates.get_template("sign_in.html").render(problem=problem, next=target, again=again)
 
 
-def view_sessions(*_: object) -> dict[str, Any]:
-    """Return the page of signed-in browsers without its sessions, which the application adds."""
-    return {"title": "Signed-in browsers"}
-
-
 def describe_sessions(sessions: Sequence[Session], mine: Session, clock: float) -> list[dict[str, Any]]:
     """Return the sessions as the page shows them; ``clock``: monotonic seconds."""
 

@@ -10,12 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from functools import partial
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
-from starlette.routing import Route
 
 from ..core import codec, instant
 from ..core.records import Message
@@ -37,11 +35,6 @@ STEP = 200
 _UNUSUAL = re.compile(r"[^A-Za-z0-9_.-]+")
 _MARKS = re.compile(r"([\\`*_{}\[\]<>()#+!|~-])")
 _TICKS = re.compile("`+")
-
-
-def make_routes(desk: Desk) -> list[Route]:
-    """Return what is answered here, by its path."""
-    return [Route("/jump", partial(answer_jump, desk)), Route("/save", partial(answer_save, desk))]
 
 
 async def answer_jump(desk: Desk, request: Request) -> Response:

@@ -11,7 +11,6 @@ import asyncio
 import os
 import re
 import secrets
-import select
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -96,7 +95,7 @@ class Watcher:
 
     def _watch_forever(self) -> None:
         with Watch([self._logs.directory]) as changes:
-            while not self._is_stopped():
+            while not system.readable([self._wake], 0):
                 self.tell_news()
                 changes.wait(None, self._wake)
 
@@ -115,9 +114,6 @@ class Watcher:
             events = [Event("gone")]
         if events:
             self._tell(events)
-
-    def _is_stopped(self) -> bool:
-        return bool(select.select([self._wake], [], [], 0)[0])
 
     def look_for_events(self) -> list[Event]:
         """Return the events since the last call."""
@@ -139,7 +135,8 @@ class Watcher:
 
 
 class OpenPage:
-    """An open page's stream. ``write`` yields (name, text) pairs for an event; ``owner`` is its browser session.
+    """An open page's stream. ``write`` yields (name, text) pairs for an event; ``owner`` is its browser session. Once
+    that is over, nothing more may be told, not even what is queued.
 
     ``rests``: disconnected until the person looks at it. ``stays``: others rest before it."""
 
@@ -165,11 +162,6 @@ class OpenPage:
         if not self.queue.full():
             self.queue.put_nowait(None)
 
-    @property
-    def is_over(self) -> bool:
-        """Return whether its session is over: nothing more may be told, not even what is queued."""
-        return self.owner.is_over
-
 
 class LiveHub:
     """All open pages. Belongs to the event loop; other threads call only ``tell_pages``."""
@@ -179,16 +171,13 @@ class LiveHub:
         self._count = 0
         self._kept: deque[tuple[int, Event]] = deque(maxlen=KEPT)
         self._pages: dict[OpenPage, None] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """The loop that serves the pages, once one does."""
         self._pen = ThreadPoolExecutor(1, "pages")  # one thread: who writes reads the roster and renders
-
-    def set_loop(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Set the event loop that serves the pages."""
-        self._loop = loop
 
     def tell_pages(self, events: list[Event]) -> None:
         """Distribute events, from any thread."""
-        loop = self._loop
+        loop = self.loop
         if loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(self.publish_events, events)
 
@@ -227,9 +216,9 @@ class LiveHub:
         """Return an event as the page's update, made beside the event loop; nothing if the session ended meanwhile."""
         loop = asyncio.get_running_loop()
         made = await loop.run_in_executor(
-            self._pen, lambda: b"" if page.is_over else _spell_events(number, page.write(event))
+            self._pen, lambda: b"" if page.owner.is_over else _spell_events(number, page.write(event))
         )
-        return b"" if page.is_over else made
+        return b"" if page.owner.is_over else made
 
     def _missed_events(self, last: str) -> list[tuple[str, Event]]:
         """Return the events after the given one; a resync if they are forgotten."""
@@ -241,7 +230,7 @@ class LiveHub:
 
     async def stream_events(self, page: OpenPage, last: str) -> AsyncIterator[bytes]:
         """Yield a page's Server-Sent Events (WHATWG HTML, 9.2) after the event ``last``, until either side ends."""
-        if page.is_over:  # it ended since the request was let in
+        if page.owner.is_over:  # it ended since the request was let in
             return
         mine = [other for other in self._pages if other.owner is page.owner]
         mine.sort(key=lambda other: other.stays)
@@ -255,11 +244,11 @@ class LiveHub:
             yield b"retry: 1000\n\n"
             for number, event in missed:
                 yield await self._render_event(page, number, event)
-            while not page.is_over:
+            while not page.owner.is_over:
                 try:
                     item = await asyncio.wait_for(page.queue.get(), PING)
                 except TimeoutError:
-                    if not page.is_over:
+                    if not page.owner.is_over:
                         page.owner.note_use()  # somebody has the page open
                     yield b"event: ping\ndata:\n\n"
                     continue

@@ -26,7 +26,8 @@ MOST_FACES = 4
 def view_talks(now: Looking, params: Params) -> dict[str, Any]:
     """Return the conversations, the newest first; ``only``: those with new mail alone."""
     only = params.get("only", "")
-    newest = _newest_by_channel(now)
+    places = [channel.address for channel in rail.choose_channels(now, rail.MOST_PLACES)[0]]
+    newest = now.queries.newer(dict.fromkeys(places, -1), now.mailbox.now(), EACH)
     direct = now.queries.page(Selection(person=True, kind="mail"), None, MOST_DIRECT).messages
     found = sorted([*_list_topics(now, newest), *_list_direct(now, direct)], key=lambda one: -one["at"])
     is_cut = len(direct) >= MOST_DIRECT or len(newest) >= rail.MOST_PLACES or EACH in map(len, newest.values())
@@ -39,12 +40,6 @@ def view_talks(now: Looking, params: Params) -> dict[str, Any]:
         "looked_at": {"channels": len(newest), "each": EACH, "direct": MOST_DIRECT} if is_cut else None,
         "new": sum(bool(one["new"]) for one in found),
     }
-
-
-def _newest_by_channel(now: Looking) -> dict[str, list[Digest]]:
-    """Return the newest messages of each channel that is looked at."""
-    places = [channel.address for channel in rail.choose_channels(now, rail.MOST_PLACES)[0]]
-    return now.queries.newer(dict.fromkeys(places, -1), now.mailbox.now(), EACH)
 
 
 def _list_topics(now: Looking, newest: Mapping[str, list[Digest]]) -> Iterator[dict[str, Any]]:

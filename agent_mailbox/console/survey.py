@@ -131,14 +131,11 @@ class SurveyThread:
         while self._due.wait() and not self._over.is_set():
             self._due.clear()
             begun = time.monotonic()
-            self._count_once()
+            try:
+                wants_dead, self._wants_dead = self._wants_dead, False
+                self.newest = take_survey(self._mailbox, wants_dead)
+            except (MailboxError, OSError):
+                pass  # busy, or a failing disk: the next change asks again
             self._first.set()
             self._done()
             self._over.wait((time.monotonic() - begun) * REST)
-
-    def _count_once(self) -> None:
-        try:
-            wants_dead, self._wants_dead = self._wants_dead, False
-            self.newest = take_survey(self._mailbox, wants_dead)
-        except (MailboxError, OSError):
-            pass  # busy, or a failing disk: the next change asks again

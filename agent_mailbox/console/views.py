@@ -22,7 +22,6 @@ from . import (
     channel_page,
     charts,
     decided_requests,
-    entrance,
     fleet_page,
     inbox_page,
     mail_lists,
@@ -217,6 +216,6 @@ PAGES: dict[str, tuple[str, View]] = {
     "/search": ("search.html", view_search),
     "/timeline": ("timeline.html", view_timeline),
     "/raw": ("raw.html", view_raw),
-    "/sessions": ("sessions.html", entrance.view_sessions),
+    "/sessions": ("sessions.html", lambda *_: {"title": "Signed-in browsers"}),  # the application adds them
 }
 """Every page: its template, and the function that fills it."""
