@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from playwright.sync_api import TimeoutError
+from playwright.sync_api import TimeoutError, expect
 
 from agent_mailbox.console.entrance import name_browser
 from agent_mailbox.console.gate import MAX_AGE, MAX_REST, Gate
@@ -98,6 +98,19 @@ def test_an_opened_message_is_read_and_answered_at_a_phone(office: Office, brows
     page.get_by_role("link", name="Menu").tap()
     page.locator("#said").wait_for(state="hidden")
     assert window.problems == []
+
+
+def test_an_answer_stands_below_what_it_answers_at_once(office: Office, browser: Browser) -> None:
+    """What is answered from the inbox is read and acknowledged by that: its detail says so, with the answer."""
+    who = office.hire()
+    asked = office.post.send(who, "user", "Shall I go on?", "--ack")
+    page = Window(browser, office.console).go("/")
+    page.locator(f"#inbox [data-open='{asked}']").click()
+    page.locator("#reply").fill("Yes, go on.")
+    page.keyboard.press("Control+Enter")
+    details = page.locator("#details")
+    expect(details.locator(".thread", has_text="Yes, go on.")).to_be_visible()
+    expect(details.get_by_role("button", name="Acknowledge")).to_have_count(0)
 
 
 def test_a_draft_is_whole_after_a_reload(office: Office, browser: Browser) -> None:

@@ -59,8 +59,11 @@ def test_a_task_whose_agent_died_says_so_by_name(running: Running) -> None:
 
 
 def test_a_form_that_is_sent_twice_gives_one_task(running: Running) -> None:
-    """The same form sent twice is one task and one message. With another text it is refused, as without a title."""
-    running.post.register("ada", "--name", "Ada")
+    """The same form sent twice is one task and one message. With another text it is refused, as without a title, or
+    before somebody was chosen."""
+    running.post.register("ada", "--name", "Ada", "--tags", "project:app")
+    assert {running.form("/tasks", "/assign")["to"], running.form("/notes", "/add-note")["to"]} == {""}
+    assert running.form("/tasks?to=ada", "/assign")["to"] == "ada"
     fields = {"to": "ada", "subject": "Plate 11", "body": "read it", "message_id": str(uuid.uuid4()), "plan": "1"}
     told = [running.does("/assign", **fields) for _ in range(2)]
     assert [one["said"] for one in told] == ["Ada has the task “Plate 11”."] * 2
@@ -73,6 +76,7 @@ def test_a_form_that_is_sent_twice_gives_one_task(running: Running) -> None:
     for wrong, said in (
         ({"subject": " "}, "no title"),
         ({"to": "nobody"}, "nobody"),
+        ({"to": ""}, "for nobody"),
         ({"message_id": "x"}, "message id"),
     ):
         answer = running.does("/assign", **{**fields, "message_id": str(uuid.uuid4()), **wrong})

@@ -126,7 +126,7 @@ const send = async (action, form, fields, leaves = false) => {
       if (form.matches(".settles") && item) {
         item.remove();
         moveOn(next);
-      } else if (form.isConnected && around && !form.matches(".decide")) open(location.href, false, true);
+      } else if (form.isConnected && around && !form.matches(".decide")) open(location.href, false);
     }
     const tells = isSo && form.matches(".decide") && isLive() && $("[data-patch=stops]"); // the stream
     if (!tells && (isSo || answer.status === 409 || form.matches(".decide"))) stale("main");
