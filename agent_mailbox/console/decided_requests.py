@@ -22,8 +22,8 @@ from . import calls, cards, presenters
 from .desk import Looking, Params
 
 PAGE = 50
-MOST = 50
-"""Requests that one form decides."""
+MOST = 200
+"""Lines of a group on a page, the rest is only counted; and requests that one form decides."""
 MOST_REASONS = 8
 CHOSEN = "chosen:"
 """The beginning of the field names that choose a request; its id follows."""

@@ -23,8 +23,6 @@ from .unread import LONGEST
 
 Asked = tuple[ControlRequest, list[str]]
 
-MOST = 200
-"""Lines of a group; the rest is only counted."""
 MOST_UNVERIFIED = 20
 """Requests without a proof that a page shows: any program may write hundreds."""
 TURN = 8
@@ -95,7 +93,7 @@ def view_inbox(now: Looking, params: Params) -> dict[str, Any]:
         "reasons": decided_requests.latest_reasons(control_log.of(now.mailbox).requests.values()),
         "put_off": len(put_off),
         "again": (min(put_off) - now.mailbox.now()) // 1000 + 1 if put_off else "",
-        "read_at_once": [m.id for m in news[:MOST]],
+        "read_at_once": [m.id for m in news[: decided_requests.MOST]],
     }
 
 
@@ -143,11 +141,11 @@ def group_requests(now: Looking, later: Collection[str]) -> list[InboxGroup]:
 
 
 def _list_requests(now: Looking, asked: Sequence[Asked]) -> tuple[InboxLine, ...]:
-    return tuple(_request_line(now, *one) for one in asked[:MOST])
+    return tuple(_request_line(now, *one) for one in asked[: decided_requests.MOST])
 
 
 def _list_mail(now: Looking, mail: Sequence[Message], to_others: bool = False) -> tuple[InboxLine, ...]:
-    return tuple(_mail_line(now, message, to_others) for message in mail[:MOST])
+    return tuple(_mail_line(now, message, to_others) for message in mail[: decided_requests.MOST])
 
 
 def by_deadline(asked: Iterable[Asked]) -> list[Asked]:

@@ -101,7 +101,7 @@ def test_an_opened_message_is_read_and_answered_at_a_phone(office: Office, brows
 
 
 def test_an_answer_stands_below_what_it_answers_at_once(office: Office, browser: Browser) -> None:
-    """What is answered from the inbox is read and acknowledged by that: its detail says so, with the answer."""
+    """A letter answered from the inbox is read and acknowledged: its detail says so, with the answer."""
     who = office.hire()
     asked = office.post.send(who, "user", "Shall I go on?", "--ack")
     page = Window(browser, office.console).go("/")

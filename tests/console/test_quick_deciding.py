@@ -66,6 +66,22 @@ def test_thirty_decisions_by_keys_lose_none(running: Running, browser: Browser) 
     assert window.problems == []
 
 
+def test_all_that_the_page_shows_are_decided_at_once(running: Running, browser: Browser) -> None:
+    """Sixty chosen requests go as one decision, and the way back is in sight on a phone, below what names them."""
+    ask(running.post, 60)
+    window = Window(browser, running, viewport={"width": 390, "height": 700}).unhurried()
+    page = window.go("/")
+    page.get_by_label("All requests here").check()
+    page.get_by_role("button", name="Deny the chosen").click()
+    for name in ("Undo", "Send now"):
+        box = page.get_by_role("button", name=name).bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] < 700 - 88
+    page.get_by_role("button", name="Send now").click()
+    page.locator("#said", has_text="60 denied").wait_for()
+    assert len(decided(running.post)) == 60
+
+
 def test_a_decision_is_held_no_longer_than_its_request_waits(running: Running, browser: Browser) -> None:
     """Near its deadline a decision goes at once; another one is held for the undo."""
     held, near = (request.id for request in ask(running.post, 2, OpenMailbox(str(running.post.box)).now() + 3_600_000))

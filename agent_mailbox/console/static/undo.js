@@ -45,7 +45,7 @@ export const hold = (request, card, what, send, undone) => {
   const left = document.createElement("span");
   const tick = () => { left.textContent = ` Sent in ${Math.max(Math.ceil((until - Date.now()) / 1000), 1)} s.`; };
   line.className = "said";
-  line.append(what, left);
+  line.append(Object.assign(document.createElement("span"), { className: "what", textContent: what }), left);
   for (const [text, act] of [["Undo", undoOne], ["Send now", sendOne]]) {
     const button = document.createElement("button");
     button.type = "button";
