@@ -18,6 +18,7 @@ from agent_mailbox.space import joining_space, replicator, space_checks, space_w
 from agent_mailbox.space import space as spaces
 from agent_mailbox.space.copy import known_copy, lost_records, publishing
 from agent_mailbox.space.copy.space_troubles import AWAY, note_trouble
+from agent_mailbox.space.exchanged_files import ExchangedFiles
 from agent_mailbox.space.joining_space import SpaceStanding
 from agent_mailbox.space.nats import server_settings
 from agent_mailbox.space.order import elsewhere
@@ -166,14 +167,16 @@ def test_what_the_replicator_notices_is_told_once(tmp_path: Path) -> None:
     north = Machine(str(tmp_path), "north", MemorySpace())
     said = list[str]()
     north.judge.strange, north.judge.refused = {"b"}, {"a": 2}
-    known = replicator._tell_strange(north.copy, frozenset(), said.append)
+    files = ExchangedFiles(north.copy.logs, spaces.order_in(north.copy), north.copy.directory, said.append)
+    ours = replicator.Replicator(north.copy, files, said.append, lambda _: None)
+    ours._tell_strange()
     assert [one.partition(", and")[0] for one in said] == [
         "lines of a have a wrong or used seal",
         "lines of b bear another key than you confirmed",
     ]
     north.judge.refused["c"] = 1
-    assert replicator._tell_strange(north.copy, known, said.append) == {"a", "b", "c"}
-    assert len(said) == 3
+    ours._tell_strange()
+    assert [one.partition(", and")[0] for one in said[2:]] == ["lines of c have a wrong or used seal"]
     assert "it is on host far, and this is" in replicator._twin_warning(north.copy, "far")
     north.box.send(Draft(sender="ann", to=("all",), content="x"))
     Path(north.box.logs.messages.path).write_bytes(b"")
