@@ -528,6 +528,7 @@ def test_where_a_usual_url_leads_is_known_without_the_library() -> None:
         "postgresql://a:1,b/db?sslmode=require",
         "postgres://host:7?connect_timeout=3",
         "postgresql://[::1]:8,[fe80::1]/db",
+        "postgresql://host/support?connect_timeout=3",
     ):
         assert places_in(usual) == _places_of(parse_dsn(usual)) != [], usual
     for other in (

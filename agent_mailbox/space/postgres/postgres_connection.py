@@ -270,7 +270,7 @@ def places_in(url: str) -> list[Place]:
 
     This costs no import of the library, which takes longer than a dark server may."""
     _, _, where, more = split_address(url)
-    if "%" in where or any(word in more for word in ("host", "port", "service")):
+    if "%" in where or any(word in more.partition("?")[2] for word in ("host", "port", "service")):
         return []
     found = [place_in(one, PORT) for one in where.split(",")]
     return [] if None in found else [one for one in found if one is not None]
