@@ -309,7 +309,9 @@ class ConsoleApp:
 
         def look_up_receipts() -> dict[str, tuple[str, str, bool]]:
             with self.desk.lock_for_reading() as now:
-                return {i: (r.sign, r.text, r.is_quiet) for i, r in now.receipts_of(ids).items()}
+                messages, reads = now.queries.known(ids)
+                found = {m.id: presenters.receipt_of(m, reads, now.roster) for m in messages}
+                return {i: (r.sign, r.text, r.is_quiet) for i, r in found.items()}
 
         return JSONResponse(await run_in_threadpool(look_up_receipts))
 

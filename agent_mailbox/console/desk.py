@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar
@@ -25,9 +25,7 @@ from ..mailbox.mail_pages import MailPages
 from ..mailbox.mailbox import Mailbox
 from ..store.files import paths, system
 from ..store.projection.lookup import ask_index
-from . import presenters
 from .followed_notes import FollowedNotes
-from .receipt_words import Receipt
 from .spending import Spending
 from .survey import Survey
 from .tallies import Tallies
@@ -118,11 +116,6 @@ class Looking:
         except MailboxError as error:
             return f" But it stays unread: {error.what}."
         return ""
-
-    def receipts_of(self, ids: Iterable[str]) -> dict[str, Receipt]:
-        """Return the receipts of messages by id; unknown ids are left out."""
-        messages, reads = self.queries.known(ids)
-        return {m.id: presenters.receipt_of(m, reads, self.roster) for m in messages}
 
     def requests_to_decide(self) -> list[ControlRequest]:
         """Return those open requests that the person decides, as far as something proves who asks."""
