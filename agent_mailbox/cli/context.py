@@ -12,7 +12,7 @@ import sys
 from ..core import frame
 from ..core.address import UUID_SIZE, check_id
 from ..core.records import USER
-from ..core.roster import MIN_PREFIX
+from ..core.roster import ALIVE, MIN_PREFIX
 from ..core.text import neutral, typed
 from ..errors import NOT_YOU, MailboxError, Malformed, NoMailbox, Refused, StorageFailed
 from ..identity import callers, client_variables
@@ -38,13 +38,16 @@ SESSION, FROM = "--session", "--from"
 """The options by which a command is told its session, and by which one that sends is."""
 
 
-def session_unknown(option: str, why: str = "") -> Malformed:
-    """Return the error of a command without a session; ``why``: the reason why the caller is not the person."""
-    names = ", ".join((*client_variables.SESSIONS, client_variables.OURS))
+def session_unknown(option: str, why: str = "", shells: Sequence[str] = ()) -> Malformed:
+    """Return the error of a command without a session; ``why``: the reason why the caller is not the person.
+    ``shells``: the agents that it may be."""
+    or_else = (
+        f"if you are {frame.some(shells, 3)}: `export {client_variables.OURS}={shells[0]}`; else " if shells else ""
+    )
     return Malformed(
-        f"cannot tell who is calling: no {option}, and none of {names} is set"
+        f"cannot tell who is calling: no {option}, and neither a client nor {client_variables.OURS} names a session"
         + (f"; the command is not the person's: {why}" if why else ""),
-        f"register one with `agent-mailbox roster register --session-id ID`, then pass {option} ID",
+        f"{or_else}register one with `agent-mailbox roster register --session-id ID`, then pass {option} ID",
         code="no_session",
     )
 
@@ -147,7 +150,7 @@ class Context:
         caller = self.caller
         who = given or caller.said_id(self.environ) or ""
         if not who:
-            raise session_unknown(option, caller.why)
+            raise session_unknown(option, caller.why, self._shells(desk))
         if who not in caller.sessions and not (caller.is_person and who == USER):
             check_id(who)
             who = who if given is None else meant_agent(who, desk.logs.read_roster())
@@ -224,6 +227,11 @@ class Context:
         if agent is not None and agent.client is not None and agent.client != str(self.caller.client):
             return True
         return bool(self.hosts.hosting(who))
+
+    def _shells(self, desk: OpenMailbox) -> list[str]:
+        """Return the living agents without a client, as whom a program without a session may act; a client's none."""
+        agents = () if self.is_session else desk.logs.read_roster().agents.values()
+        return [one.session_id for one in agents if one.state == ALIVE and not self._has_client(one.session_id, desk)]
 
     def acting_party(self, me: str) -> str:
         """Return who acts in the name of ``me``: the person, a session, or ``me`` itself."""

@@ -30,7 +30,11 @@ def mcp(app: App, /) -> None:
     this; it speaks on standard input and output.
 
     It is for clients without hooks: where `install` works, mail comes by itself and costs less. The server acts as its
-    client's session, else as AGENT_MAILBOX_SESSION, and never as the person.
+    client's session, else as AGENT_MAILBOX_SESSION, and never as the person. In a client's own configuration:
+
+    \b
+    {"mcpServers": {"mail": {"command": "agent-mailbox", "args": ["mcp"],
+      "env": {"AGENT_MAILBOX_SESSION": "ID", "AGENT_MAILBOX_DIR": "DIR"}}}}
     """
     extras.refuse_missing("mcp", "the MCP server", NEEDED)
     if sys.stdin is not None and sys.stdin.isatty():

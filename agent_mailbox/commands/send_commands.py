@@ -125,7 +125,7 @@ def _writing_options(command: Any) -> Any:
                 multiple=True,
                 metavar="PATH",
                 help="Attach a file: the mailbox keeps a copy. Repeat it for more, up to "
-                f"{attachments.MOST}. An agent attaches files of its project alone.",
+                f"{attachments.MOST}. A client's session attaches files of its project alone.",
             ),
             click.option("--strict", is_flag=True, help="Fail if a recipient is unknown."),
         ]

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 SHOWN = 5
 """Files of a client that are named before the question; ``--diff`` shows all."""
 MISSING = (
-    "no client is found on your PATH: install one, then repeat this command; `agent-mailbox help mcp` is for others"
+    "no client is found on your PATH: install one, then repeat this command; `agent-mailbox help mcp` is for others,"
+    " `agent-mailbox roster register --session-id ID --role ROLE` for a shell"
 )
 LINES = {
     status_setting.NEW: "its status line: unread mail, what waits for you, the task (--no-statusline leaves it out)",

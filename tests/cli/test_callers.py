@@ -572,6 +572,15 @@ def test_a_program_without_a_session_may_look_at_the_control_plane(post: Post) -
         refused(post.run("control", *own, env=NOBODY_SAID), 2, "cannot tell who is calling")
 
 
+@pytest.mark.usefixtures("worker")
+def test_a_shell_is_told_whose_it_may_be(post: Post) -> None:
+    """The hint names the agents that a program may act as, none with a client, and a line that makes it one."""
+    post.register("ann")
+    hint = refused(post.run("check", env=NOBODY_SAID), 2, "cannot tell who is calling").stderr
+    assert "if you are ann: `export AGENT_MAILBOX_SESSION=ann`" in hint, hint
+    assert post.run("check", env={**NOBODY_SAID, "AGENT_MAILBOX_SESSION": "ann"}).rc == 0
+
+
 def test_what_leaves_its_client_behind_is_a_program(post: Post, worker: Client) -> None:
     """A double fork: its commands are nobody's session; a terminal that it makes itself is not the person's."""
     # It might outrun its parent. A parent that nobody has waited for keeps its name, and has no program any more.

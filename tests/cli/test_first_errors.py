@@ -39,7 +39,7 @@ def test_an_unknown_session_is_told_by_the_command_s_own_option(
     """Sending has --from; what can also show everyone's mail names --all."""
     result = post.call(*words, env=NOBODY)
     assert result.rc == 2
-    assert f"no {option}, and none of" in result.stderr
+    assert f"no {option}, and neither a client nor" in result.stderr
     assert hint in result.stderr
 
 

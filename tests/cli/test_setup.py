@@ -205,6 +205,7 @@ def test_without_a_client_the_mailbox_is_made_and_the_way_on_is_said(program: Pr
     done = program.call("setup", "--yes", env={"PATH": str(empty)})
     assert done.rc == 0, done
     assert "no client is found on your PATH" in done.stdout
+    assert "`agent-mailbox roster register --session-id ID --role ROLE` for a shell" in done.stdout
     assert (program.cwd / "data" / MESSAGES).exists()
 
 
