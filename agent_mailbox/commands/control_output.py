@@ -112,6 +112,7 @@ def pending_text(
             f"{style(neutral(request.id), 'id')}  {asker}, waiting {waited} s{left}",
             frame.BAR + summary.line(request.payload),
             *(f"  {told}" for told in summary.unshown(request.payload, command(f"show {shown}"))),
+            *([] if request.proven else ["  nothing proves who asks, so it can only be denied"]),
             f"  {summary.question(request.payload, options=options, proven=request.proven)}",
             *(f"  --always allows it from now on: {neutral(rule)}" for rule in _for_good(request)),
         ]
@@ -129,11 +130,11 @@ def unanswerable_text(requests: Sequence[ControlRequest], roster: Roster, style:
     for request in requests:
         who = _join_names(roster, request.list_deciders(roster))
         why = f"waits for {who}, who cannot answer: no client proves who that is"
-        what = summary.question(request.payload, proven=request.proven)
+        what, only = summary.question(request.payload, proven=request.proven), "" if request.proven else " only"
         if request.flow == transitions.SHUTDOWN:
-            what = f"agent-mailbox roster retire {typed(request.answerer)}"
+            what, only = f"agent-mailbox roster retire {typed(request.answerer)}", ""
         asker = _join_names(roster, [request.asker]) + ("" if request.proven else " (unverified)")
-        told = f"{style(neutral(request.id), 'id')}  {asker}, {why}; you can"
+        told = f"{style(neutral(request.id), 'id')}  {asker}, {why}; you can{only}"
         lines += [told, frame.BAR + summary.line(request.payload), f"  {what}"]
     return "\n".join([*lines, ""]) if lines else ""
 

@@ -185,6 +185,8 @@ def test_a_request_that_nothing_proves_can_only_be_denied(post: Post) -> None:
         assert offered in shown, words
         assert "approve perm-x" not in shown
         assert "--always" not in shown
+    assert "you can only" in said(post, "control", "pending").stdout
+    assert "nothing proves who asks, so it can only be denied" in said(post, "control", "pending", "--all").stdout
     assert UNPROVEN in said(post, "check", "--peek").stdout
     assert said(post, *offered.replace('"…"', "no").split()[1:]).rc == 0
     assert "nothing waits for you" in said(post, "control", "pending").stdout
