@@ -65,9 +65,11 @@ def terminal_holder() -> Process | None:
 
 
 def starting_programs() -> list[Process]:
-    """Return the programs of this terminal between its shell and this process, the nearest last."""
+    """Return the programs of this terminal between its shell and this process, the nearest last.
+
+    If this process is its terminal's first, it is what made that terminal."""
     line = [*processes.line(os.getpid())]
-    return [one for one in line[1:] if line[0].terminal and one.terminal == line[0].terminal][::-1]
+    return [one for one in line[1:] if line[0].terminal and one.terminal == line[0].terminal][::-1] or line[1:2]
 
 
 def _is_interactive(words: Sequence[str]) -> bool:

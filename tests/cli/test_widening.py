@@ -88,6 +88,12 @@ def test_what_the_person_s_terminal_runs_for_an_agent_asks_the_person(led: Post,
     assert rules(led) == before
 
 
+def test_the_first_process_of_a_terminal_is_asked_who_made_that(led: Post) -> None:
+    """No shell is between it and what made its terminal (``script -c`` in a job): that one is named."""
+    done = at_terminal(led, f"exec {line(*ALLOW)}", answer=NO, shell=("sh", "-c"))
+    assert "This command was started by python" in done.stdout, done
+
+
 def test_the_person_may_say_yes_and_what_they_type_asks_nothing(led: Post) -> None:
     """A command that a program planted asks the person, who may say yes. A command that they type asks nothing."""
     done = at_terminal(led, PLANTED["a script"](led, line(*ALLOW)), answer=YES)
