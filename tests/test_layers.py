@@ -62,10 +62,8 @@ BYPASSES = {
         for name in ("os", "selectors", "signal", "subprocess", "tempfile", "time")
     },
     ("upkeep.notice_ways", "threading"): "a time limit for a whole call",
-    ("upkeep.waker", "subprocess"): "the person's own program",
     ("upkeep.notify", "time"): "the person's hour of the day",
     ("upkeep.extras", "pathlib"): "the place of the package",
-    ("control.shutdown", "subprocess"): "the person's own program",
 }
 """The imports that go past the door, each with its reason."""
 MAY_LOCK = {DOOR, "store.archive.rotation"}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from ..identity.session_registry import read_entry, registry_directory
 from ..known_clients.every_client import USUAL
-from ..store.files.small_files import read_if_possible
+from ..store.files.small_files import read_if_possible, time_of
 from . import places
 
 if TYPE_CHECKING:
@@ -95,11 +95,8 @@ class Client:
     def is_switched_off(self, heart: str) -> bool:
         """Return whether its settings changed since the session's last hook, and let it call ours no more. ``heart`` is
         the file whose time is that of the last hook."""
-        try:
-            since = os.stat(heart).st_mtime_ns - _UNDERWAY
-        except OSError:
-            return False
-        if not any(_is_newer(path, since) for path in self.settings):
+        last = time_of(heart)
+        if last is None or not any((time_of(path) or 0) > last - _UNDERWAY for path in self.settings):
             return False
         return any(map(_switches_off, self._texts())) or (self._is_named and not self._names_us())
 
@@ -114,13 +111,6 @@ class Client:
         """Return the path on which a change shows: the file, else the directory it will be in."""
         places = (self._file, self._directory) if self._idle is None else ()
         return next((path for path in places if os.path.exists(path)), None)
-
-
-def _is_newer(path: str, since: int) -> bool:
-    try:
-        return os.stat(path).st_mtime_ns > since
-    except OSError:
-        return False
 
 
 def _switches_off(text: bytes) -> bool:

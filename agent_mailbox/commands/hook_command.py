@@ -129,15 +129,13 @@ def _answer_event(name: str, directory: str | None, environ: Mapping[str, str], 
 def _start_bridge(directory: str, session_id: str, environ: Mapping[str, str]) -> None:
     """Start a bridge for the session's team, a process that ends with the team. Beside another bridge, or if no team
     comes, it ends by itself. An unattended client (``-p``) gets none."""
-    import subprocess  # where the mailbox is configured so, once in a session
-
-    from ..clients import client
+    from ..clients import client  # where the mailbox is configured so, once in a session
+    from ..store.files import programs
 
     if client.client_number(environ) is None:
         return
     words = [sys.executable, _package_directory(), "--dir", directory, "teams", "bridge", session_id, "--wait", "60"]
-    nothing = subprocess.DEVNULL
-    subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=nothing, env=dict(environ), start_new_session=True)
+    programs.leave(words, environ=environ)
 
 
 def _refuse_command(call: client_input.ClientInput, mailbox: Callable[[], str | None]) -> str:

@@ -244,7 +244,9 @@ def import_team(app: App, /, team: str | None, follow: bool, interval: float) ->
         total[name] = mirror.mirror_once()
         _print_problems(app, total[name].problems, name)
         for _ in bridge.times_to_look(where, name, lambda: interval) if follow else ():
-            total[name] = _add_steps(app, name, total[name], mirror.mirror_once())
+            before, step = total[name], mirror.mirror_once()
+            _print_problems(app, [line for line in step.problems if line not in before.problems], name)
+            total[name] = MirrorStep(before.new + step.new, before.consumed + step.consumed, step.problems)
             if team_files.has_ended(where, mirror.team):
                 break
         if follow or team_files.has_ended(where, mirror.team):
@@ -259,11 +261,6 @@ def import_team(app: App, /, team: str | None, follow: bool, interval: float) ->
         for name, step in total.items()
     ]
     app.print_done("".join(lines) or "no teams\n", {"teams": value})
-
-
-def _add_steps(app: App, name: str, before: MirrorStep, step: MirrorStep) -> MirrorStep:
-    _print_problems(app, [line for line in step.problems if line not in before.problems], name)
-    return MirrorStep(before.new + step.new, before.consumed + step.consumed, step.problems)
 
 
 @teams.command("bridge", cls=CommandWithOptions)

@@ -5,12 +5,11 @@ Belongs here: those two steps; both are idempotent.
 
 from __future__ import annotations
 
-import subprocess
-
 from ..core.control.state import SHUT_DOWN
 from ..core.text import filled
 from ..mailbox.open_mailbox import OpenMailbox
 from ..mailbox.registry import Registry
+from ..store.files import programs
 
 
 def carry_out(desk: OpenMailbox, session_id: str, actor: str, *, pane: str, vouched: bool) -> None:
@@ -22,8 +21,7 @@ def carry_out(desk: OpenMailbox, session_id: str, actor: str, *, pane: str, vouc
     words = desk.own.cleanup
     if not words or not vouched:
         return
-    nothing, values = subprocess.DEVNULL, {"session": session_id, "pane": pane, "dir": desk.directory}
     try:
-        subprocess.Popen(filled(words, values), stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)
+        programs.leave(filled(words, {"session": session_id, "pane": pane, "dir": desk.directory}))
     except OSError:
         pass  # it is retired all the same; a terminal that stays open is the person's to close

@@ -7,7 +7,6 @@ its own start told them, no word of any mail, and no shell. The starts so far ar
 
 from __future__ import annotations
 
-import subprocess
 from typing import TYPE_CHECKING
 
 from ..core import codec, instant, text, waking
@@ -15,7 +14,7 @@ from ..core.line_forms import may_be_message
 from ..core.records import USER, BadLine, Message
 from ..core.waking import Woken
 from ..errors import Busy
-from ..store.files import system
+from ..store.files import programs, system
 from ..store.files.small_files import read_file, replace_file
 from ..store.locks.lock import FileLock
 from ..store.log import events
@@ -86,12 +85,9 @@ def _start_program(mailbox: Mailbox, agent: Agent, words: tuple[str, ...]) -> st
     """Start the person's program for an agent, and leave it; return why it could not, or nothing."""
     where = processes.find_whereabouts(agent.session_id, mailbox.logs.stamp_files.kept()) or Whereabouts()
     values = {"session": agent.session_id, "client": where.client, "cwd": where.directory}
-    nothing, error = subprocess.DEVNULL, ""
+    error = ""
     try:
-        asked = text.filled(words, values)
-        subprocess.Popen(
-            asked, cwd=where.directory, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
-        )
+        programs.leave(text.filled(words, values), directory=where.directory)
     except (OSError, ValueError) as why:
         error = f"{type(why).__name__}: {why}"[:200]
     step = {"who": USER, "what": "wake", "about": agent.session_id, "outcome": "failed" if error else "started"}

@@ -45,7 +45,8 @@ def answer_call(
     Raises what a mailbox raises that cannot be asked: the session is closed then, if anything may bind it."""
     state, me = paths.state_directory(environ), check_id(call.session_id)
     named = bindings.named(state, me)
-    elsewhere = [name for name in named or () if directory is None or not _are_one(name, directory)]
+    here = system.identity(directory) if directory else None
+    elsewhere = [name for name in named or () if here is None or system.identity(name) != here]
     places = [*elsewhere, *([directory] if directory else [])]  # its own last: the stamp that frees it names that
     if (why := next(filter(None, map(_why_moved, named or ())), "")) or not places:
         if named is not None:
@@ -78,14 +79,6 @@ def answer_call(
     _, strictest = min(found, key=lambda one: permit.STRICTEST.index(one[0]), default=(None, ""))
     if strictest:
         write(strictest)
-
-
-def _are_one(name: str, directory: str) -> bool:
-    """Return whether two paths lead to one directory."""
-    try:
-        return system.is_same(system.stat(name), system.stat(directory))
-    except (OSError, ValueError):
-        return False
 
 
 def _why_moved(name: str) -> str:

@@ -64,6 +64,12 @@ def why_failed(
         return error.strerror or str(error)
 
 
+def leave(words: Sequence[str], *, directory: str | None = None, environ: Mapping[str, str] | None = None) -> None:
+    """Start a program, and leave it to itself. Raise ``OSError`` if it cannot be started."""
+    no = subprocess.DEVNULL
+    subprocess.Popen(words, cwd=directory, env=environ, stdin=no, stdout=no, stderr=no, start_new_session=True)
+
+
 def ask(
     words: Sequence[str],
     seconds: float,

@@ -95,15 +95,12 @@ def read_file(path: str, most: int = _MOST, *, through_links: bool = False) -> b
     """Return the bytes of a small file; None if there is no file. Raise ``StorageFailed``, also for more than ``most``
     bytes."""
     try:
-        fd = open_file(path, system.O_RDONLY, through_links=through_links)
+        with OpenFile(open_file(path, system.O_RDONLY, through_links=through_links)) as fd:
+            data = _read(fd, most + 1)
     except FileNotFoundError:
         return None
-    try:
-        data = _read(fd, most + 1)
     except OSError as error:
         raise storage_failed("read", path, error) from None
-    finally:
-        system.close(fd)
     if len(data) > most:
         raise storage_failed("read", path, OSError(0, f"it has more than {most} bytes"))
     return data
@@ -112,15 +109,10 @@ def read_file(path: str, most: int = _MOST, *, through_links: bool = False) -> b
 def read_if_possible(path: str, most: int = _MOST, *, through_links: bool = False) -> bytes | None:
     """Return the bytes of a file, some ``most`` at least; None if it cannot be read."""
     try:
-        fd = system.open(path, system.O_RDONLY | (_ANY if through_links else _OURS))
+        with OpenFile(system.open(path, system.O_RDONLY | (_ANY if through_links else _OURS))) as fd:
+            return _read(fd, most)
     except (OSError, ValueError):
         return None
-    try:
-        return _read(fd, most)
-    except OSError:
-        return None
-    finally:
-        system.close(fd)
 
 
 def _read(fd: int, most: int) -> bytes:
@@ -201,11 +193,8 @@ def write_if_possible(path: str, data: bytes, how: int = system.O_TRUNC) -> bool
     """Write a small derived file in its place; return whether that was possible. ``how``: with ``O_EXCL`` only if there
     is none."""
     try:
-        fd = _made(path, how)
-        try:
+        with OpenFile(_made(path, how)) as fd:
             system.write_whole(fd, data)
-        finally:
-            system.close(fd)
     except (OSError, ValueError):
         return False
     return True
@@ -300,23 +289,19 @@ def load_derived(path: str) -> bytes | None:
     power failure may have left its time and its beginning alone.
     """
     try:
-        fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK)
+        flags = system.O_RDONLY | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK
+        with OpenFile(system.open(path, flags)) as fd:
+            there = system.fstat(fd)
+            if there.st_ctime_ns < system.booted():
+                return None
+            head, _, _ = system.pread(fd, _HEAD, 0).partition(b"\n")
+            size = head[len(VERSION) + 1 :].partition(b" ")[0]
+            # A read of its own, for the body may be long; the rest of a longer one may follow it.
+            body = system.pread(fd, min(int(size), there.st_size), len(head) + 1) if size.isdigit() else b""
+            if system.fstat(fd).st_mtime_ns != there.st_mtime_ns:
+                return None
     except OSError:
         return None
-    try:
-        there = system.fstat(fd)
-        if there.st_ctime_ns < system.booted():
-            return None
-        head, _, _ = system.pread(fd, _HEAD, 0).partition(b"\n")
-        size = head[len(VERSION) + 1 :].partition(b" ")[0]
-        # A read of its own, for the body may be long; the rest of a longer one may follow it.
-        body = system.pread(fd, min(int(size), there.st_size), len(head) + 1) if size.isdigit() else b""
-        if system.fstat(fd).st_mtime_ns != there.st_mtime_ns:
-            return None
-    except OSError:
-        return None
-    finally:
-        system.close(fd)
     return body if head == _head(len(body), there.st_mtime_ns // SECOND) else None
 
 
@@ -331,12 +316,9 @@ def save_derived(path: str, body: bytes) -> None:
     seal = int.from_bytes(system.urandom(4), "big") >> 1
     data = _head(len(body), seal) + b"\n" + body
     try:
-        fd = _made(path, 0)
-        try:
+        with OpenFile(_made(path, 0)) as fd:
             if system.write(fd, data) == len(data):  # else the disk is nearly full: the file stays unsealed
                 system.utime(fd, ns=(seal * SECOND, seal * SECOND))
-        finally:
-            system.close(fd)
     except OSError:
         pass
 
