@@ -356,12 +356,10 @@ class Fleet:
     def _end(self, one: Started) -> None:
         """End a member's process: the one that ``up`` started, and no other with its number."""
         if _is_in_service(one.client) and not one.window and self._is_left(one):
-            try:
+            with contextlib.suppress(MailboxError):  # its process is ended below
                 program = self._box.own.up.get(one.client) or (STARTED[one.client].program,)
                 run_client([*program, "stop", one.session_id[:8]], "/", self._environ, STOPS)
                 wait_while(lambda: self._is_left(one), LAST)  # brought back before that, the client makes a copy
-            except MailboxError:
-                pass  # its process is ended below
         for number in (signal.SIGTERM, signal.SIGKILL):
             if self._has_process(one):
                 with contextlib.suppress(ProcessLookupError):  # a launcher's program is in its group

@@ -28,7 +28,7 @@ from ..identity import callers
 from ..known_clients import abilities
 from ..known_clients.every_client import INSTALLED
 from ..store.files import paths, system
-from ..store.files.small_files import storage_failed
+from ..store.files.small_files import Storing
 from ..store.locks.lock import FileLock
 from ..store.user_state import creation, own_files
 from ..upkeep import crontab, extras
@@ -301,14 +301,12 @@ def _remove_unused(directory: str) -> bool:
 
     Under the lock of its messages, and by a renaming: a ``send`` beside it is in a mailbox that stays, or it fails.
     """
-    try:
+    with Storing("remove", directory):
         with FileLock(os.path.join(directory, paths.MESSAGES)):
             if not _is_unused(directory):
                 return False
             aside = _put_aside(directory)
         shutil.rmtree(aside)
-    except OSError as error:
-        raise storage_failed("remove", directory, error) from None
     return True
 
 

@@ -17,7 +17,7 @@ from ..core.text import neutral, neutral_lines, typed
 from ..errors import MailboxError
 from ..space import space as mailbox_space
 from ..store.files import paths
-from ..store.files.small_files import read_if_possible, storage_failed
+from ..store.files.small_files import Storing, read_if_possible
 from ..store.locks.lock import WAIT
 from ..store.log.logs import of_mailbox
 from ..store.user_state import own_files
@@ -131,10 +131,8 @@ def _joined_spaces(mailboxes: Iterable[str], environ: Mapping[str, str]) -> Iter
 
 
 def _delete_state(state: str) -> None:
-    try:
+    with Storing("delete", state):
         shutil.rmtree(state)
-    except OSError as error:
-        raise storage_failed("delete", state, error) from None
 
 
 def _settings_naming_us(targets: Iterable[Target]) -> list[str]:

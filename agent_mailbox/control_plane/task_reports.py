@@ -62,14 +62,12 @@ def tell(desk: OpenMailbox, me: str) -> None:
     if not board.is_used() or desk.prove(me) is None:
         return
     board.keep_told(LOOKED, [])
-    try:
+    with suppress(MailboxError):  # whoever looks next tells it
         for key, task, holder, said in _news(desk):
             if not board.read_told(key):
                 _send(desk, board, me, task, holder, said, key)
                 if key.startswith(OPENED):
                     offer(desk, [task])
-    except MailboxError:
-        pass  # whoever looks next tells it
 
 
 def _news(desk: OpenMailbox) -> list[tuple[str, Task, str, str]]:

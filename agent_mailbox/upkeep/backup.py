@@ -25,7 +25,7 @@ from ..space import space as spaces
 from ..store.attachments import attachment_files
 from ..store.files import paths, system
 from ..store.files.lines import CHUNK
-from ..store.files.small_files import OpenFile, open_file, storage_failed
+from ..store.files.small_files import OpenFile, Storing, open_file, storage_failed
 from ..store.locks.lock import FileLock
 from . import brought_settings
 from .snapshot import Snapshot
@@ -73,18 +73,15 @@ def write_backup(mailbox: Mailbox, file: str, *, force: bool = False) -> Backup:
     file = system.absolute(file)
     _refuse_existing(file, force)
     directory, name = system.dirname(file), system.basename(file)
-    try:
-        with FileLock(system.join(directory, f".{name}.unfinished"), mailbox.logs.wait) as aside:
-            try:
-                made = _write_verified(mailbox, aside)
-                _refuse_existing(file, force)
-                system.rename(aside.path, file)
-            except BaseException:
-                system.unlink(aside.path)
-                raise
-            system.sync_directory(directory)
-    except OSError as error:
-        raise storage_failed("write", file, error) from None
+    with Storing("write", file), FileLock(system.join(directory, f".{name}.unfinished"), mailbox.logs.wait) as aside:
+        try:
+            made = _write_verified(mailbox, aside)
+            _refuse_existing(file, force)
+            system.rename(aside.path, file)
+        except BaseException:
+            system.unlink(aside.path)
+            raise
+        system.sync_directory(directory)
     return made.replace(file=file)
 
 

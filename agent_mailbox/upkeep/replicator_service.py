@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..core.records import Record
 from ..errors import Refused
 from ..store.files import programs, system
-from ..store.files.small_files import replace_file, storage_failed
+from ..store.files.small_files import Storing, replace_file
 from .extras import ROOT
 
 if TYPE_CHECKING:
@@ -72,10 +72,8 @@ def service_text(service: Service) -> bytes:
 def install_service(service: Service) -> None:
     """Write the file, and start the service; raise ``Refused`` with what is left to do if it does not start."""
     text = service_text(service)
-    try:
+    with Storing("make", system.dirname(service.path)):
         system.make_directory(system.dirname(service.path), parents=0o755)
-    except OSError as error:
-        raise storage_failed("make", system.dirname(service.path), error) from None
     replace_file(service.path, text)
     for command in service.start:
         if said := programs.why_failed(command, _PATIENCE):

@@ -13,7 +13,7 @@ from ..core.text import typed
 from ..errors import Refused
 from ..space import space as spaces
 from ..store.files import paths, system
-from ..store.files.small_files import OpenFile, storage_failed
+from ..store.files.small_files import OpenFile, Storing
 from ..store.locks.existing_lock import DirectoryLock
 from ..store.log import custody_setup, logs
 from ..store.user_state import creation, own_files
@@ -38,7 +38,7 @@ def restore_backup(file: str, directory: str, environ: Mapping[str, str], *, alo
     parent, name = system.dirname(directory), system.basename(directory)
     aside = system.join(parent, f".{name}.restoring")
     missing = _missing_directories(parent)
-    try:
+    with Storing("restore", directory):
         system.make_directory(parent, parents=0o755)
         if not system.exists(aside):
             system.mkdir(aside, 0o700)
@@ -53,8 +53,6 @@ def restore_backup(file: str, directory: str, environ: Mapping[str, str], *, alo
             except BaseException:
                 _remove_remains(aside, missing)
                 raise
-    except OSError as error:
-        raise storage_failed("restore", directory, error) from None
     custody_setup.begin_again(directory, environ)  # only ``init --adopt`` confirms a restored one
     creation.create(directory, environ)  # makes its name durable, too
     return found

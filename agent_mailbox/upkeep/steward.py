@@ -6,7 +6,7 @@ the rules; ``store.archive.rotation`` moves the mail.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from ..control_plane import task_reports, watch_reports
@@ -130,11 +130,9 @@ def _move_finished(mailbox: Mailbox, limit: int, hopeless: set[str], *, movable:
 
 def _tell_person(mailbox: Mailbox) -> None:
     """Tell the person what waits, and start whom mail waits for, where their own configuration says how."""
-    try:
+    with suppress(MailboxError):  # the doctor tells of a wrong configuration; mail has moved all the same
         notify.notify_if_due(mailbox)
         waker.start_waited_for(mailbox)
-    except MailboxError:
-        pass  # the doctor tells of a wrong configuration; mail has moved all the same
 
 
 def _tell_watchers(mailbox: Mailbox) -> None:

@@ -17,7 +17,7 @@ from ...known_clients.every_client import USUAL, find_client
 from ...mailbox import absence, neighbours
 from ...mailbox.registry import Registry
 from ...store.files import paths, system
-from ...store.files.small_files import storage_failed
+from ...store.files.small_files import Storing
 from ...store.user_state import processes, work_trees
 from ...store.user_state.processes import Whereabouts
 from .. import budget
@@ -307,11 +307,8 @@ def tell_commands(session_id: str, environ: Mapping[str, str], *, is_proven: boo
     if not path or environ.get(USUAL.session_variable) == session_id:
         return
     line = f"export AGENT_MAILBOX_SESSION='{check_id(session_id)}'\n"
-    try:
-        with system.stream(path, "a+", encoding="utf-8", errors="surrogateescape") as file:
-            file.seek(0)
-            present = file.read()
-            if line not in present:
-                file.write(line if not present or present.endswith("\n") else "\n" + line)
-    except OSError as error:
-        raise storage_failed("write", path, error) from None
+    with Storing("write", path), system.stream(path, "a+", encoding="utf-8", errors="surrogateescape") as file:
+        file.seek(0)
+        present = file.read()
+        if line not in present:
+            file.write(line if not present or present.endswith("\n") else "\n" + line)

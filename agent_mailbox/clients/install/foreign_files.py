@@ -17,7 +17,7 @@ from ...core import codec
 from ...core.records import BadLine, Record
 from ...errors import Busy, StorageFailed
 from ...store.files import paths, system
-from ...store.files.small_files import list_names, read_file, remove_file, storage_failed
+from ...store.files.small_files import Storing, list_names, read_file, remove_file, storage_failed
 from ...store.files.system import sync_directory
 
 if TYPE_CHECKING:
@@ -73,15 +73,13 @@ def carry_out(change: Change, records: FileRecords) -> None:
     if change.entry is not None:
         records.keep_record(change.path, change.entry)
     if change.after != change.before:
-        try:
+        with Storing("write", change.path):
             if change.after is None:
                 os.unlink(change.path)
             else:
                 os.makedirs(os.path.dirname(change.path), exist_ok=True)
                 _replace_file(change.path, change.after, change.mode)
             sync_directory(os.path.dirname(change.path))
-        except OSError as error:
-            raise storage_failed("write", change.path, error) from None
     if change.after is None and (made := records.find_record(change.path)):
         remove_empty(made.directories)  # while the record names them: a repetition of a killed process goes on here
     if change.entry is None:
@@ -141,19 +139,15 @@ class FileRecords:
             "written": list(entry.written),
             "directories": [os.fsencode(d).hex() for d in entry.directories],
         }
-        try:
+        with Storing("write", self._record_path(path)):
             os.makedirs(self.directory, mode=0o700, exist_ok=True)
             _replace_file(self._record_path(path), codec.dumps(value).encode() + b"\n", 0o600)
             sync_directory(self.directory)
-        except OSError as error:
-            raise storage_failed("write", self._record_path(path), error) from None
 
     def forget_file(self, path: str) -> None:
         """Forget the file."""
-        try:
+        with Storing("remove", self._record_path(path)):
             remove_file(self._record_path(path))
-        except OSError as error:
-            raise storage_failed("remove", self._record_path(path), error) from None
 
     def recorded_paths(self) -> list[str]:
         """Return the files that have a record here, as far as their names can be told."""

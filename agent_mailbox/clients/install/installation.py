@@ -15,7 +15,7 @@ from ...core.records import Record
 from ...core.text import shell_quoted
 from ...errors import BadData
 from ...store.files import paths
-from ...store.files.small_files import storage_failed
+from ...store.files.small_files import Storing
 from ...store.locks.lock import FileLock
 from ...store.user_state import removed_hooks
 from .. import places, texts
@@ -301,10 +301,8 @@ def carry_out(plan: InstallPlan, environ: Mapping[str, str]) -> list[str]:
     if not plan.changes:
         return []
     records = files.FileRecords(environ)
-    try:
+    with Storing("make", records.directory):
         os.makedirs(records.directory, mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise storage_failed("make", records.directory, error) from None
     changed = []
     with FileLock(os.path.join(records.directory, "lock")):
         for change in plan.changes:
@@ -331,11 +329,9 @@ def forget_shim(environ: Mapping[str, str]) -> list[str]:
         return []
     (hook,) = written
     state = paths.state_directory(environ)
-    try:
+    with Storing("remove", hook):
         os.unlink(hook)
         ours.record_shims(state, (path for path in ours.installed_shims(state) if path != hook))
-    except OSError as error:
-        raise storage_failed("remove", hook, error) from None
     place = os.path.dirname(hook)
     files.remove_empty((os.path.dirname(place), place))
     return written

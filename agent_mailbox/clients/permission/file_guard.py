@@ -17,7 +17,7 @@ from ...core.records import BadLine
 from ...errors import BadData
 from ...known_clients.known_client import FILES
 from ...store.files import paths
-from ...store.files.small_files import read_file, replace_file, storage_failed
+from ...store.files.small_files import Storing, read_file, replace_file
 from ...store.files.system import identity, make_directory
 from ...store.log import custody
 from .. import client_input, places
@@ -202,8 +202,6 @@ def record_shims(state: str, shims: Iterable[str]) -> None:
     """Record the installed shims."""
     path = os.path.join(state, paths.SHIMS)
     text = b"".join(os.fsencode(shim) + b"\n" for shim in dict.fromkeys(shims))
-    try:
+    with Storing("make", state):
         make_directory(state)
-    except OSError as error:
-        raise storage_failed("make", state, error) from None
     replace_file(path, text, durable=False)

@@ -25,7 +25,7 @@ from ...core.records import BadLine, Record
 from ...errors import Busy, Refused, StorageFailed
 from ..files import system
 from ..files.lines import boundary, chunks, lines_of
-from ..files.small_files import OpenFile, open_file, storage_failed
+from ..files.small_files import OpenFile, Storing, open_file
 from ..locks.holder import holder_at
 from ..log.logs import parse_messages, parse_reads
 from ..log.replacement import Replaced, clear_leftover, put_back
@@ -74,11 +74,9 @@ def alone(archive: Archive, wait: float) -> Iterator[None]:
     from portalocker import LockException  # 30 ms, only for maintenance
 
     path = system.join(archive.directory, LOCK)
-    try:
+    with Storing("make", path):
         system.make_directory(archive.directory)
         system.close(open_file(path, system.O_WRONLY | system.O_CREAT))
-    except OSError as error:
-        raise storage_failed("make", path, error) from None
     lock = system.library_lock(path, wait)
     try:
         lock.acquire()
@@ -188,11 +186,9 @@ def _every_line(directory: str, fd: int, view: ProofView | None) -> None:
     if view is None:
         return
     if view.trusted and view.entry.generation != view.kept.entry().generation:
-        try:
+        with Storing("note the new logs of", directory):
             system.sync_directory(directory)  # that steward may have died before: the old log would be another file
             view.kept.follow(view.entry)
-        except OSError as error:
-            raise storage_failed("note the new logs of", directory, error) from None
     for position, line in lines_of(fd, 0, boundary(fd, system.fstat(fd).st_size)):
         view.read(line, position)
 

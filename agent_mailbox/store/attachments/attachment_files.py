@@ -19,7 +19,7 @@ from ...core.records import BadLine
 from ...errors import BadData, NotFound, Refused
 from ..files import system
 from ..files.lines import CHUNK, lines_of
-from ..files.small_files import OpenFile, note_time, noted_age, open_file, storage_failed
+from ..files.small_files import OpenFile, Storing, note_time, noted_age, open_file, storage_failed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -64,7 +64,7 @@ def put(directory: str, name: str, chunks: Iterable[bytes], left: int | None = N
     Raises ``BadData`` if it is too large, ``Refused`` if the mailbox has no room for it, ``StorageFailed``.
     """
     home = place(directory)
-    try:
+    with Storing("keep an attachment in", home):
         with suppress(FileExistsError):
             system.mkdir(home, 0o700)
         system.sync_directory(directory)  # another process may have made it, and died before its sync
@@ -83,8 +83,6 @@ def put(directory: str, name: str, chunks: Iterable[bytes], left: int | None = N
                 system.unlink(aside)
                 raise
         system.sync_directory(home)
-    except OSError as error:
-        raise storage_failed("keep an attachment in", home, error) from None
     return file
 
 
@@ -112,10 +110,8 @@ def _copied(fd: int, name: str, chunks: Iterable[bytes], left: int) -> tuple[str
 def _total(home: str) -> int:
     total = 0
     for name in _kept_names(home):
-        try:
+        with suppress(FileNotFoundError):  # a steward, or another sender
             total += max(system.lstat(system.join(home, name)).st_size, LEAST_COUNTED)
-        except FileNotFoundError:  # a steward, or another sender
-            pass
     return total
 
 
@@ -142,10 +138,8 @@ def missing(directory: str, message: Message) -> AttachmentFile | None:
     """Return a file that the message names and the mailbox does not have in that size; None if it has all.
 
     Raises ``StorageFailed`` if that cannot be told."""
-    try:
+    with Storing("look through", place(directory)):
         return next((file for file in attachments.files(message) if not _is_kept(directory, file)), None)
-    except OSError as error:
-        raise storage_failed("look through", place(directory), error) from None
 
 
 def _is_kept(directory: str, file: AttachmentFile) -> bool:
@@ -214,13 +208,11 @@ def sweep(logs: Logs, archive: Archive, now: int) -> int:
         kept.update(file.stored for message in live for file in attachments.files(message))
         for name in _kept_names(home):
             path = system.join(home, name)
-            try:
+            with suppress(OSError):  # the next run tries again
                 old = system.lstat(path).st_mtime_ns // 1_000_000 < now - GRACE
                 if old and name not in kept:
                     system.unlink(path)
                     removed += 1
-            except OSError:
-                pass  # the next run tries again
     return removed
 
 

@@ -61,6 +61,20 @@ def storage_failed(action: str, path: str, error: OSError) -> StorageFailed:
     return StorageFailed(f"cannot {action} {path}: {reason}", hint)
 
 
+class Storing:
+    """Work on files in a ``with`` block: what the system refuses is told as ``StorageFailed``."""
+
+    def __init__(self, action: str, path: str) -> None:
+        self._work = action, path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, OSError):
+            raise storage_failed(*self._work, error) from None
+
+
 class OpenFile:
     """An open file's descriptor, closed at the end of a ``with`` block."""
 
@@ -95,12 +109,15 @@ def read_file(path: str, most: int = _MOST, *, through_links: bool = False) -> b
     """Return the bytes of a small file; None if there is no file. Raise ``StorageFailed``, also for more than ``most``
     bytes."""
     try:
-        with OpenFile(open_file(path, system.O_RDONLY, through_links=through_links)) as fd:
-            data = _read(fd, most + 1)
+        fd = open_file(path, system.O_RDONLY, through_links=through_links)
     except FileNotFoundError:
         return None
+    try:
+        data = _read(fd, most + 1)
     except OSError as error:
         raise storage_failed("read", path, error) from None
+    finally:
+        system.close(fd)
     if len(data) > most:
         raise storage_failed("read", path, OSError(0, f"it has more than {most} bytes"))
     return data
@@ -109,10 +126,15 @@ def read_file(path: str, most: int = _MOST, *, through_links: bool = False) -> b
 def read_if_possible(path: str, most: int = _MOST, *, through_links: bool = False) -> bytes | None:
     """Return the bytes of a file, some ``most`` at least; None if it cannot be read."""
     try:
-        with OpenFile(system.open(path, system.O_RDONLY | (_ANY if through_links else _OURS))) as fd:
-            return _read(fd, most)
+        fd = system.open(path, system.O_RDONLY | (_ANY if through_links else _OURS))
     except (OSError, ValueError):
         return None
+    try:
+        return _read(fd, most)
+    except OSError:
+        return None
+    finally:
+        system.close(fd)
 
 
 def _read(fd: int, most: int) -> bytes:
@@ -143,7 +165,7 @@ def names_in(directory: str) -> list[str]:
 def replace_file(path: str, data: bytes, *, durable: bool = True) -> None:
     """Replace a small file as a whole; raise ``StorageFailed``. ``durable``: a power failure does not bring it back."""
     aside, flags = f"{path}~", system.O_WRONLY | system.O_CREAT | system.O_CLOEXEC | system.O_NOFOLLOW
-    try:
+    with Storing("write", path):
         try:
             fd = system.open(aside, flags | system.O_EXCL, 0o600)
         except FileExistsError:  # another writes it at this moment, or died writing it
@@ -156,8 +178,6 @@ def replace_file(path: str, data: bytes, *, durable: bool = True) -> None:
         system.rename(aside, path)
         if durable:
             system.sync_directory(system.dirname(path))
-    except OSError as error:
-        raise storage_failed("write", path, error) from None
 
 
 def make_file(path: str, data: bytes) -> bool:
@@ -177,7 +197,7 @@ def make_file(path: str, data: bytes) -> bool:
 def make_whole_file(path: str, data: bytes) -> None:
     """Make a file that nobody ever sees in part, durably, if there is none; of two concurrent calls, one makes it."""
     aside = f"{path}.{system.urandom(4).hex()}"  # a killed process may have had our number
-    try:
+    with Storing("make", path):
         make_file(aside, data)
         try:
             system.link(aside, path)
@@ -185,16 +205,17 @@ def make_whole_file(path: str, data: bytes) -> None:
             pass
         system.unlink(aside)
         system.sync_directory(system.dirname(path))
-    except OSError as error:
-        raise storage_failed("make", path, error) from None
 
 
 def write_if_possible(path: str, data: bytes, how: int = system.O_TRUNC) -> bool:
     """Write a small derived file in its place; return whether that was possible. ``how``: with ``O_EXCL`` only if there
     is none."""
     try:
-        with OpenFile(_made(path, how)) as fd:
+        fd = _made(path, how)
+        try:
             system.write_whole(fd, data)
+        finally:
+            system.close(fd)
     except (OSError, ValueError):
         return False
     return True
@@ -289,19 +310,23 @@ def load_derived(path: str) -> bytes | None:
     power failure may have left its time and its beginning alone.
     """
     try:
-        flags = system.O_RDONLY | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK
-        with OpenFile(system.open(path, flags)) as fd:
-            there = system.fstat(fd)
-            if there.st_ctime_ns < system.booted():
-                return None
-            head, _, _ = system.pread(fd, _HEAD, 0).partition(b"\n")
-            size = head[len(VERSION) + 1 :].partition(b" ")[0]
-            # A read of its own, for the body may be long; the rest of a longer one may follow it.
-            body = system.pread(fd, min(int(size), there.st_size), len(head) + 1) if size.isdigit() else b""
-            if system.fstat(fd).st_mtime_ns != there.st_mtime_ns:
-                return None
+        fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK)
     except OSError:
         return None
+    try:
+        there = system.fstat(fd)
+        if there.st_ctime_ns < system.booted():
+            return None
+        head, _, _ = system.pread(fd, _HEAD, 0).partition(b"\n")
+        size = head[len(VERSION) + 1 :].partition(b" ")[0]
+        # A read of its own, for the body may be long; the rest of a longer one may follow it.
+        body = system.pread(fd, min(int(size), there.st_size), len(head) + 1) if size.isdigit() else b""
+        if system.fstat(fd).st_mtime_ns != there.st_mtime_ns:
+            return None
+    except OSError:
+        return None
+    finally:
+        system.close(fd)
     return body if head == _head(len(body), there.st_mtime_ns // SECOND) else None
 
 
@@ -316,9 +341,12 @@ def save_derived(path: str, body: bytes) -> None:
     seal = int.from_bytes(system.urandom(4), "big") >> 1
     data = _head(len(body), seal) + b"\n" + body
     try:
-        with OpenFile(_made(path, 0)) as fd:
+        fd = _made(path, 0)
+        try:
             if system.write(fd, data) == len(data):  # else the disk is nearly full: the file stays unsealed
                 system.utime(fd, ns=(seal * SECOND, seal * SECOND))
+        finally:
+            system.close(fd)
     except OSError:
         pass
 

@@ -12,7 +12,7 @@ from typing import Self
 from ...errors import Busy
 from ..files import system
 from ..files.paths import DOORBELL
-from ..files.small_files import read_if_possible, storage_failed
+from ..files.small_files import Storing, read_if_possible
 from .existing_lock import DirectoryLock
 from .lock import FileLock
 
@@ -40,10 +40,8 @@ class DoorbellLock:
         A process that waits for another client of the session is replaced (it finds its file gone), unless ``replace``
         is False.
         """
-        try:
+        with Storing("make", self.directory):
             system.make_directory(self.directory)
-        except OSError as error:
-            raise storage_failed("make", self.directory, error) from None
         with DirectoryLock(self.directory):
             if self._lock.fd >= 0:
                 self._lock.release()

@@ -6,7 +6,7 @@ Belongs here: what ``lock`` has not, since a command that writes mail never need
 from __future__ import annotations
 
 from ..files import system
-from ..files.small_files import open_file, storage_failed
+from ..files.small_files import Storing, open_file
 from .lock import FileLock
 
 
@@ -14,10 +14,8 @@ class DirectoryLock(FileLock):
     """The same lock on an existing directory."""
 
     def _open(self) -> int:
-        try:
+        with Storing("open", self.path):
             return system.open(self.path, system.O_RDONLY | system.O_DIRECTORY | system.O_CLOEXEC)
-        except OSError as error:
-            raise storage_failed("open", self.path, error) from None
 
 
 class ReadLock(FileLock):

@@ -212,12 +212,14 @@ class Kept:
             fd = small_files.open_file(path, system.O_RDONLY)
         except FileNotFoundError:
             return False
-        with small_files.OpenFile(fd):
+        try:
             entry = self.checked(fd)
             if entry is not None:
                 there = system.fstat(fd)
                 self.noticed = there.st_ino, there.st_size, entry
             return entry is not None
+        finally:
+            system.close(fd)
 
     def entry_at(self, path: str) -> LogEnd:
         """Return the entry of the file that is at the log's path now.
@@ -277,13 +279,16 @@ class Kept:
         A process that was stopped may keep the lock: then the next writer notes what this one wrote."""
         flags = system.O_RDWR | system.O_CREAT | system.O_CLOEXEC | system.O_NOFOLLOW
         try:
-            with small_files.OpenFile(system.open(self.path, flags, 0o600)) as fd:
+            fd = system.open(self.path, flags, 0o600)
+            try:
                 acquire(fd, self.path, PATIENCE)
                 before = self.entry(system.pread(fd, 400, 0))
                 after = how(before, *given, **named)
                 text, done = b"" if after is before else after.text(), 0
                 while done < len(text):  # half an entry would look like another log
                     done += system.pwrite(fd, text[done:], done)
+            finally:
+                system.close(fd)
         except (OSError, Busy, StorageFailed):
             return False  # the log goes on beyond its note: the next writer notes that
         return True

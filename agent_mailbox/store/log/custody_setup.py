@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...errors import Refused, StorageFailed
 from ..files import paths, system
-from ..files.small_files import OpenFile, read_file, replace_file, storage_failed
+from ..files.small_files import OpenFile, Storing, read_file, replace_file, storage_failed
 from ..locks.holder import holder_at
 from ..locks.lock import is_held
 from . import custody, keys
@@ -64,7 +64,7 @@ def _make(directory: str, environ: Mapping[str, str]) -> Custody:
 def _begin(record: str, directory: str) -> None:
     """Make a record aside and rename it into its place, so that a record is always complete."""
     aside = f"{record}.{system.getpid()}"
-    try:
+    with Storing("make the record", record):
         system.make_directory(aside)
         for name in (paths.MESSAGES, paths.READS, paths.ROSTER):
             path = system.join(directory, name)
@@ -82,8 +82,6 @@ def _begin(record: str, directory: str) -> None:
         boxes = system.dirname(record)
         for place in (boxes, system.dirname(boxes)):  # the mailbox would begin a new record, with another id
             system.sync_directory(place)
-    except OSError as error:
-        raise storage_failed("make the record", record, error) from None
 
 
 def _sync(path: str) -> None:

@@ -12,7 +12,7 @@ from ...core import codec, instant
 from ...core.records import BadLine
 from ...errors import StorageFailed
 from ..files import paths, system
-from ..files.small_files import OpenFile, open_file
+from ..files.small_files import open_file
 from .log import Log
 
 if TYPE_CHECKING:
@@ -29,9 +29,11 @@ def note(logs: Logs, told: Mapping[str, Any]) -> None:
     """Append one event: a whole line in one write, which the system puts behind all others (``O_APPEND``)."""
     try:
         line = codec.dumps({key: value for key, value in told.items() if value not in (None, "")}).encode() + b"\n"
-        flags = system.O_WRONLY | system.O_APPEND | system.O_CREAT
-        with OpenFile(open_file(f"{logs.directory}/{paths.EVENTS}", flags)) as fd:
+        fd = open_file(f"{logs.directory}/{paths.EVENTS}", system.O_WRONLY | system.O_APPEND | system.O_CREAT)
+        try:
             system.write(fd, line)
+        finally:
+            system.close(fd)
     except (OSError, ValueError, StorageFailed):
         pass
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...errors import StorageFailed
 from ..files import system
-from ..files.small_files import make_whole_file, read_file, storage_failed
+from ..files.small_files import Storing, make_whole_file, read_file
 
 try:  # ``hashlib`` takes it from there, and its import costs three times as much
     from _blake2 import blake2b as blake2b
@@ -64,8 +64,6 @@ def make(state: str) -> None:
     if system.exists(path):
         return
     text = b"%s %s %s\n" % (_FORM, system.urandom(4).hex().encode(), system.urandom(32).hex().encode())
-    try:
+    with Storing("make", state):
         system.make_directory(state)
-    except OSError as error:
-        raise storage_failed("make", state, error) from None
     make_whole_file(path, text)  # without the key everything sealed by it would look forged

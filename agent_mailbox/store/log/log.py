@@ -11,7 +11,7 @@ from ...errors import AGAIN, StorageFailed
 from ..files import system
 from ..files.lines import chunks, lines_of
 from ..files.paths import READS, check, is_there
-from ..files.small_files import OpenFile, open_file, storage_failed
+from ..files.small_files import OpenFile, Storing, open_file, storage_failed
 from ..locks.lock import WAIT, FileLock
 from .custody import LogEnd
 from .proof_view import ProofView
@@ -316,7 +316,7 @@ class HeldLog(FileLock):
         there = system.fstat(self.fd)
         size, left = there.st_size, self._left_by_us(there.st_ino, there.st_size)
         flags = system.O_WRONLY | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK
-        try:
+        with Storing("write", self.path):
             try:
                 fd = system.open(self.path, flags)  # ours appends, wherever it is told to write
             except PermissionError:  # an append-only file (chattr +a) takes no write but at its end
@@ -330,8 +330,6 @@ class HeldLog(FileLock):
                         start += done
             if left is None and self.stamp_files is not None:  # its name may not be durable either, as in ``append``
                 system.sync_directory(system.dirname(self.path))
-        except OSError as error:
-            raise storage_failed("write", self.path, error) from None
         if self.stamp_files is not None and left is not None:
             now = system.fstat(self.fd)
             if now.st_size == size:  # the note says what it said; the log alone has another time

@@ -16,7 +16,7 @@ from ...core.roster_cache import RosterCache
 from ...errors import Busy, Malformed, StorageFailed
 from ..files import paths, small_files, system
 from ..files.lines import boundary, lines_of
-from ..files.small_files import OpenFile, open_file, storage_failed
+from ..files.small_files import open_file, storage_failed
 from ..locks.lock import WAIT, FileLock, is_held
 from . import custody
 from .log import Log
@@ -232,8 +232,11 @@ class Logs:
         """Note that the session lives (``now`` in ms)."""
         path = self._made_heart(session_id)
         try:
-            with OpenFile(open_file(path, system.O_WRONLY | system.O_CREAT)) as fd:
+            fd = open_file(path, system.O_WRONLY | system.O_CREAT)
+            try:
                 system.utime(fd, ns=(now * 1_000_000, now * 1_000_000))  # the steward may remove the name meanwhile
+            finally:
+                system.close(fd)
         except OSError as error:
             raise storage_failed("touch", path, error) from None
 

@@ -12,7 +12,7 @@ from ...core.records import Record
 from ..files import system
 from ..files.lines import lines_of
 from ..files.paths import ROSTER
-from ..files.small_files import OpenFile, storage_failed, tail_checksum
+from ..files.small_files import OpenFile, Storing, tail_checksum
 from ..locks.lock import WAIT
 from .proof_view import counted
 from .stamps import EVERYONE, new_epoch
@@ -41,10 +41,8 @@ def clear_leftover(log: HeldLog) -> None:
     """Remove a fresh log that never replaced the old one: of a killed run, or planted. A FIFO there would block."""
     path = log.path + _FRESH
     if system.exists(path):
-        try:
+        with Storing("remove", path):
             system.unlink(path)
-        except OSError as error:
-            raise storage_failed("remove", path, error) from None
 
 
 def is_misplaced(log: HeldLog, place: Place) -> bool:
@@ -73,7 +71,7 @@ def replace(
     without it a roster is retold, and its lines count as those that they retell.
     """
     aside = log.path + _FRESH
-    try:
+    with Storing("replace", log.path):
         clear_leftover(log)
         fd = system.open(aside, system.O_WRONLY | system.O_CREAT | system.O_EXCL | system.O_CLOEXEC, 0o600)
         with system.stream(fd, "wb") as file:
@@ -97,8 +95,6 @@ def replace(
         finally:  # nobody else can: the old file has no name any more
             _fetch(log, size)
         return there.st_ino
-    except OSError as error:
-        raise storage_failed("replace", log.path, error) from None
 
 
 def _announced(kept: Kept, aside: str, inode: int, size: int, base: int, before: int | None) -> LogEnd:

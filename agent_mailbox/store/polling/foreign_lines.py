@@ -13,7 +13,7 @@ from ...core.records import BadLine
 from ...errors import StorageFailed
 from ..files import system
 from ..files.lines import lines_of
-from ..files.small_files import storage_failed
+from ..files.small_files import Storing
 from ..locks.lock import SOON, Patience
 from ..log.logs import OpenLogs, parse_reads
 from ..log.stamps import EVERYONE, new_epoch
@@ -50,10 +50,8 @@ def _adopt(logs: Logs) -> tuple[int, bool]:
         left = logs.stamp_files.ended(logs.messages.path)
         if left is not None and left[:2] == (at.st_ino, at.st_size):
             return left[2], True  # one of our writers was at work when it was asked
-        try:
+        with Storing("sync", logs.directory):
             system.sync_directory(logs.directory)  # the note also says that the log's name is durable
-        except OSError as error:
-            raise storage_failed("sync", logs.directory, error) from None
         start, epoch = logs.stamp_files.grown(logs.messages.path, at.st_ino, at.st_size) or (0, 0)
         is_new = not epoch or are_new(logs, log.fd, start, at.st_size)
         if not epoch or not is_new:

@@ -34,7 +34,7 @@ from ...core.line_forms import addresses, id_for_others, may_be_about, may_relea
 from ...core.message_reads import Reads
 from ...core.records import BadLine, Record
 from ...errors import Busy, StorageFailed
-from ..files import small_files
+from ..files import small_files, system
 from ..files.lines import boundary, line_at, lines_of
 from ..log.logs import OpenLogs, parse_roster
 from ..log.proof_view import weigh_message, weigh_read
@@ -362,8 +362,10 @@ def _marked(log: Log, position: int) -> Mark:
     fd = log.open()
     if fd is None:
         return small_files.NOWHERE
-    with small_files.OpenFile(fd):
+    try:
         return small_files.mark_log(fd, position)
+    finally:
+        system.close(fd)
 
 
 def _changes(event: RosterEvent, concerns: set[str], roster: Roster) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...errors import NotFound, Refused
 from ..files import paths, system
 from ..files.paths import ARCHIVE, HEARTBEATS, MESSAGES, is_there, trusted, trusted_file
-from ..files.small_files import replace_file, storage_failed
+from ..files.small_files import Storing, replace_file
 from ..locks.lock import FileLock
 from ..log import custody, custody_setup, keys
 from . import bindings, own_files
@@ -27,7 +27,7 @@ def create(directory: str, environ: Mapping[str, str]) -> str:
     Raises ``Refused`` while a replicator serves the mailbox that was there."""
     if "\n" in directory:
         raise Refused(f"the path of a mailbox holds a line break: {directory!r}", "choose a directory without one")
-    try:
+    with Storing("make a mailbox at", directory):
         given, real = system.absolute(directory), system.real_path(directory)
         if not is_there(system.join(real, MESSAGES)):
             custody_setup.refuse_served(real, environ)
@@ -40,8 +40,6 @@ def create(directory: str, environ: Mapping[str, str]) -> str:
         if is_new:
             own_files.hide_from_git(directory)
         system.close(system.open(path, system.O_RDWR | system.O_CREAT | system.O_NOFOLLOW | system.O_CLOEXEC, 0o600))
-    except OSError as error:
-        raise storage_failed("make a mailbox at", directory, error) from None
     paths.check(directory)
     for path in dict.fromkeys((directory, given)):  # by a link, too, if the person names one
         _record(path, environ)
@@ -51,11 +49,10 @@ def create(directory: str, environ: Mapping[str, str]) -> str:
     state = paths.state_directory(environ)
     keys.make(state)  # a lost key too: its old seals prove nothing until adopted
     boxes = system.join(state, custody.BOXES)
-    try:  # the record may be there, and not durable: its maker was killed, or its sync failed
-        for place in (directory, boxes if system.exists(boxes) else state):
+    # the record may be there, and not durable: its maker was killed, or its sync failed
+    for place in (directory, boxes if system.exists(boxes) else state):
+        with Storing("sync", place):
             system.sync_way(place)
-    except OSError as error:
-        raise storage_failed("sync", place, error) from None
     return directory
 
 
@@ -69,13 +66,11 @@ def _record(directory: str, environ: Mapping[str, str]) -> None:
     if directory in trusted(environ):
         return
     path = trusted_file(environ)
-    try:
+    with Storing("record the mailbox in", path):
         system.make_directory(system.dirname(path), parents=0o755)
         with FileLock(path) as file:
             system.write_whole(file.fd, system.encoded(directory) + b"\n")
             system.fsync(file.fd)
-    except OSError as error:
-        raise storage_failed("record the mailbox in", path, error) from None
 
 
 def forget(directory: str, environ: Mapping[str, str]) -> None:

@@ -16,7 +16,7 @@ from ...core.records import BadLine
 from ...errors import StorageFailed
 from ...store.archive import rotation
 from ...store.files import system
-from ...store.files.small_files import storage_failed
+from ...store.files.small_files import Storing, storage_failed
 from ...store.locks.lock import FileLock
 from ...store.log import replacement
 from ...store.log.log import Log
@@ -93,11 +93,9 @@ def repair_safely(mailbox: Mailbox, tell: Callable[[Repaired], None] = lambda _:
 
 def _close_mode(path: str) -> Repaired:
     mode = 0o700 if system.is_directory(path) else 0o600
-    try:
+    with Storing("change the mode of", path):
         before = system.stat(path).st_mode & 0o7777
         system.chmod(path, mode)
-    except OSError as error:
-        raise storage_failed("change the mode of", path, error) from None
     return Repaired(path, f"its mode is {mode:o} now, and was {before:o}")
 
 
