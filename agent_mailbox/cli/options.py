@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -49,6 +49,7 @@ class App(Context):
             return ""
 
 
+F = TypeVar("F", bound=Callable[..., Any])
 Widens = Callable[[App, Mapping[str, Any]], str]
 """It tells what a command with these arguments would let agents do more, or nothing."""
 pass_app = click.make_pass_decorator(App)
@@ -103,6 +104,11 @@ class Seconds(click.FloatRange):
         if not found <= threading.TIMEOUT_MAX:  # nan is neither more nor less
             self.fail(f"{value} is not a usable number of seconds", param, ctx)
         return found
+
+
+def seconds_option(name: str, usual: float, about: str, least: float = 0.0) -> Callable[[F], F]:
+    """Return an option with a number of seconds, at ``least`` so many, and ``usual`` by default."""
+    return click.option(name, type=Seconds(min=least), default=usual, show_default=True, metavar="S", help=about)
 
 
 def set_json(ctx: click.Context, _: click.Parameter, value: bool) -> None:

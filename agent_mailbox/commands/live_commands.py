@@ -12,7 +12,15 @@ import click
 
 from ..cli import mail_output, output, render
 from ..cli.group import cli
-from ..cli.options import App, CommandWithOptions, Seconds, everyones_option, pass_app, session_option, with_option
+from ..cli.options import (
+    App,
+    CommandWithOptions,
+    everyones_option,
+    pass_app,
+    seconds_option,
+    session_option,
+    with_option,
+)
 from ..core.message_reads import Reads
 from ..errors import MailboxError
 from ..mailbox.followed_mail import FollowedMail
@@ -111,14 +119,7 @@ def _print_message(app: App, message: Message, reads: Reads) -> None:
     metavar="N",
     help="Show at most N agents, those seen last.",
 )
-@click.option(
-    "--interval",
-    type=Seconds(min=0.1),
-    default=2.0,
-    show_default=True,
-    metavar="S",
-    help="Seconds between two looks while nothing is written.",
-)
+@seconds_option("--interval", 2.0, "Seconds between two looks while nothing is written.", 0.1)
 @pass_app
 def top(app: App, /, once: bool, limit: int, interval: float) -> None:
     """Show the agents that are there, live.

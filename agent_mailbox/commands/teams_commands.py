@@ -14,7 +14,7 @@ import click
 
 from ..cli.group import CommandGroup, cli
 from ..cli.loading_ahead import load_rooms
-from ..cli.options import App, CommandWithOptions, Seconds, pass_app
+from ..cli.options import App, CommandWithOptions, Seconds, pass_app, seconds_option
 from ..clients import client
 from ..clients.foreign_fields import list_unfit
 from ..clients.team_tasks import team_names, teams_directory
@@ -32,14 +32,7 @@ from ..teams.mirror import Mirror, MirrorStep, retire_members
 from ..teams.team_files import TeamConfiguration
 
 _team = click.argument("team", metavar="[TEAM]", required=False)
-_interval = click.option(
-    "--interval",
-    type=Seconds(min=0.01),
-    default=0.5,
-    show_default=True,
-    metavar="S",
-    help="Seconds between looks while nothing changes.",
-)
+_interval = seconds_option("--interval", 0.5, "Seconds between looks while nothing changes.", 0.01)
 
 
 @cli.group(cls=CommandGroup)

@@ -18,7 +18,7 @@ import click
 
 from ..cli import render, widening
 from ..cli.group import cli
-from ..cli.options import App, CommandWithOptions, Seconds, pass_app
+from ..cli.options import App, CommandWithOptions, pass_app, seconds_option
 from ..control.tasking import Tasking
 from ..core import frame, shown_ids, team_file
 from ..core.address import ALL
@@ -51,14 +51,7 @@ _file = click.argument("file", metavar="[FILE]", default=FILE, required=False)
 @click.option("--status", is_flag=True, help="Show the members, and start none.")
 @click.option("--example", is_flag=True, help="Write a file that works, to begin with.")
 @click.option("--yes", is_flag=True, help="Start it without a question.")
-@click.option(
-    "--wait",
-    type=Seconds(min=0),
-    default=60.0,
-    show_default=True,
-    metavar="S",
-    help="Seconds to wait until each member is there.",
-)
+@seconds_option("--wait", 60.0, "Seconds to wait until each member is there.")
 @pass_app
 def up(app: App, /, file: str, in_tmux: bool, status: bool, example: bool, yes: bool, wait: float) -> None:
     """Start the team of FILE, or bring back who is missing.
@@ -144,14 +137,7 @@ def _open_fleet(app: App, path: str, data: bytes, team: Team, *, in_tmux: bool, 
 
 @cli.command(cls=CommandWithOptions)
 @_file
-@click.option(
-    "--wait",
-    type=Seconds(min=0),
-    default=10.0,
-    show_default=True,
-    metavar="S",
-    help="Seconds that members have to settle their work.",
-)
+@seconds_option("--wait", 10.0, "Seconds that members have to settle their work.")
 @pass_app
 def down(app: App, /, file: str, wait: float) -> None:
     """End the team that `up` started from FILE.
