@@ -291,11 +291,6 @@ class Context:
         """Return the line that tells a person which mailbox answers; empty where the output is no terminal."""
         return f"mailbox {neutral(directory)}\n" if sys.stdout is not None and sys.stdout.isatty() else ""
 
-    def print_nothing(self, text: str) -> None:
-        """Print a notice for a person, on a terminal only: there is nothing, or the next step."""
-        if sys.stdout is not None and sys.stdout.isatty():
-            self.write_answer(text)
-
     @property
     def columns(self) -> int | None:
         """Return the terminal's width in characters; None if the output is no terminal."""

@@ -120,11 +120,6 @@ def warn_of_kept(app: Context, views: TaskViews, found: TaskView) -> None:
             app.give_warning(f"{one.task.id} stays with {keeper}; its adder, its lead or the person gives it: {give}")
 
 
-def added_text(app: Context, found: TaskView, desk: OpenMailbox) -> str:
-    """Return the answer to whoever handed a task over."""
-    return f"{step_text(app, found, desk)}  {app.complete_command(f'task show {typed(found.task.id)}')}\n"
-
-
 def list_text(app: Context, found: Sequence[TaskView], desk: OpenMailbox, theirs: Sequence[str] = ()) -> str:
     """Return the tasks, a line each. ``theirs``: the lines of those of a client's own teams."""
     ids = [app.style_text(neutral(one.task.id), "id") for one in found]

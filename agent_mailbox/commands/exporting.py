@@ -97,7 +97,8 @@ def export_entities(mail: Mail, roster: Roster, since: int) -> Iterator[bytes]:
 
     for number, (message, reads) in enumerate(mail):
         yield from reads_until(message.timestamp, number)
-        stated = _direct_actors(message, roster)
+        direct = (one for one in message.recipients if roster.mode(one) == "direct")
+        stated = dict.fromkeys([message.sender, *direct])  # the actors that the message itself names
         if message.timestamp >= since:
             yield from (
                 _statement_line(statement, message.timestamp) for statement in _message_statements(message, stated)
@@ -109,11 +110,6 @@ def export_entities(mail: Mail, roster: Roster, since: int) -> Iterator[bytes]:
                 heappush(readers, (at, number, place, message.id, read.session_id))
     while readers:
         yield from reads_until(readers[0][0] + 1, 0)
-
-
-def _direct_actors(message: Message, roster: Roster) -> dict[str, None]:
-    """Return the actors that the message itself names: its sender, and whom it was sent to directly."""
-    return dict.fromkeys([message.sender, *(a for a in message.recipients if roster.mode(a) == "direct")])
 
 
 def _message_statements(message: Message, actors: Iterable[str]) -> Iterator[dict[str, Any]]:

@@ -231,7 +231,8 @@ def install_claude_code(
     Example: agent-mailbox install claude-code --project ~/shop --sandbox
     """
     target = _target_of(app, CLAUDE_CODE, project, user)
-    alone = _is_bounded_alone(app, target, force, closed or sandbox)
+    may_be_covered = bool(target.project) and not force and not settings.is_there(target)
+    alone = may_be_covered and (closed or sandbox) and bool(settings.other_sources(target, app.environ))
     if not alone:
         _refuse_twice(app, target, force)
     if hosts and not sandbox:
@@ -272,13 +273,6 @@ def _kept_mailbox(app: App, target: Target) -> str:
             f"leave --sandbox out; it protects a mailbox below the project, as {own} would be",
         )
     return found
-
-
-def _is_bounded_alone(app: App, target: Target, force: bool, bounded: bool) -> bool:
-    """Return whether to install only the bounds: another installation covers the project's sessions."""
-    if force or not target.project or not bounded or settings.is_there(target):
-        return False
-    return bool(settings.other_sources(target, app.environ))
 
 
 SANDBOX_NEEDS = {"bwrap": "bubblewrap", "socat": "socat"}

@@ -16,6 +16,7 @@ from ..control.tasking import Tasking
 from ..control_plane import control_log, task_reports
 from ..core.control import messages
 from ..core.records import USER
+from ..core.text import typed
 from ..errors import Malformed
 from ..mailbox import arrivals
 from ..store.files import system
@@ -257,4 +258,5 @@ def handover(app: App, /, to: Sequence[str], body: str, session: str | None) -> 
     value = {**verbs.sent_json(sent, arrival, box.directory), "task": task_output.task_json(made, whole=True)}
     task_output.warn_of_none(app, TaskViews(box), made)
     task_output.warn_of_kept(app, TaskViews(box), made)
-    app.print_done(task_output.added_text(app, made, box), value)
+    show = app.complete_command(f"task show {typed(made.task.id)}")
+    app.print_done(f"{task_output.step_text(app, made, box)}  {show}\n", value)

@@ -94,8 +94,8 @@ def init(
         + ("" if known else space_words.describe_made(made, app.environ)),
         {"dir": made},
     )
-    if not app.json:
-        app.print_nothing(NEXT)
+    if not app.json and sys.stdout is not None and sys.stdout.isatty():
+        app.write_answer(NEXT)
 
 
 def _command_again(app: App, where: str | None, in_git: bool) -> str:

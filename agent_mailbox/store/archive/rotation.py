@@ -129,7 +129,8 @@ def rotate(
         )
         plan = decide(state)
         months = {i: instant.month(state.messages[i].timestamp) for i in plan.move}
-        months |= archive.month_of(_strays(read_lines, state))
+        named = {one for _, line in read_lines if (one := _read_id(line)) is not None}
+        months |= archive.month_of(named - state.messages.keys())  # archived already, or foreign
         moved, kept = _split(message_lines, months, _message_id, logs.messages, order)
         moved_reads, kept_reads = _split(read_lines, months, _read_id, logs.reads, order)
         for name in archive.files():
@@ -212,11 +213,6 @@ def _message_id(line: bytes) -> str | None:
 def _read_id(line: bytes) -> str | None:
     record = codec.read(line)
     return None if isinstance(record, BadLine) else record.message_id
-
-
-def _strays(read_lines: Iterable[Place], state: InboxState) -> set[str]:
-    """Return the ids that reads name and that are not live: archived already, or foreign."""
-    return {i for _, line in read_lines if (i := _read_id(line)) is not None and i not in state.messages}
 
 
 def _split(
