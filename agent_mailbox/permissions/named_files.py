@@ -43,6 +43,8 @@ class NamedFiles:
         self._call = call
         self._names: dict[str, None] = {}
         self._read_at: dict[tuple[str, bool], int] = {}
+        self._commands: dict[str, list[shell.ShellCommand]] = {}
+        self._handed: dict[int, list[command_forms.HandedText]] = {}
         for _ in range(_count_runs(text)):
             self._read(text, 0, sure=True)
 
@@ -60,15 +62,20 @@ class NamedFiles:
                 raise shell.Unreadable("too deep")
             return
         self._read_at[text, sure] = len(self.places)
-        found = shell.simple_commands(text)
+        if is_new := text not in self._commands:  # it may be read as often as there are places
+            self._commands[text] = shell.simple_commands(text)
+        found = self._commands[text]
         piped = any(map(command_forms.is_piped, found))
         for simple in found:
-            self._add_names(simple)
+            if is_new:
+                self._add_names(simple)
             steps = directory_changes.directories_after if sure else directory_changes.directory_after
             for to in dict.fromkeys((*directory_changes.directories_for(simple.words), *steps(simple.words))):
                 self._add_places(to)
-            texts = sorted(command_forms.handed_texts(simple, piped=piped), key=lambda one: one.sure)
-            for handed in {one.text: one for one in texts}.values():  # of equal texts the sure one
+            if id(simple) not in self._handed:
+                texts = sorted(command_forms.handed_texts(simple, piped=piped), key=lambda one: one.sure)
+                self._handed[id(simple)] = [*{one.text: one for one in texts}.values()]  # of equal texts the sure one
+            for handed in self._handed[id(simple)]:
                 self._read_handed(handed, depth + 1)
 
     def _read_handed(self, handed: command_forms.HandedText, depth: int) -> None:

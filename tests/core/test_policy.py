@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from agent_mailbox.core.control.messages import MODES
 from agent_mailbox.permissions import patterns, rules
+from agent_mailbox.permissions import shell as grammar
+from agent_mailbox.permissions.named_files import NamedFiles
 from agent_mailbox.permissions.patterns import Where
 from agent_mailbox.permissions.policy import ALLOW, ASK, DENY, NO_OPINION, Policy, is_reading, judge_call
 from tests.helpers import PATIENCE
@@ -735,6 +737,15 @@ def test_no_pattern_and_no_path_breaks_it(pattern: str, name: str, loose: bool) 
     assert patterns.is_path_like(pattern, name, HERE, loose=loose) in (True, False)
     assert patterns.host_of(name) is None or patterns.is_host_like(pattern, name) in (True, False)
     assert rules.parse_rule(pattern).text == pattern.strip()
+
+
+def test_a_text_that_runs_again_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop is followed from each place that it may begin in, and read as a text but once."""
+    parsed, parse = list[str](), grammar.simple_commands
+    monkeypatch.setattr(grammar, "simple_commands", lambda text, depth=0: parsed.append(text) or parse(text, depth))
+    command = "for i in 1 2 3; do cd b; sh -c 'cat key'; done"
+    assert {f"{HERE.cwd}/b", f"{HERE.cwd}/b/b", f"{HERE.cwd}/b/b/b"} <= NamedFiles(command, HERE).places.keys()
+    assert (parsed.count(command), parsed.count("cat key")) == (1, 1)
 
 
 @given(st.integers(1, 400))
