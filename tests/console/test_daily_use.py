@@ -160,8 +160,11 @@ def test_a_request_is_decided_with_its_bar_in_sight(office: Office, browser: Bro
             if how == PHONE and one == plan:
                 page.locator("[data-close]").tap()
     button.tap()
+    page.locator(f"#details .card:not([data-request='{request}']) [name=reason]").tap(trial=True)
     page.get_by_role("button", name="Send now").tap()
-    until(lambda: office.state_of(request) == "approved")
+    page.locator("#said .done").wait_for()
+    assert office.state_of(request) == "approved"
+    page.locator("#details .deny").tap(trial=True)  # the answer covers no button of the next request
 
 
 def test_what_became_of_a_decision_sent_by_leaving_is_told_on_the_next_page(office: Office, browser: Browser) -> None:

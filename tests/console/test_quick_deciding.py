@@ -76,7 +76,7 @@ def test_all_that_the_page_shows_are_decided_at_once(running: Running, browser: 
     for name in ("Undo", "Send now"):
         box = page.get_by_role("button", name=name).bounding_box()
         assert box is not None
-        assert box["y"] + box["height"] < 700 - 88
+        assert box["y"] + box["height"] < 700 - 160
     page.get_by_role("button", name="Send now").click()
     page.locator("#said", has_text="60 denied").wait_for()
     assert len(decided(running.post)) == 60
