@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from playwright.sync_api import expect
+
 from agent_mailbox.console import actions, details
 from agent_mailbox.console.desk import Desk
 from agent_mailbox.console.guard import MAX_BODY
@@ -67,11 +69,19 @@ def test_thirty_decisions_by_keys_lose_none(running: Running, browser: Browser) 
 
 
 def test_all_that_the_page_shows_are_decided_at_once(running: Running, browser: Browser) -> None:
-    """Sixty chosen requests go as one decision, and the way back is in sight on a phone, below what names them."""
+    """Sixty chosen requests go as one decision, and the way back is in sight on a phone, below what names them. The
+    page counts those that are chosen, and says no more that all are when another comes."""
     ask(running.post, 60)
+    another = ("control", "request", "permission", "--tool", "Bash", "--input", "{}", "--session", "ada")
     window = Window(browser, running, viewport={"width": 390, "height": 700}).unhurried()
     page = window.go("/")
-    page.get_by_label("All requests here").check()
+    everything = page.get_by_label("All requests here")
+    everything.check()
+    page.locator(f"#r-{running.post.ok(*another)['request']['id']}").wait_for()
+    expect(everything).not_to_be_checked()
+    running.post.ok("control", "deny", "perm-00", "--session", "user")
+    page.get_by_text("59 chosen").wait_for()
+    everything.check()
     page.get_by_role("button", name="Deny the chosen").click()
     for name in ("Undo", "Send now"):
         box = page.get_by_role("button", name=name).bounding_box()
@@ -79,7 +89,7 @@ def test_all_that_the_page_shows_are_decided_at_once(running: Running, browser: 
         assert box["y"] + box["height"] < 700 - 160
     page.get_by_role("button", name="Send now").click()
     page.locator("#said", has_text="60 denied").wait_for()
-    assert len(decided(running.post)) == 60
+    assert len(decided(running.post)) == 61
 
 
 def test_a_decision_is_held_no_longer_than_its_request_waits(running: Running, browser: Browser) -> None:

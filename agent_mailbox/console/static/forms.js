@@ -4,7 +4,7 @@ import { forget } from "./drafts.js";
 import { beside, chosenItem, moveOn } from "./inbox.js";
 import { say, unsay } from "./notices.js";
 import { open, putBack, shut } from "./panel.js";
-import { noteGone, stale } from "./refresh.js";
+import { PATCHED, noteGone, stale } from "./refresh.js";
 import { mayMiss, noteMove } from "./requests.js";
 import { isLive, signedOut } from "./stream.js";
 import { hold, isHeld } from "./undo.js";
@@ -51,12 +51,16 @@ const holdDecision = (form, request, fields) => {
 };
 
 const boxesOf = (form) => $$(`input[form="${CSS.escape(form)}"]`).filter((box) => box.getClientRects().length);
+const tellChosen = () => $$("[data-all]").forEach((all) => {
+  const boxes = boxesOf(all.dataset.all);
+  const count = boxes.filter((box) => box.checked).length;
+  all.checked = count > 0 && count === boxes.length;
+  $$("[data-chosen]", all.form).forEach((said) => { said.textContent = count ? `${count} chosen` : ""; });
+});
+document.addEventListener(PATCHED, tellChosen); // the server knows of no choice, and lines come and go
 document.addEventListener("change", ({ target }) => {
-  const form = target.dataset.all ?? target.getAttribute("form");
-  if (!form || target.type !== "checkbox") return;
-  if (target.dataset.all) boxesOf(form).forEach((box) => { box.checked = target.checked; });
-  const count = boxesOf(form).filter((box) => box.checked).length;
-  $$(`#${CSS.escape(form)} [data-chosen]`).forEach((said) => { said.textContent = count ? `${count} chosen` : ""; });
+  if (target.dataset.all) boxesOf(target.dataset.all).forEach((box) => { box.checked = target.checked; });
+  tellChosen();
 });
 
 const isObject = (text) => {
