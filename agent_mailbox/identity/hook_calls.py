@@ -64,8 +64,8 @@ def prove_call(
     if not _may_host(session_id, process, hosts, environ, is_nested=is_nested):
         return None
     how = SOCKET if is_its else PIPE
-    is_known = is_fork or _is_noted(session_id, environ) or hosts.hosting(session_id)
-    if services and ((host and host.how == SERVED) or is_known):
+    was_served = host is not None and host.how == SERVED
+    if services and (was_served or is_fork or _is_noted(session_id, environ) or hosts.hosting(session_id)):
         how = SERVED
     return _record_host(hosts, process, session_id, how, begins=begins)
 

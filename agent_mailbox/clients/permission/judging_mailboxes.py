@@ -45,7 +45,7 @@ def answer_call(
     Raises what a mailbox raises that cannot be asked: the session is closed then, if anything may bind it."""
     state, me = paths.state_directory(environ), check_id(call.session_id)
     named = bindings.named(state, me)
-    here = system.identity(directory) if directory else None
+    here = system.identity(directory) if directory and named else None
     elsewhere = [name for name in named or () if here is None or system.identity(name) != here]
     places = [*elsewhere, *([directory] if directory else [])]  # its own last: the stamp that frees it names that
     if (why := next(filter(None, map(_why_moved, named or ())), "")) or not places:
