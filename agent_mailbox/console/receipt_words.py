@@ -37,7 +37,7 @@ def describe_receipt(message: Message, reads: Reads, roster: Roster, called: Cal
     """Return who has not seen a message that it was for; ``called`` names a session or an address."""
     found = find_exceptions(message, reads, roster)
     if found.is_none and found.seen:
-        return Receipt(ALL_OF_THEM, f"seen by {_name_some(found.seen, called)}", True)
+        return Receipt(ALL_OF_THEM, f"{found.least} by {_name_some(found.seen, called)}", True)
     if found.is_none:
         is_mail = message.type not in ("note", "control")  # a board has the others, or the list of requests
         return Receipt(NONE, "it reaches nobody else", False) if is_mail else Receipt("", "", True)

@@ -27,7 +27,7 @@ _HAS_SEEN = (message_reads.READ, message_reads.SEEN, message_reads.ACKED)
 class ReaderExceptions(Record):
     """The sessions that have not seen a message. ``rivals``: a role and its holders, of whom one is to see it, and none
     has. ``offered``: they were shown it, without a sign yet that they saw it. ``titles``: they saw its title alone.
-    ``ended``: they died before they saw it. ``seen``: all that have."""
+    ``ended``: they died before they saw it. ``seen``: all that have. ``least``: how far all of those came."""
 
     unseen: tuple[str, ...]
     rivals: tuple[tuple[str, tuple[str, ...]], ...]
@@ -35,6 +35,7 @@ class ReaderExceptions(Record):
     titles: tuple[str, ...]
     ended: tuple[str, ...]
     seen: tuple[str, ...]
+    least: str
 
     @property
     def is_none(self) -> bool:
@@ -56,10 +57,11 @@ def find_exceptions(message: Message, reads: Reads, roster: Roster) -> ReaderExc
             rivals.append((role, holders))
     waits = [who for who, stage in stages.items() if stage is None]
     dead = {who for who in waits if roster.state(who) == DEAD}
-    seen = [who for who, stage in stages.items() if stage in _HAS_SEEN]
+    seen = {who: stage for who, stage in stages.items() if stage in _HAS_SEEN}
     known = {old for who in seen for old in roster.lineage(who)}
-    others = (who for who in message_reads.readers(message, reads) if who not in known)
-    seen += [who for who in others if _stage_of(who, message, reads, roster) in _HAS_SEEN]
+    others = [who for who in message_reads.readers(message, reads) if who not in known]
+    further = {who: _stage_of(who, message, reads, roster) for who in others}
+    seen |= {who: stage for who, stage in further.items() if stage in _HAS_SEEN}
     return ReaderExceptions(
         unseen=tuple(who for who in waits if who not in dead),
         rivals=tuple(rivals),
@@ -67,6 +69,7 @@ def find_exceptions(message: Message, reads: Reads, roster: Roster) -> ReaderExc
         titles=tuple(who for who, stage in stages.items() if stage == message_reads.TITLE_SEEN),
         ended=tuple(who for who in waits if who in dead),
         seen=tuple(seen),
+        least=min(filter(None, seen.values()), key=_HAS_SEEN.index, default=""),
     )
 
 

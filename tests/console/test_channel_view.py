@@ -78,7 +78,7 @@ def test_a_row_says_who_has_not_seen_it_live_as_on_reload(channel: Running, brow
     third = post.send("bo", "project:x", "RECEIPT_3")
     for who in ("ada", "cleo", "eve"):
         post.ok("check", "--session", who)
-    agree(*["◐ Dan ended without seeing it"] * 2, "✓ seen by Ada, Cleo and Eve")
+    agree(*["◐ Dan ended without seeing it"] * 2, "✓ read by Ada, Cleo and Eve")
     last = page.locator(f"#m-{third}")
     assert width_of(last.locator(".receipt .words")) <= 1
     assert "Bo" not in last.locator(".receipt").inner_text()
