@@ -103,7 +103,8 @@ def console(app: App, port: int, host: str, origin: str | None, phone: bool, ope
     link = server.new_link()
     with console_server.open_in_browser(link) if opens else nullcontext():
         _tell_address(app, server, "" if opens else link, way, phones.draw_link(link) if phone else "")
-        console_server.ask_for_links(server, app.write_answer)
+        if not app.json:
+            console_server.ask_for_links(server, app.write_answer)
         server.serve_until_signal()
 
 
@@ -121,9 +122,7 @@ def _served_origin(origin: str | None) -> str:
 
 def _tell_address(app: App, server: Server, link: str, way: Way | None, drawn: str) -> None:
     value = {"url": server.url, "link": link or None, "pid": os.getpid(), "port": server.port}
-    shown = f"{link}\n" if link else f"opened {server.url} in your browser\n"
-    if link and server.url != server.fallback and not server.console.hosts.is_secure:
-        shown += f"for a browser that does not know that name: {server.fallback}{link.removeprefix(server.url)}\n"
+    shown = server.tell_link(link) if link else f"opened {server.url} in your browser\n"
     if way is not None:
         shown = f"a phone reaches it behind {way.name}\n{shown}"
     shown += drawn

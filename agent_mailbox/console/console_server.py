@@ -142,6 +142,13 @@ class Server:
         sends."""
         return f"{self.url}#token={self.console.gate.new_link_token()}"
 
+    def tell_link(self, link: str) -> str:
+        """Return the lines that show a launch link. The second is for a browser that does not know our host name."""
+        if self.url == self.fallback or self.console.hosts.is_secure:
+            return f"{link}\n"
+        other = f"{self.fallback}{link.removeprefix(self.url)}"
+        return f"{link}\nfor a browser that does not know that name: {other}\n"
+
     def serve_until_signal(self) -> None:
         """Serve until a signal ends the process."""
         _handle_signal(signal.SIGHUP, self._server.handle_exit)  # as uvicorn does with the two others
@@ -184,7 +191,7 @@ def ask_for_links(server: Server, say: Callable[[str], None]) -> None:
     def print_links() -> None:
         with suppress(OSError, MailboxError):  # the terminal is gone
             for _ in sys.stdin:
-                say(f"{server.new_link()}\n")
+                say(server.tell_link(server.new_link()))
 
     threading.Thread(target=print_links, name="links", daemon=True).start()
 

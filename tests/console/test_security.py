@@ -282,6 +282,32 @@ def test_the_link_is_written_into_no_file(post: Post, tmp_path: Path) -> None:
         assert b"token" not in log.read_bytes()
 
 
+@pytest.mark.parametrize("as_json", [False, True])
+def test_enter_shows_both_links_again_and_nothing_to_a_program(post: Post, as_json: bool) -> None:
+    """A browser may not know our host name. To a program there is one document alone."""
+    master, slave = os.openpty()
+    os.write(master, b"\n")
+    child = post.start("console", "--port", "0", *(["--json"] if as_json else []), stdin=slave)
+    assert child.stdout is not None
+    try:
+        lines = [child.stdout.readline().decode() for _ in range(1 if as_json else 6)]
+        if as_json:
+            connection = http.client.HTTPConnection("127.0.0.1", json.loads(lines[0])["port"], timeout=PATIENCE)
+            connection.request("GET", "/")  # it serves
+            assert connection.getresponse().status
+    finally:
+        child.terminate()
+        out, _ = child.communicate(timeout=PATIENCE)
+        os.close(slave)
+        os.close(master)
+    assert out == b""
+    for link, other in [] if as_json else [lines[1:3], lines[4:6]]:
+        host, _, token = link.partition("/#token=")
+        assert ".localhost:" in host
+        assert other.startswith("for a browser that does not know that name: http://127.0.0.1:")
+        assert other.endswith(f"/#token={token}")
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_hangup_that_the_person_has_ignored_ends_no_console(post: Post) -> None:
     """One below ``nohup`` outlives its terminal."""
