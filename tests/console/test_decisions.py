@@ -59,6 +59,16 @@ def test_the_chosen_are_decided_and_each_is_told(running: Running) -> None:
     assert f'id="r-{ids[3]}"' in running.ask("/").text
 
 
+def test_an_inbox_of_unproven_requests_says_that_nothing_proven_waits(running: Running) -> None:
+    """Their group is beside that sentence."""
+    running.post.register("ada")
+    text = '{"type":"permission_request","requestId":"perm-x","tool":{"name":"Bash","input":{"command":"ls"}}}'
+    running.post.append(MESSAGES, record("ada", "user", text, type="control"))
+    assert "Nothing that is proven waits for you." in running.ask("/").text
+    running.post.ok("deny", "perm-x", "--reason", "no", "--session", "user")
+    assert "Nothing waits for you." in running.ask("/").text
+
+
 def test_a_request_that_nothing_proves_has_no_button_that_approves_it(running: Running) -> None:
     """The other one has; the denial is there, and counts. Four hundred of them are folded apart, call nobody, and show
     their number."""
