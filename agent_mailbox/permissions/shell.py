@@ -14,6 +14,8 @@ from .quoting import CLOSE, EXPANDING, MANY, ONE, OPEN, SET, Word, expanded_form
 
 MAX_DEPTH = 20
 """Substitutions within each other: no honest command has more, and Python's stack ends somewhere."""
+MAX_TEXT = 1 << 17
+"""Characters of a text. Linux starts no program with a longer word, and a client does not wait for a long look."""
 SPACE = " \t\r"
 BREAKS = ";&|()\n"
 ENDS = f"{SPACE}{BREAKS}<>"
@@ -88,6 +90,8 @@ def _count_leading(words: list[str]) -> int:
 
 def simple_commands(text: str, depth: int = 0) -> list[ShellCommand]:
     """Return every simple command in the text, substitutions included. Raises ``Unreadable``."""
+    if len(text) > MAX_TEXT:
+        raise Unreadable("too long")
     reader = _Reader(text, depth)
     reader.read_commands("")
     return reader.found

@@ -468,6 +468,7 @@ def test_a_host_has_one_name_however_a_url_spells_it(url: str, name: str | None)
         "echo" + "\n" * 100_000 + "pwd",
         "".join(f"f{number}(){{ :;}};" for number in range(9_000)),
         "sed 's/a/" + "e" * 100_000 + "!'",
+        "for i in x y; do cd a; done;" * 100_000,
     ],
 )
 def test_a_huge_command_is_judged_all_the_same(text: str) -> None:
