@@ -352,7 +352,7 @@ def test_a_sign_before_a_name_is_no_part_of_it(pair: Post, to: str) -> None:
     """Whether somebody has the name or not; nothing is sent."""
     pair.register("bobby")
     before = pair.snapshot()
-    refused(pair.call(*FROM, "--to", to, *BODY), 1, "not sent", to.lstrip("@"), "agent-mailbox roster list")
+    refused(pair.call(*FROM, "--to", to, *BODY), 1, "nothing was sent", to.lstrip("@"), "agent-mailbox roster list")
     assert pair.snapshot() == before
 
 

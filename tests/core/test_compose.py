@@ -321,6 +321,7 @@ def test_a_long_message_is_sent_with_a_warning():
             is_ours=False,
             strict=False,
             answering=None,
+            warned={"alpha-2"},
         ).warnings
 
     assert warnings(500) == ()
