@@ -89,7 +89,8 @@ def state_text(found: TaskView, desk: OpenMailbox) -> str:
 
 def step_text(app: Context, found: TaskView, desk: OpenMailbox) -> str:
     """Return the state of a task after a step, in a line."""
-    again = ": nothing changed" if found.already else ""
+    unheld = "" if found.holder or found.task.is_over else "nobody holds it, and "
+    again = f": {unheld}nothing changed" if found.already else ""
     state = f"{'already ' if found.already else ''}{state_text(found, desk)}{again}"
     return f"{app.style_text(neutral(found.task.id), 'id')}  {state}\n"
 
@@ -158,8 +159,14 @@ def whole_text(app: Context, found: TaskView, desk: OpenMailbox, history: Histor
         lines += [_step(message, verdict, desk) for message, verdict in history]
     elif found.is_mine:
         which = typed(task.id)
-        ends = f'{command(f"task done {which} --summary")} "…", or task drop {which} --reason "…"'
-        lines.append(f"then: {ends}; talk: thread {frame.short_typed(task.message_id)}")
+        if desk.prove(found.holder) is not None:
+            lines.append(f'then: {command(f"task done {which} --summary")} "…"')
+        else:
+            lines.append(
+                "then: say that it is done in a session of a client with our hooks: nothing proves here who did it"
+            )
+        lines.append(f'or give it back: {command(f"task drop {which} --reason")} "…"')
+        lines.append(f"talk: {command(f'thread {frame.short_typed(task.message_id)}')}")
     return "\n".join(lines) + "\n"
 
 

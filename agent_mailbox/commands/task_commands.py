@@ -105,7 +105,8 @@ def list_tasks(app: App, /, mine: bool, is_open: bool, to: str | None, everythin
 
     Tasks of a client's own team stand behind them while a bridge serves that team. They are only shown.
     """
-    desk, me = Tasking(app.mailbox), app.looking_session(session)
+    desk = Tasking(app.mailbox)
+    me = app.reading_session(session, desk.box) if mine else app.looking_session(session)
     if me:
         task_reports.tell(desk.box, me)
     found = desk.tasks_for(desk.views.tasks(me, everything=everything), to)

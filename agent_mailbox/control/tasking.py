@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..control_plane import control_log, task_reports, watch_reports
-from ..core import compose, frame
+from ..core import compose, frame, misspelt
 from ..core.address import ALL, route
 from ..core.compose import Draft
 from ..core.control import authority, message_text, messages, transitions
@@ -18,7 +18,7 @@ from ..core.control.verdicts import LATE
 from ..core.control.watches import TASK
 from ..core.records import USER
 from ..core.roster import DEAD
-from ..core.text import typed
+from ..core.text import did_you_mean, typed
 from ..errors import Malformed, NotFound, Refused
 from ..mailbox.delivery import Delivery
 from ..mailbox.open_mailbox import random_id
@@ -113,12 +113,21 @@ class Tasking:
 
         self.decide_claims(act)
         if not found:
-            raise NotFound(
-                f"no task{f' for {to}' if to else ''} is open to {me}",
-                "`agent-mailbox task list` shows all tasks, and what they wait for",
-                code="nothing_open",
-            )
+            raise self._none_open(me, f" for {to}" if to else "")
         return self.views.task(found[0], me)
+
+    def _none_open(self, me: str, which: str) -> NotFound:
+        """Return the error that no task is open to ``me``, with what it holds, or whom it may have meant."""
+        roster = self.box.logs.read_roster()
+        if roster.get(me) is None:
+            meant = did_you_mean(misspelt.nearly_agent(me, roster))
+            first = f"`agent-mailbox roster register --session-id {typed(me)}`"
+            return NotFound(f"no agent {me!r} is known", meant or f"for a new session, first run {first}")
+        held = [one.task.id for one in self.views.tasks(me) if one.is_mine]
+        hint = "`agent-mailbox task list` shows all tasks, and what they wait for"
+        if held:
+            hint = f"{me} holds {frame.some(held)}: `agent-mailbox task list --mine --session {typed(me)}` has each"
+        return NotFound(f"no task{which} is open to {me}", hint, code="nothing_open")
 
     def note_life(self, me: str) -> None:
         """Take a step as its holder's sign of life. Raises ``Refused`` for the dead: they hold nothing."""

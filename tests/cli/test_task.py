@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from agent_mailbox.control.tasking import Tasking
 from agent_mailbox.control_plane import task_reports
 from agent_mailbox.errors import Busy
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
+from tests import helpers
 from tests.helpers import MESSAGES, READS
 
 if TYPE_CHECKING:
@@ -48,6 +50,31 @@ def refused(post: Post, who: str, *words: str) -> str:
     error = result.json["error"]
     assert error["hint"]
     return f"{error['code']}: {error['message']}; {error['hint']}"
+
+
+def test_a_program_is_offered_what_it_may_do_and_told_why_there_is_nothing(team: Post) -> None:
+    """It may give a task back, by the command it is shown, and not end it. A stranger is told that it is one."""
+    added(team, "task-a")
+    added(team, "task-b", "ann", "--after", "task-a")
+    added(team, "task-c", "role:worker", "--after", "task-a")
+    team.env["AGENT_MAILBOX_TEST_CALLER"] = "program"
+    shown = team.call("task", "claim", "--next", "--session", "ann").stdout
+    assert "task done" not in shown
+    assert "in a session of a client" in shown
+    assert "unverified: " in refused(team, "ann", "done", "task-a", "--summary", "s")
+    (words,) = (line.partition(": agent-mailbox ")[2] for line in shown.splitlines() if "task drop" in line)
+    assert team.ok(*shlex.split(words))["task"]["state"] == "open"
+    does(team, "ben", "claim", "task-a")
+    said = refused(team, "ann", "claim", "--next")
+    assert "nothing_open: no task is open to ann; ann holds task-b: `agent-mailbox task list --mine" in said
+    assert "no agent 'stranger' is known; for a new session" in refused(team, "stranger", "claim", "--next")
+    assert "no agent 'annn' is known; did you mean ann?" in refused(team, "annn", "claim", "--next")
+    assert "no agent 'annn' is known; did you mean ann?" in refused(team, "annn", "list", "--mine")
+    helpers.refused(team.call("task", "list", "--mine"), 2, "cannot tell who is calling")
+    dropped = team.call("task", "drop", "task-c", "--reason", "r", "--session", "ann").stdout
+    assert "blocked by task-a: nobody holds it, and nothing changed" in dropped
+    said = refused(team, "ann", "add", "--to", "benn", "--title", "t")
+    assert "nobody is called 'benn', and nothing was sent; did you mean ben?" in said
 
 
 def heard(post: Post, who: str) -> list[str]:
@@ -350,7 +377,7 @@ def test_nothing_unproven_closes_a_task(team: Post) -> None:
     assert (found["state"], found["holder"]) == ("claimed", "ann")
     team.env["AGENT_MAILBOX_TEST_CALLER"] = "program"
     for who, *step in (("ann", "drop", "task-a", "--reason", "r"), ("lee", "cancel", "task-a")):
-        assert "unverified: nothing proves who wrote it; " in refused(team, who, *step)
+        assert "nothing proves who wrote it; " in refused(team, who, *step)
     said = refused(team, "ann", "done", "task-a", "--summary", "s")
     assert "unverified: task-a is not done: nothing proves that ann did it; " in said
     again = ("add", "--to", "role:worker", "--title", "Another", "--task-id", "task-a")
