@@ -64,7 +64,7 @@ def _registering(command: Callable[[App, Registration], None]) -> Any:
                 "roles",
                 multiple=True,
                 metavar="R",
-                help="A role it holds, such as reviewer; repeat for several.",
+                help="Replace its roles by this one, such as reviewer; repeat for several.",
             ),
             click.option("--tags", metavar="T,…", help="Replace its tags, except roles; separate by commas."),
             click.option("--add-tags", metavar="T,…", help="Add these tags; separate by commas."),

@@ -59,7 +59,12 @@ def register_session(app: Context, change: Registration) -> None:
         who = meant_agent(who, known)
     me = own_entry(app, who or None)
     if change.lead:
-        change = change.replace(lead=complete_id(change.lead, desk.logs.read_roster()))
+        roster = desk.logs.read_roster()
+        change = change.replace(lead=complete_id(change.lead, roster))
+        if roster.meant(str(change.lead)) is None:
+            from ..cli import misspelt_session  # serves only mistakes
+
+            misspelt_session.refuse_misspelt(str(change.lead), roster)
     if app.caller.is_person and (change.lead or change.name):
         from ..cli import widening  # only the person is asked
 

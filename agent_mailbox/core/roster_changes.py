@@ -61,7 +61,7 @@ def enrolled(request: Registration, roster: Roster, actor: str, now: int, namesp
     """
     me = check_id(request.session_id)
     if me == USER:
-        raise Malformed("'user' is the person, not a session", "register a session under its own id")
+        raise Malformed("'user' is the person, not a session", "name the session: --session-id ID")
     present = roster.get(me)
     _refuse_apart(present, actor)
     if present is None or present.state == DEAD:
@@ -303,7 +303,7 @@ def _lead(request: Registration, present: Agent | None, roster: Roster, actor: s
     if actor != USER and not (is_proven and actor == present.lead):  # a lead from a foreign line names no other
         raise Refused(
             f"the lead of {request.session_id} is {present.lead or 'not set'}; {actor} may not change it",
-            "ask the person or the present lead to change it",
+            f"ask the person{' or the present lead' if roster.meant(present.lead or USER) else ''} to change it",
         )
     return lead
 

@@ -264,12 +264,26 @@ def test_who_takes_a_lead_s_name_and_not_its_place_is_told_who_decides_now(post:
 
 
 def test_a_lead_that_nobody_registered_is_worth_a_warning(post: Post) -> None:
-    """It may be on its way, or misspelt: then only the person would hear of what its worker asks."""
+    """It may be on its way: until then only the person hears of what its worker asks. A misspelt one is refused."""
     post.register("boss")
-    for lead, said in (("bos", 1), ("boss", 0), ("user", 0)):
+    for lead, said in (("later", 1), ("boss", 0), ("user", 0)):
         post.register(f"worker-of-{lead}")
         result = post.ok("roster", "update", "--session-id", f"worker-of-{lead}", "--lead", lead)
         assert (result["agent"]["lead"], len(result["warnings"])) == (lead, said)
+    for verb, who in (("register", "worker-x"), ("update", "worker-of-user")):
+        change = ("roster", verb, "--session-id", who, "--lead", "bos")
+        refused_both(post.call, 1, *change, said=["no agent 'bos' is known", "did you mean boss?"])
+    assert post.ok("roster", "show", "worker-of-user")["agent"]["lead"] == "user"
+    program = {"AGENT_MAILBOX_TEST_CALLER": "program"}
+    again = ("roster", "update", "--session-id", "worker-of-later", "--lead", "boss")
+    said = refused(post.call(*again, env=program), 1, "the lead of worker-of-later is later").stderr
+    assert "ask the person to change it" in said  # the present lead is nobody
+
+
+def test_the_person_is_asked_which_session_to_register(post: Post) -> None:
+    """Without one the caller is meant, and that is no session."""
+    person = {"AGENT_MAILBOX_SESSION": "user"}
+    refused_both(post.call, 2, "roster", "register", "--name", "Boss", env=person, said=["--session-id ID"])
 
 
 def test_the_lead_is_set_once_and_changed_only_by_the_person_or_the_lead(post: Post) -> None:
