@@ -81,9 +81,9 @@ def commands_named(word: str, ctx: click.Context) -> list[str]:
 
 
 def commands_with(option: str, ctx: click.Context) -> list[str]:
-    """Return the commands that have an option."""
-    found = (path for path, command in _every_command(ctx) if any(option in param.opts for param in command.params))
-    return sorted(found, key=len)[:MOST]
+    """Return the commands that have an option; none if they are many: then none of them is meant."""
+    found = [path for path, command in _every_command(ctx) if any(option in param.opts for param in command.params)]
+    return sorted(found, key=len) if len(found) <= MOST else []
 
 
 def meant_option(error: click.NoSuchOption) -> str | None:

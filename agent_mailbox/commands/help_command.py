@@ -13,7 +13,7 @@ import click
 from ..cli import meant
 from ..cli.group import CommandGroup, cli
 from ..cli.options import App, CommandWithOptions, pass_app
-from ..core.text import near
+from ..core.misspelt import nearly
 from ..errors import Malformed
 
 PAGES = Path(__file__).parent / "topics"
@@ -58,7 +58,7 @@ def _of_command(root: click.Context, words: Sequence[str]) -> str:
             hint = f"name a topic ({', '.join(topics())}) or a command; `agent-mailbox help --all` lists them"
             here = command.list_commands(ctx) if isinstance(command, click.Group) else []
             others = meant.commands_named(word, root)
-            if close := near(word, [*topics(), *here, *(one.rpartition(" ")[2] for one in others)]):
+            if close := nearly(word, [*topics(), *here, *(one.rpartition(" ")[2] for one in others)]):
                 hint = f"did you mean {' or '.join(dict.fromkeys(close))}?"
             if others and others[0].endswith(f" {word}"):
                 hint = f"run `{others[0]} --help`"

@@ -151,7 +151,7 @@ class Requests:
         if request.may_decide(me, now, self.box.logs.read_roster(), approves=approved):
             if approved and not request.proven:
                 raise Refused(
-                    f"{request.id} is {UNPROVEN}",
+                    f"{request.id} is unverified: {UNPROVEN}",
                     f"deny it with `agent-mailbox deny {typed(request.id)}`, or have it asked again",
                     code="unverified",
                 )

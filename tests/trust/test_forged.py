@@ -62,7 +62,9 @@ def test_a_forged_mode_loosens_nothing_and_tightens(scene: Scene) -> None:
     assert scene.control.standing(WORKER).mode == "plan"
     (verdict,) = [v for message, v in scene.control.log() if message.id == forged["id"]]
     assert verdict.outcome == "applied"
-    assert "unverified" in verdict.why
+    assert "nothing proves who wrote it" in verdict.why
+    shown = scene.post.call("check", "--session", WORKER, "--peek").stdout
+    assert "unverified control, nothing proves who wrote it" in shown
     with pytest.raises(Refused, match="has no effect on"):
         scene.unproven.set_mode(LEAD, [WORKER], "acceptEdits")
     scene.control.set_mode(USER, [WORKER], "default")

@@ -10,7 +10,7 @@ from ..records import Record
 APPLIED, NOTED, REPEATED, LATE, REFUSED, UNKNOWN = "applied", "noted", "repeated", "late", "refused", "unknown"
 """The outcome of a message. It took effect. It only informs. It repeated the present state. It came after another
 decision. Its sender may not, or there is no such step. Its type is unknown."""
-UNPROVEN = "unverified: nothing proves who wrote it"
+UNPROVEN = "nothing proves who wrote it"
 
 
 class Verdict(Record):
