@@ -113,6 +113,19 @@ def test_an_answer_stands_below_what_it_answers_at_once(office: Office, browser:
     expect(details.get_by_role("button", name="Acknowledge")).to_have_count(0)
 
 
+def test_an_order_to_an_agent_leaves_the_page_where_it_is(office: Office, browser: Browser) -> None:
+    """The order is a message, too, and comes below all others; who gave it stays at the buttons."""
+    who = office.hire()
+    for number in range(20):
+        office.post.send(who, "user", f"line {number}")
+    page = Window(browser, office.console).go(f"/agent?id={who}")
+    page.get_by_text("Change or end this agent").click()
+    page.locator("#mode").select_option("locked-down")
+    page.get_by_role("button", name="Set the mode").click()
+    page.locator(".message.person").wait_for()
+    assert page.evaluate("window.scrollY") == 0
+
+
 def test_a_draft_is_whole_after_a_reload(office: Office, browser: Browser) -> None:
     """A draft has every field of its form, and is kept without a text, too; one to another agent is another draft."""
     who = office.hire()
@@ -151,19 +164,19 @@ def test_a_request_is_decided_with_its_bar_in_sight(office: Office, browser: Bro
         window = Window(browser, office.console, **how).unhurried()
         page = window.go("/")
         assert page.locator("#details").is_visible() == (how != PHONE)
-        for one in (plan, request):
+        for one in (request, plan):  # a plan, which another request follows, is decided
             button = window.choose(one).locator(".approve")
             box = button.bounding_box()
             assert box is not None
             assert 0 < box["y"] < (844 if how else 800) - box["height"]
             assert box["height"] < 50 < box["width"]
-            if how == PHONE and one == plan:
+            if how == PHONE and one == request:
                 page.locator("[data-close]").tap()
     button.tap()
-    page.locator(f"#details .card:not([data-request='{request}']) [name=reason]").tap(trial=True)
+    page.locator(f"#details .card:not([data-request='{plan}']) [name=reason]").tap(trial=True)
     page.get_by_role("button", name="Send now").tap()
     page.locator("#said .done").wait_for()
-    assert office.state_of(request) == "approved"
+    assert office.state_of(plan) == "approved"
     page.locator("#details .deny").tap(trial=True)  # the answer covers no button of the next request
 
 

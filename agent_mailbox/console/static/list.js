@@ -34,7 +34,7 @@ export const add = (text) => {
   trim(list, true);
   const answers = $("form input[name=thread]"); // the composer answers what is newest in its topic
   if (answers && row === $$(".message", list).at(-1)) answers.value = row.dataset.key;
-  if (follow || row.matches(".person")) toEnd();
+  if (follow || (row.matches(".person") && $("#body"))) toEnd(); // what was written here, not an order given above
   else noteBelow();
 };
 export const toEnd = () => window.scrollTo({ top: document.documentElement.scrollHeight });
