@@ -65,22 +65,18 @@ def compose_message(
     is_ours: bool,
     strict: bool,
     answering: str | None,
-    warned: set[str],
 ) -> Composed:
     """Return what a draft becomes at ``now``; ``new_id`` gives its id, if it has none. See ``checked``, ``resolve`` and
-    ``stored_line`` for the reasons why it may become nothing. ``warned``: strangers of this batch, told of before."""
+    ``stored_line`` for the reasons why it may become nothing."""
     checked(draft, max_content, is_ours=is_ours)
     sender = roster.get(draft.sender)
+    is_dead = sender is not None and sender.state == DEAD and not roster.heirs(draft.sender)
     message_id = new_id() if draft.id is None else check_id_form(draft.id)
     resolved = resolve(draft.to, roster, namespaces, strict=strict, answering=answering)
     if draft.type == "note" and (other := next((one for one in resolved.recipients if ":" not in one), None)):
         raise Malformed(f"a note is for a tag: {other!r}", "name project:NAME, or another tag")
     made = message(draft, resolved.recipients, message_id, now, resolved.bare)
-    warnings = [*resolved.warnings]
-    if (sender is None and not is_ours) or (sender is not None and sender.state == DEAD):
-        from . import misspelt  # serves only mistakes
-
-        warnings = [*misspelt.warn_sender(draft.sender, roster, warned), *warnings]
+    warnings = [*([unanswerable(draft.sender)] if is_dead else []), *resolved.warnings]
     if len(draft.content) > long_words and (count := text.words(draft.content)) > long_words:
         advice = f"put more than {long_words} words in a file and send its path"
         warnings.append(f"{count} words fill the reader's context; {advice}")
@@ -335,6 +331,12 @@ def _agent(word: str, roster: Roster) -> Agent | None:
         return roster.find(word)
     except NotFound:
         return None
+
+
+def unanswerable(sender: str) -> str:
+    """Return the warning of mail by a dead agent."""
+    register = f"`agent-mailbox roster register --session-id {text.typed(sender)}`"
+    return f"{sender} is dead, so an answer to this mail would be refused; {register} revives it"
 
 
 def refuse_dead(resolved: Resolved) -> None:

@@ -16,7 +16,7 @@ from .address import ALL, is_value
 from .frame import shown_words
 from .records import USER
 from .roster import DEAD, TOO_SHORT
-from .text import did_you_mean, typed
+from .text import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,24 +60,6 @@ def warn_unknown(word: str, roster: Roster, *, strict: bool) -> str:
         )
     waits = f"unknown recipient: {word!r}; sent to role:{word}, where it waits for whoever takes that name or role"
     return f"{waits}. {meant}" if meant else waits
-
-
-def warn_sender(sender: str, roster: Roster, warned: set[str]) -> list[str]:
-    """Return the warning about a dead sender, or a stranger by a role's name, or nearly an agent's.
-
-    ``warned`` has the strangers of this batch: each is looked at once."""
-    if roster.get(sender) is not None:
-        register = f"`agent-mailbox roster register --session-id {typed(sender)}`"
-        says = f"{sender} is dead, so an answer to this mail would be refused; {register} revives it"
-        return [] if roster.heirs(sender) else [says]
-    if sender in warned:
-        return []
-    warned.add(sender)
-    if f"role:{sender}" in roster.roles_ever:
-        return [f"no agent {sender!r} is registered; it is a role, and an answer does not reach who holds that"]
-    longer = [one for one in roster.near(sender) if _begins(folded(one), folded(sender))]  # bobby, for bob
-    meant = did_you_mean(nearly_agent(sender, roster) or longer)
-    return [f"no agent {sender!r} is registered; {meant}"] if meant else []
 
 
 def warn_stranger(word: str, member: str, roster: Roster, *, strict: bool) -> str:

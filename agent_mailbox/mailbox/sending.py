@@ -76,7 +76,7 @@ class Sending:
         looks once more under the lock, and raises if nothing is to be sent."""
         log = self.box.in_order(self.box.logs.messages, is_caught_up=True)
         roster = self.box.logs.read_roster()
-        prepared = _each(drafts, self._prepare, roster, strict, answering, set())
+        prepared = _each(drafts, self._prepare, roster, strict, answering)
         given = {made.message.id for made, draft in zip(prepared, drafts, strict=True) if draft.id is not None}
         ids = [made.message.id for made in prepared]
         if len(ids) > 1:
@@ -212,7 +212,7 @@ class Sending:
             log.sync(found)
         return known
 
-    def _prepare(self, draft: Draft, roster: Roster, strict: bool, answering: str | None, warned: set[str]) -> Composed:
+    def _prepare(self, draft: Draft, roster: Roster, strict: bool, answering: str | None) -> Composed:
         made = compose.compose_message(
             draft,
             roster,
@@ -224,7 +224,6 @@ class Sending:
             is_ours=draft.sender in OURS and self.box.prove(draft.sender) == STEWARD,
             strict=strict,
             answering=answering,
-            warned=warned,
         )
         if draft.type == "control":
             from ..core.control import message_text  # what most mail is spared

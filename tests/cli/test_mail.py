@@ -177,22 +177,6 @@ def test_mail_to_a_bare_word_goes_to_one_taker(pair: Post) -> None:
     assert pair.check("jay-2") == [bare]
 
 
-def test_a_sender_that_nobody_knows_is_told_whom_it_may_have_meant(pair: Post) -> None:
-    """A near name of an agent, or a role's name; the mail is sent. A program's own id says nothing, a batch once."""
-    pair.register("draws", "--role", "architect")
-    program = {"AGENT_MAILBOX_TEST_CALLER": "program"}
-    for sender, said in (("bobb", "Bob?"), ("bobby", "Bob?"), ("architect", "is a role"), ("cron-7", ""), ("Bob", "")):
-        sent = pair.call("send", "--from", sender, "--to", "project:x", "--body", "x", "--json", env=program)
-        warnings = sent.json["delivery"]["warnings"]
-        assert (len(warnings), sent.rc) == (bool(said), 0), sent
-        assert all(said in one and f"warning: {one}" in sent.stderr for one in warnings), (said, sent)
-    lines = "".join(json.dumps({"sender": "bobb", "to": "project:x", "body": "x"}) + "\n" for _ in range(2))
-    batch = pair.call("send", "--jsonl", "-", stdin=lines, env=program)
-    assert [line for line in batch.stderr.splitlines() if "bobb" in line] == [
-        "warning: line 1: no agent 'bobb' is registered; did you mean Bob?"
-    ]
-
-
 def test_mail_that_waits_for_nobody_is_told_its_sender(pair: Post) -> None:
     """``status`` counts it with its age, and one command lists it, as does ``history --with``. A frozen holder is
     somebody."""

@@ -321,7 +321,6 @@ def test_a_long_message_is_sent_with_a_warning():
             is_ours=False,
             strict=False,
             answering=None,
-            warned={"alpha-2"},
         ).warnings
 
     assert warnings(500) == ()

@@ -3,8 +3,8 @@
 Belongs here: their fold, and which of them hold at an instant. A lease is its session's own word. It keeps others from
 nothing by itself, and is authority for nothing. Only a proven one may stop an edit; an unproven one is a hint.
 
-One whose note is a task that its holder has goes with that task. It ends as soon as the holder has it no more, by
-whose word and step that may be.
+A proven one whose note is a task that its holder has goes with that task. It ends as soon as the holder has it no more,
+by whose word and step that may be.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Leases(StandingNotices[Lease]):
 
     def add(self, step: ControlStep, payload: LeasePaths) -> bool:
         is_new, task = super().add(step, payload), self._tasks.get(payload.note)
-        if is_new and task is not None and step.is_by_holder(task.answerer):
+        if is_new and task is not None and step.is_proven and step.is_by_holder(task.answerer):
             self._claims[payload.request_id] = task.claim
         return is_new
 

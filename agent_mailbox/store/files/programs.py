@@ -47,9 +47,9 @@ class ProgramAnswer(Record):
         return self.last_line() or f"exit code {self.code}"
 
     def last_line(self) -> str:
-        """Return the last line of what it complains of, else of its answer."""
+        """Return the last line of what it complains of, else of its answer. Git says its reason first."""
         lines = (self.err.strip() or self.out.strip())[-_SAID:].decode("utf-8", "replace").splitlines()
-        return neutral(lines[-1].strip()) if lines else ""
+        return neutral(next((one for one in lines if one.startswith("fatal: ")), lines[-1]).strip()) if lines else ""
 
 
 def why_failed(
