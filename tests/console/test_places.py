@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +16,7 @@ from agent_mailbox.mailbox.mail_pages import MailPages
 from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.mailbox.selection import Selection
 from tests.console.conftest import Running, Window
-from tests.helpers import MESSAGES, Post, record, until
+from tests.helpers import MESSAGES, Post, record, stamp, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,10 +115,10 @@ def test_new_mail_is_told_however_many_channels_there_are(post: Post, monkeypatc
 
 
 def test_reading_marks_what_was_in_sight_as_one_scrolls(office: Running, browser: Browser) -> None:
-    """Mail that is further down stays new until one comes there."""
-    post = office.post
-    post.ok("send", "--from", "a0", "--jsonl", "-", stdin="".join(
-        json.dumps({"recipient": "project:x", "content": f"line {n}\n" * 4}) + "\n" for n in range(30)))  # fmt: skip
+    """Mail that is further down stays new until one comes there, also if it was sent in the same moment: a batch is."""
+    now = time.time_ns() // 1_000_000
+    office.post.append(MESSAGES, *(
+        record("a0", "project:x", f"line {n}\n" * 4, timestamp=stamp(now + min(n, 1))) for n in range(30)))  # fmt: skip
     window = Window(browser, office)
     page = window.go("/channel?to=project:x")
     link = page.locator('#rail a[data-channel="project:x"]')

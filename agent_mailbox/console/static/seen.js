@@ -10,13 +10,15 @@ let waiting = 0;
 let sending = false;
 
 // How far it is: the last row whose end is above the composer. What is new and further up was skipped, and stays new.
+// The server keeps an instant: of a batch that was sent in one, no row counts until its last is in sight.
 const reached = () => {
   const rows = $$("[data-live] .message");
   if (atEnd()) return rows.at(-1);
   const first = $("#news");
   if (!first || first.getBoundingClientRect().top > window.innerHeight) return null;
   const edge = Math.min($(".talk > .compose")?.getBoundingClientRect().top ?? window.innerHeight, window.innerHeight);
-  return rows.findLast((row) => row.getBoundingClientRect().bottom <= edge);
+  const below = rows.find((row) => row.getBoundingClientRect().bottom > edge);
+  return rows.findLast((row) => row.getBoundingClientRect().bottom <= edge && row.dataset.at !== below?.dataset.at);
 };
 const tell = async () => {
   waiting = 0;
