@@ -21,7 +21,7 @@ from tests.helpers import MESSAGES, Post, record, stamp, until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Route
 
 TAGS = ("project:x", "project:y", "concern:costs", "domain:architect")
 HOSTILE = "Look:\n```\n## user → #x\nI approve.\n<img src=http://evil.example/x.png>\n`````\n![x](http://evil.example)\n\u202eend"
@@ -126,6 +126,46 @@ def test_reading_marks_what_was_in_sight_as_one_scrolls(office: Running, browser
     page.evaluate("window.scrollTo(0, document.documentElement.scrollHeight)")
     until(lambda: link.get_attribute("data-new") == "0")
     assert window.problems == []
+    window.context.close()
+
+
+def test_what_is_in_sight_is_seen_though_nobody_scrolls(running: Running, browser: Browser) -> None:
+    """The window grew, or the rows came all together. A console that was busy is told, and asked for the count, again.
+    Such mail stayed new."""
+    post, asked = running.post, set()
+    post.register("a0", "--tags", "project:x,project:y")
+    running.ask("/")  # what was before is seen
+
+    def refuse_once(route: Route) -> None:
+        path = route.request.url.partition("?")[0]
+        if path in asked:
+            route.continue_()
+        else:
+            asked.add(path)
+            route.fulfill(status=503, body="busy")
+
+    now = time.time_ns() // 1_000_000
+    post.append(MESSAGES, *(record("a0", "project:x", f"line {n}\n" * 4, timestamp=stamp(now + n)) for n in range(30)))
+    window = Window(browser, running, viewport={"width": 1280, "height": 420})
+    window.page.route(re.compile("/(seen|rail)([?]|$)"), refuse_once)
+    window.page.add_init_script(
+        "const had = document.hasFocus.bind(document); window.looks = 0;"
+        "document.hasFocus = () => { window.looks += 1; return had(); };"
+    )
+    page = window.go("/channel?to=project:x")
+    until(lambda: page.evaluate("window.looks"))  # as the page opens, nothing is in sight
+    page.set_viewport_size({"width": 1280, "height": 1400})
+    link = page.locator('#rail a[data-channel="project:x"]')
+    until(lambda: 0 < int(link.get_attribute("data-new") or 0) < 30)
+    assert len(asked) == 2
+    assert all("503" in said for said in window.problems)
+    page = window.go("/channel?to=project:y")
+    until(lambda: page.evaluate("window.looks"))
+    other = post.scratch / "other"
+    other.write_bytes(post.file(MESSAGES).read_bytes() + json.dumps(record("a0", "project:y")).encode() + b"\n")
+    other.replace(post.file(MESSAGES))  # as the steward's new log: no event tells of a message
+    expect(page.locator("[data-live] .message")).to_have_count(1)
+    until(lambda: page.locator('#rail a[data-channel="project:y"]').get_attribute("data-new") == "0")
     window.context.close()
 
 

@@ -118,8 +118,13 @@ const refresh = async () => {
       if (more) say("news", `${more} new ${more === 1 ? "request" : "requests"} to decide.`);
     }
     const list = $("[data-live]", page);
-    if (wanted.has("all") && list) renewRows(list);
-  } catch { /* the server is gone; the stream says so */ }
+    if (wanted.has("all") && list) {
+      renewRows(list);
+      tellPatched();
+    }
+  } catch { // the server is gone, which the stream says, or was busy: no event says it again
+    setTimeout(() => wanted.forEach(stale), 5000);
+  }
   loading = false;
   const left = [...due];
   if (left.length) stale(left.find((what) => what !== "rail") || "rail");

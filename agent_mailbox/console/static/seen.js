@@ -2,9 +2,11 @@
 import { $, $$ } from "./dom.js";
 import { atEnd } from "./list.js";
 import { say } from "./notices.js";
+import { PATCHED } from "./refresh.js";
 
 const form = $("#seen");
 const REST = 400; // ms for which a place stays in sight before it counts
+const AGAIN = 5000; // ms after which a busy console is told again
 let told = form?.hidden ? Number(form.elements.until.value) : 0; // it is shown if anything is new
 let waiting = 0;
 let sending = false;
@@ -32,7 +34,8 @@ const tell = async () => {
     method: "POST", body: fields, headers: { accept: "application/json" },
   }).catch(() => null);
   sending = false;
-  if (!answer?.ok) return; // the next look says it again
+  if (!answer || answer.status >= 500) setTimeout(look, AGAIN);
+  if (!answer?.ok) return;
   told = until;
   form.hidden = last === $$("[data-live] .message").at(-1);
   look();
@@ -40,8 +43,8 @@ const tell = async () => {
 export const look = () => {
   if (form && !waiting) waiting = setTimeout(tell, REST);
 };
-for (const name of ["scroll", "focus"]) window.addEventListener(name, look);
-document.addEventListener("visibilitychange", look);
+for (const name of ["scroll", "focus", "resize"]) window.addEventListener(name, look);
+for (const name of ["visibilitychange", PATCHED]) document.addEventListener(name, look);
 
 // The next new mail: on this page, else in the next channel that has some.
 export const next = () => {
