@@ -1,8 +1,8 @@
 """The files that messages of a shared mailbox bring, as an engine hands them from machine to machine.
 
-Belongs here: what is asked of an engine for that, and what each engine does alike: names, digests and parts. Must not
-know any engine. A file is known by its SHA-256. Each machine ships, and takes back, in its own name alone; so what
-comes is another's word until its digest was compared.
+Belongs here: what each engine does alike for that: names, digests and parts. Must not know any engine. A file is known
+by its SHA-256. Each machine ships, and takes back, in its own name alone; so what comes is another's word until its
+digest was compared.
 """
 
 from __future__ import annotations
