@@ -1,7 +1,7 @@
 """The mailboxes of a gateway, opened: each with the ledger as it sees it.
 
-Belongs here: finding and opening them. The ledger says to which of them a swarm belongs
-(``protocol.membership``).
+Belongs here: finding and opening them, and keeping one that fails from the others. The ledger says to which of them a
+swarm belongs (``protocol.membership``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from ..errors import MailboxError, NoMailbox
 from ..mailbox.mailbox import Mailbox
 from ..store.files import paths
-from ..store.files.small_files import open_file, storage_failed
+from ..store.files.small_files import Storing, open_file
 from . import pairing
 from .gateway_log import log_event
 from .home import Home
@@ -70,13 +70,9 @@ def place_of(mailbox: Mailbox) -> str:
     return os.path.realpath(mailbox.directory)
 
 
-@contextmanager
-def told_of(mailbox: Mailbox) -> Iterator[None]:
-    """Raise what the system refuses below as a failure of that mailbox: a gateway goes on with the others."""
-    try:
-        yield
-    except OSError as error:
-        raise storage_failed("use the mailbox", mailbox.directory, error) from None
+def told_of(mailbox: Mailbox) -> Storing:
+    """Tell what the system refuses in the block as a failure of that mailbox: a gateway goes on with the others."""
+    return Storing("use the mailbox", mailbox.directory)
 
 
 @contextmanager

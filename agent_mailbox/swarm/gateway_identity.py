@@ -15,7 +15,7 @@ from pydantic import Field
 
 from ..core import instant
 from ..errors import BadData, Malformed, NotFound, Refused
-from ..store.files.small_files import make_whole_file, read_file, storage_failed
+from ..store.files.small_files import Storing, make_whole_file, read_file
 from ..store.files.system import sync_directory
 from ..store.log.log import Log
 from . import home as names
@@ -140,11 +140,9 @@ def take_new_key(ledger: Ledger) -> tuple[str, list[str]]:
     _, ended = ledger.settle_decision(new_key_events)
     if present is not None:
         aside = home.path_of(f"{names.KEY}.until-{instant.text(ledger.now())}")
-        try:
+        with Storing("move the key", home.path_of(names.KEY)):
             os.rename(home.path_of(names.KEY), aside)
             sync_directory(home.directory)
-        except OSError as error:
-            raise storage_failed("move the key", home.path_of(names.KEY), error) from None
     return signing.public_of(home.make_key()), ended
 
 

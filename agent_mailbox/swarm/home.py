@@ -11,7 +11,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from ..errors import BadData, NotFound, Refused
-from ..store.files.small_files import make_whole_file, read_file, storage_failed
+from ..store.files.small_files import Storing, make_whole_file, read_file
 from ..store.files.system import make_directory
 
 if TYPE_CHECKING:
@@ -36,10 +36,8 @@ class Home:
 
     def ensure_directory(self) -> None:
         """Create the directory if missing. Raise ``Refused`` if others can read it."""
-        try:
+        with Storing("make", self.directory):
             make_directory(self.directory, parents=0o755)
-        except OSError as error:
-            raise storage_failed("make", self.directory, error) from None
         self.check_modes()
 
     def make_key(self) -> Ed25519PrivateKey:

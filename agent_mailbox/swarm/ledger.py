@@ -6,7 +6,6 @@ counts once its line is synced: a process killed earlier has decided nothing.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -17,7 +16,7 @@ from ..errors import BadData, NotFound
 from ..mailbox import mailbox_gateway
 from ..mailbox.open_mailbox import wall_clock
 from ..store.files.lines import line_at
-from ..store.files.small_files import replace_file
+from ..store.files.small_files import OpenFile, replace_file
 from ..store.locks.lock import FileLock
 from ..store.log.growing_log import GrowingLog
 from ..store.log.log import Log
@@ -122,11 +121,9 @@ class Ledger:
         fd = self._tail.log.open() if positions else None
         if fd is None:
             return
-        try:
+        with OpenFile(fd):
             for _, event in each_event((position, line_at(fd, position)) for position in positions):
                 yield event
-        finally:
-            os.close(fd)
 
     def append_decided(self, decide: Callable[[Memberships], Sequence[Event]]) -> Memberships:
         """Append the events that ``decide`` returns for the present knowledge; return the knowledge after. Raise what
