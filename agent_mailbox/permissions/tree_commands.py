@@ -28,7 +28,7 @@ _UNKNOWN = frozenset("$`*?[{")
 _HARMLESS_STASHES = ("list", "show", "create", "store")
 _SETTING = re.compile(r"\bGIT_(?:WORK_TREE|DIR)=[\"']?([^\s\"';&|]+)")
 MOST = 20
-"""Commands of a text; no honest one has more."""
+"""Commands of a text, and places of each; no honest one has more."""
 
 
 class TreeCommand(Record):
@@ -62,6 +62,7 @@ def _found(text: str, here: str, home: str, is_file: IsFile) -> Iterator[TreeCom
                 _joined(one, directory, home) for one in places
             ]  # fmt: skip
             places = [*dict.fromkeys([*more, *(places if nests or not more or name == "env" else ())])]
+            del places[MOST // 2 : -MOST // 2]  # the furthest stay, and the nearest: subshells double them each time
         if name == "git":
             yield from _of_git(words[1:], places, home, is_file)
 

@@ -68,6 +68,13 @@ def test_what_a_command_of_git_changes(command: str) -> None:
     assert places == wanted
 
 
+def test_a_command_in_many_subshells_acts_in_the_tree_that_they_left() -> None:
+    """Each counts with the ones before and without them; not all of these ways are gone, which would take days."""
+    command = "".join(f"(cd p{number} && make);" for number in range(60)) + "git stash"
+    found = [one.directory for one in find_tree_commands(command, "/t", "/o/home", FILES.__contains__)]
+    assert {"/t", "/t/p0"} <= {*found}
+
+
 def test_two_sessions_in_one_tree_are_told_of_each_other(desk: Desk) -> None:
     """The second hears as it starts, in a subdirectory, too; the first as its next turn begins, once. A session in
     another worktree hears nothing. The command that makes a tree of its own works as it is."""
