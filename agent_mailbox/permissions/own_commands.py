@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..core.text import clipped, neutral
 from . import directory_changes, shell
-from .command_forms import SHELLS, TAKING_COMMANDS, program_name, without_assignments
+from .command_forms import MAX_WRAPPED, SHELLS, TAKING_COMMANDS, program_name, without_assignments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,19 +129,24 @@ class OwnCommands:
         if program_name(words[0]) in _DATA:
             self._scripts += inputs
             return None
+        looked = 0
         for number, word in enumerate(words):
-            name, rest = program_name(word), [*words[number + 1 :]]
+            name = program_name(word)
             if name in SHELLS:
-                return self._read_shell(rest, inputs, depth)
+                return self._read_shell(words[number + 1 :], inputs, depth)
             if name.rstrip("0123456789.") in _INTERPRETERS:
-                return self._read_interpreter(name, rest, inputs)
+                return self._read_interpreter(name, words[number + 1 :], inputs)
             if name == "eval":
-                return self.read_text(" ".join(rest), depth + 1)
-            if name in _QUOTING:
-                for quoted in rest:
-                    if any(character.isspace() for character in quoted):
-                        self.read_text(quoted.partition("=")[2] if name == "alias" else quoted, depth + 1)
+                return self.read_text(" ".join(words[number + 1 :]), depth + 1)
             named = word == PACKAGE if words[number - 1] == "-m" and number else is_ours(word)
+            if not named and name not in _QUOTING:
+                continue
+            looked, rest = looked + 1, words[number + 1 :]
+            if looked > MAX_WRAPPED:
+                raise shell.Unreadable("too long")
+            for quoted in rest if name in _QUOTING else ():
+                if any(character.isspace() for character in quoted):
+                    self.read_text(quoted.partition("=")[2] if name == "alias" else quoted, depth + 1)
             if named and (not number or _verb_of(rest) in VERBS or _is_hidden(rest)):
                 return self._note_call(word, [*rest, "…"] if program_name(words[0]) == "xargs" else rest)
         if words[0][:1] in ("$", "`") and _verb_of(words[1:]) in VERBS:
@@ -213,16 +218,15 @@ def _parse_arguments(arguments: Sequence[str]) -> tuple[list[tuple[str, str]], l
     """Return the options that say who acts, each with its value, and the words that belong to no option."""
     named: list[tuple[str, str]] = []
     words: list[str] = []
-    left = [*arguments]
-    while left:
-        word = left.pop(0)
+    left = iter(arguments)
+    for word in left:
         option, equals, value = word.partition("=")
         if option in IDENTITY:
-            named.append((option, value if equals else left.pop(0) if left else ""))
+            named.append((option, value if equals else next(left, "")))
         elif word in VALUED:
-            del left[:1]
+            next(left, None)
         elif word == "--":
-            return named, words + left
+            return named, [*words, *left]
         elif not word.startswith("-"):
             words.append(word)
     return named, words

@@ -112,12 +112,12 @@ def _sets_own(word: str, place: Place) -> bool:
 def _named_directories(arguments: Sequence[str], *, all_of_them: bool = False) -> Iterator[str]:
     """Yield the directories that a call's options name. A part of an option's name counts; ``all_of_them``: so does a
     word that may be another option's value."""
-    left = [*arguments]
-    while left:
-        option, equals, value = left.pop(0).partition("=")
+    left = iter(arguments)
+    for word in left:
+        option, equals, value = word.partition("=")
         if option == "--":
             return
         if len(option) > 2 and any(name.startswith(option) for name in _PLACES):
-            yield value if equals else left.pop(0) if left else UNKNOWN
+            yield value if equals else next(left, UNKNOWN)
         elif option in VALUED and not equals and not all_of_them:
-            del left[:1]
+            next(left, None)

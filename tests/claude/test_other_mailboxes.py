@@ -121,6 +121,14 @@ def test_an_agent_without_a_mailbox_is_asked_about_each(project: Path) -> None:
     assert own_questions.question_about("agent-mailbox check", place) is None
 
 
+@pytest.mark.parametrize("filling", ["agent-mailbox x ", "alias 'a b' ", "x "])
+def test_a_huge_command_is_asked_about_all_the_same(project: Path, filling: str) -> None:
+    """Its words are looked through in time that grows with their number, though each may begin a call."""
+    place = CommandPlace(str(project), lambda: str(project / "data"))
+    text = f"run {filling * (120_000 // len(filling))} agent-mailbox check --dir {project.parent}/other/data"
+    assert own_questions.question_about(text, place) is not None
+
+
 def test_the_hook_asks_and_names_the_mailbox(project: Path, shim: Shim) -> None:  # noqa: F811
     """The installed hook has the client ask before a command for another mailbox, and names that mailbox."""
     shim.env["AGENT_MAILBOX_DIR"] = str(project / "data")
