@@ -8,6 +8,7 @@ An example: ``sudo sh -c 'rm x'`` gives the words of ``sudo sh -c rm x``, ``sh -
 from __future__ import annotations
 
 import re
+from itertools import dropwhile
 from typing import TYPE_CHECKING
 
 from ..core.records import Record
@@ -79,6 +80,7 @@ def forms_of_commands(text: str, depth: int = 0) -> Iterator[Sequence[str]]:
     if depth > MAX_DEPTH:
         raise shell.Unreadable("too deep")
     aliases: dict[str, str] = {}
+    meant = 0
     found = shell.simple_commands(text)
     if any(map(_is_computing, found)) and any(map(_holds_commands, found)):
         raise shell.Unreadable("an expansion may run what a quoted text holds")
@@ -92,8 +94,12 @@ def forms_of_commands(text: str, depth: int = 0) -> Iterator[Sequence[str]]:
         if words[:1] == ["alias"]:
             aliases.update((word.partition("=")[0], word.partition("=")[2]) for word in words[1:])
         elif words and words[0] in aliases:
-            for meant in shell.simple_commands(aliases[words[0]]):
-                yield from _spellings_of([*without_assignments(meant.words), *words[1:]], depth)
+            commands = shell.simple_commands(aliases[words[0]])
+            meant += len(aliases[words[0]]) + len(commands) * len(words)
+            if meant > shell.MAX_TEXT:  # each call of a long alias is all of it again
+                raise shell.Unreadable("too long")
+            for one in commands:
+                yield from _spellings_of([*without_assignments(one.words), *words[1:]], depth)
         if any(program_name(word) in _READING for word in simple.words):
             for body in simple.inputs:
                 yield from forms_of_commands(body, depth + 1)
@@ -263,6 +269,8 @@ def _fill_words(words: Sequence[str], part: str) -> list[str]:
             marks.add(word[2:])
         elif word.startswith("--replace="):
             marks.add(word.partition("=")[2])
+    if len(marks) > MAX_WRAPPED:
+        raise shell.Unreadable("too long")
     end = next((number for number, word in enumerate(words) if word[:3] == ":::"), len(words))
     filled = [make_word(word, part) if any(mark in word for mark in marks) else word for word in words[:end]]
     return [*filled, *(make_word(word, MANY) for word in words[end:])]
@@ -290,9 +298,7 @@ def is_piped(simple: shell.ShellCommand) -> bool:
 
 def without_assignments(words: list[str]) -> list[str]:
     """Return the words without the leading assignments (``NAME=value``)."""
-    while words and shell.is_setting(words[0]):
-        words = words[1:]
-    return words
+    return [*dropwhile(shell.is_setting, words)]
 
 
 def program_name(word: str) -> str:

@@ -6,6 +6,7 @@ Belongs here: which words change the directory, or are about a variable that nam
 
 from __future__ import annotations
 
+from itertools import dropwhile
 from typing import TYPE_CHECKING
 
 from .command_forms import program_name
@@ -42,8 +43,7 @@ def directories_for(words: Sequence[str]) -> list[str]:
 
 def directory_after(words: Sequence[str]) -> list[str]:
     """Return the directory in which the words leave the shell; none if they leave it where it is."""
-    while words and words[0] in _WRAPPED:
-        words = words[1:]
+    words = [*dropwhile(_WRAPPED.__contains__, words)]
     return directories_after(words)[:1] if words and program_name(words[0]) in _CHANGING else []
 
 
@@ -55,6 +55,7 @@ def directories_after(words: Sequence[str]) -> list[str]:
         if name in _CHANGING:
             stacks = name in ("popd", "pushd")
             signs = ("-", "+") if stacks else ("-",)
-            operands = [one for one in words[place:] if one == UNKNOWN or not one.startswith(signs)]
-            found += operands[:1] or [UNKNOWN if stacks else "~"]
+            rest = (words[at] for at in range(place, len(words)))  # a copy of it for each ``cd`` would take seconds
+            operands = (one for one in rest if one == UNKNOWN or not one.startswith(signs))
+            found.append(next(operands, UNKNOWN if stacks else "~"))
     return found

@@ -8,6 +8,7 @@ Belongs here: the grammar of honest commands. Pure. Nothing is expanded: a word 
 from __future__ import annotations
 
 import re
+from itertools import dropwhile
 
 from ..core.records import Record
 from .quoting import CLOSE, EXPANDING, MANY, ONE, OPEN, SET, Word, expanded_form, form_of, make_word, may_compute
@@ -68,9 +69,7 @@ def is_setting(word: str) -> bool:
 
 def _names_place(words: list[str]) -> bool:
     """Return whether a builtin may be given a place in an array, or makes an integer, whose every value is computed."""
-    while words and (is_setting(words[0]) or words[0] in ("builtin", "command")):
-        words = words[1:]
-    name, *rest = words or [""]
+    name, *rest = [*dropwhile(lambda one: is_setting(one) or one in ("builtin", "command"), words)] or [""]
     option = _NAMING_BY.get(name)
     if name not in _NAMING and not (option and any(one.startswith(option) for one in rest)):
         return False

@@ -469,6 +469,11 @@ def test_a_host_has_one_name_however_a_url_spells_it(url: str, name: str | None)
         "".join(f"f{number}(){{ :;}};" for number in range(9_000)),
         "sed 's/a/" + "e" * 100_000 + "!'",
         "for i in x y; do cd a; done;" * 100_000,
+        "cd a " * 25_000,
+        "a=b " * 32_000,
+        "xargs " + "".join(f"-I m{number} " for number in range(13_000)),
+        "alias a='" + "b;" * 30_000 + "';" + "a;" * 30_000,
+        "alias a='" + "b;" * 20_000 + "';a " + "c " * 30_000,
     ],
 )
 def test_a_huge_command_is_judged_all_the_same(text: str) -> None:
