@@ -8,8 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core import misspelt
-from ..core.text import typed
-from ..errors import NotFound
 
 if TYPE_CHECKING:
     from ..core.roster import Roster
@@ -17,12 +15,8 @@ if TYPE_CHECKING:
 
 def refuse_misspelt(me: str, roster: Roster) -> None:
     """Raise ``NotFound`` for a session that nobody knows and whose id nearly is, or begins, an agent's id or name."""
-    if meant := misspelt.nearly_agent(me, roster):
-        raise NotFound(
-            f"no agent {me!r} is known",
-            f"did you mean {' or '.join(meant)}? For a new session, first run"
-            f" `agent-mailbox roster register --session-id {typed(me)}`",
-        )
+    if misspelt.nearly_agent(me, roster):
+        raise misspelt.unknown_agent(me, roster)
 
 
 def registered_text(me: str, by: str) -> str:

@@ -18,7 +18,7 @@ from ..core.control.verdicts import LATE
 from ..core.control.watches import TASK
 from ..core.records import USER
 from ..core.roster import DEAD
-from ..core.text import did_you_mean, typed
+from ..core.text import typed
 from ..errors import Malformed, NotFound, Refused
 from ..mailbox.delivery import Delivery
 from ..mailbox.open_mailbox import random_id
@@ -120,9 +120,7 @@ class Tasking:
         """Return the error that no task is open to ``me``, with what it holds, or whom it may have meant."""
         roster = self.box.logs.read_roster()
         if roster.get(me) is None:
-            meant = did_you_mean(misspelt.nearly_agent(me, roster))
-            first = f"`agent-mailbox roster register --session-id {typed(me)}`"
-            return NotFound(f"no agent {me!r} is known", meant or f"for a new session, first run {first}")
+            return misspelt.unknown_agent(me, roster)
         held = [one.task.id for one in self.views.tasks(me) if one.is_mine]
         hint = "`agent-mailbox task list` shows all tasks, and what they wait for"
         if held:

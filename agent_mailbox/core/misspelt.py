@@ -16,7 +16,7 @@ from .address import ALL, is_value
 from .frame import shown_words
 from .records import USER
 from .roster import DEAD, TOO_SHORT
-from .text import did_you_mean
+from .text import did_you_mean, typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,6 +60,13 @@ def warn_unknown(word: str, roster: Roster, *, strict: bool) -> str:
         )
     waits = f"unknown recipient: {word!r}; sent to role:{word}, where it waits for whoever takes that name or role"
     return f"{waits}. {meant}" if meant else waits
+
+
+def unknown_agent(me: str, roster: Roster) -> NotFound:
+    """Return the error of a session that nobody knows: whom its caller may have meant, and how a new one begins."""
+    meant = did_you_mean(nearly_agent(me, roster))
+    first = f"or a new session, first run `agent-mailbox roster register --session-id {typed(me)}`"
+    return NotFound(f"no agent {me!r} is known", f"{meant} F{first}" if meant else f"f{first}")
 
 
 def warn_stranger(word: str, member: str, roster: Roster, *, strict: bool) -> str:
