@@ -92,9 +92,9 @@ def group_places(places: Iterable[RailPlace], are_few: bool) -> list[dict[str, A
 def choose_channels(now: Looking, most: int) -> tuple[list[presenters.Channel], int]:
     """Return at most so many channels, and how many others may have new mail. Those that are pinned come before those
     that may have new mail, and both before the rest."""
-    listed, marks = presenters.list_channels(now.roster), now.unread.load_marks()
-    if len(listed) <= most:
+    if len(listed := presenters.list_channels(now.roster)) <= most:
         return listed, 0
+    marks = now.unread.load_marks()
     counted = [channel for channel in listed if channel.address not in marks.muted]
     counted.sort(key=lambda channel: not channel.members)  # roles of the dead, who may be many, come last
     fresh = now.unread.may_be_new(channel.address for channel in counted[:MOST_ASKED])
