@@ -376,8 +376,10 @@ def test_nothing_unproven_closes_a_task(team: Post) -> None:
     (found,) = team.ok("task", "list")["tasks"]
     assert (found["state"], found["holder"]) == ("claimed", "ann")
     team.env["AGENT_MAILBOX_TEST_CALLER"] = "program"
-    for who, *step in (("ann", "drop", "task-a", "--reason", "r"), ("lee", "cancel", "task-a")):
-        assert "nothing proves who wrote it; " in refused(team, who, *step)
+    steps = ("dropped", "ann", "drop", "task-a", "--reason", "r"), ("cancelled", "lee", "cancel", "task-a")
+    for told, who, *step in steps:
+        said = refused(team, who, *step)
+        assert f"unverified: this task {told} has no effect: nothing proves who wrote it; " in said
     said = refused(team, "ann", "done", "task-a", "--summary", "s")
     assert "unverified: task-a is not done: nothing proves that ann did it; " in said
     again = ("add", "--to", "role:worker", "--title", "Another", "--task-id", "task-a")

@@ -19,7 +19,6 @@ from tests.control_desk import ControlDesk
 from tests.helpers import MESSAGES, READS, Post, record
 from tests.trust.scene import DENIED, LEAD, OTHER, WORKER, Scene
 
-LOOSER = {"type": "mode_set_request", "mode": "acceptEdits", "timestamp": "2026-01-01T00:00:00Z"}
 ALLOW = m.PolicyUpdate(allow=("Bash(curl:*)",))
 
 
