@@ -90,8 +90,10 @@ def _sweep_notes(desk: OpenMailbox, roster: Roster) -> None:
     names = list_names(logs.stamp_files.kept(NOTES))
     past = {one for one in names if _died_long_ago(roster.get(one), state, NOTES, now)}
     past = {one for one in past if (where := find_whereabouts(one, state)) is not None and where.mailbox == here}
+    if not past:
+        return
     fold = control_log.of_agents(desk, past)
-    for session_id in sorted(past - _living_sessions(state)) if past else ():
+    for session_id in sorted(past - _living_sessions(state)):
         is_free = not standing.policy_of(standing.of(fold, session_id)).binds and not paths.is_bound(state, session_id)
         with logs.roster.held():
             if is_free and logs.read_roster().state(session_id) == DEAD:
