@@ -137,7 +137,7 @@ def _confirm_and_trust(app: App, directory: str, *, adopt: bool, yes: bool, allo
     done = adoption.trust_logs(Mailbox(directory, prove=None), adopt=adopt, seen=seen, withheld=withheld)
     lines = [f"mailbox at {directory}"] if adopt else []
     lines += [f"{done.why}; you confirmed the logs as they are"] if done.why else []
-    lines += [] if adopt or done.why else ["nothing was to confirm: the logs are as our writers left them"]
+    lines += [] if adopt or done.why else ["nothing was to confirm: the logs continue what our writers left"]
     lines += [f"confirmed {mail_output.count_noun(done.adopted, 'unsealed line')}"] if adopt else []
     lines += confirming.rules_of(done)
     told = [one for one in withheld if one.said]

@@ -312,7 +312,7 @@ def test_a_clone_s_mailbox_is_told_as_such_before_and_as_it_becomes_one_s_own(po
     stranger = post.scratch / "clone/data"
     shutil.copytree(post.box, stranger)
     project = stranger.parent
-    said = "there already, and not made by you: if it came with a clone, your agents are shown a stranger's mail"
+    said = "there already, and not known as yours: if it came with a clone, your agents are shown a stranger's mail"
     assert said in post.call("setup", "--dry-run", stranger, cwd=project).stdout
     assert f"warning: {stranger} was {said}; look at it: " in post.call("init", stranger, cwd=project).stderr
     assert post.call("init", stranger, cwd=project).stderr == ""

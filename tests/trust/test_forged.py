@@ -313,4 +313,6 @@ def test_a_replaced_log_in_which_nobody_is_bound_is_told_with_that(post: Post) -
     (told,) = (one["what"] for one in post.doctor() if "--trust" in one["what"])
     assert told.endswith("and run `agent-mailbox doctor --trust`; as they are, no agent has a lead, a mode or rules")
     assert "you confirmed the logs" in post.call("doctor", "--trust", "--yes").stdout
-    assert "nothing was to confirm" in post.call("doctor", "--trust", "--yes").stdout
+    post.append(MESSAGES, record(USER, WORKER, "not mine"))
+    told = "nothing was to confirm: the logs continue what our writers left\n"
+    assert told in post.call("doctor", "--trust", "--yes").stdout

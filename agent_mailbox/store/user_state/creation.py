@@ -17,8 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-CAME_ALONG = "there already, and not made by you: if it came with a clone, your agents are shown a stranger's mail"
-"""It is told of a mailbox that becomes the user's own with its mail."""
+CAME_ALONG = "there already, and not known as yours: if it came with a clone, your agents are shown a stranger's mail"
+"""It is told of a mailbox that becomes the user's own with its mail. It may be theirs, moved or copied."""
 
 
 def create(directory: str, environ: Mapping[str, str]) -> str:
