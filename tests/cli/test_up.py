@@ -358,39 +358,6 @@ def test_a_client_that_fails_is_told_with_the_member_and_who_was_started_stays_k
     assert (again[1]["session_id"], again[0]["state"]) == (ann, "no hook yet")
 
 
-SERVER = f"""#!{sys.executable} -IS
-import os, socket, sys
-is_codex = sys.argv[0].endswith("codex")
-server = socket.socket(socket.AF_UNIX if is_codex else socket.AF_INET)
-server.bind(os.readlink(sys.argv[0] + ".sock") if is_codex else ("127.0.0.1", 0))
-server.listen()
-if not is_codex:
-    print("listening on http://127.0.0.1:%d" % server.getsockname()[1], flush=True)
-open(os.environ["HOME"] + "/server", "w").write(str(os.getpid()))
-while True:
-    server.accept()[0].close()
-"""
-"""It takes a client's place, listens, and answers nothing."""
-
-
-@pytest.mark.parametrize("client", ["codex", "opencode"])
-def test_a_server_whose_member_could_not_be_started_is_ended(team: Post, client: str) -> None:
-    """`down` knows nothing of it, and each `up` would leave another one."""
-    program = team.scratch / "tools" / client
-    program.write_text(SERVER)
-    program.chmod(0o755)
-    (team.cwd / "team.toml").write_text(f'[member.Ann]\nclient = "{client}"\n')
-    place = Path(CODEX.find_home(team.environ())) / "app-server-control/app-server-control.sock"
-    place.parent.mkdir(parents=True)
-    # a socket's path is at most 108 bytes long
-    with tempfile.TemporaryDirectory(dir="/tmp") as short:
-        for link in (place, program.with_suffix(".sock")):
-            link.symlink_to(f"{short}/s")
-        refused(team.call("up", "--yes", "--wait", "0"), 1, "Ann was not started: ", "does not answer as expected")
-    server = int((team.home / "server").read_text())
-    until(lambda: (found := processes.read(server)) is None or found.is_over)
-
-
 def test_a_name_is_free_for_another_while_its_member_could_not_be_started(team: Post) -> None:
     """The session that took it is no member: `up` would bring it back, put it under the team's rules, and end it."""
     (team.scratch / "tools/claude").write_text(

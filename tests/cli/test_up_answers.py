@@ -213,6 +213,7 @@ import os, socket, sys
 is_codex = sys.argv[0].endswith("codex")
 server = socket.socket(socket.AF_UNIX if is_codex else socket.AF_INET)
 server.bind(os.readlink(sys.argv[0] + ".sock") if is_codex else ("127.0.0.1", 0))
+open(os.environ["HOME"] + "/server", "w").write(str(os.getpid()))
 server.listen()
 if not is_codex:
     print("listening on http://127.0.0.1:%d" % server.getsockname()[1], flush=True)
@@ -254,7 +255,8 @@ HTTP_ANSWERS = (
 
 @each("client, answer", [("codex", one) for one in CODEX_ANSWERS] + [("opencode", one) for one in HTTP_ANSWERS])
 def test_a_server_s_answer_that_is_none_is_told_and_the_server_ended(team: Post, client: str, answer: str) -> None:
-    """It may be half, no text, too deep, or without end."""
+    """It may be none at all, half, no text, too deep, or without end. `down` knows nothing of a server whose member
+    could not be started, and each `up` would leave another one."""
     put(team, client, SERVER.replace("ANSWER", answer))
     (team.cwd / "team.toml").write_text(TEAM.replace("claude", client))
     place = Path(CODEX.find_home(team.environ())) / "app-server-control/app-server-control.sock"
@@ -269,6 +271,8 @@ def test_a_server_s_answer_that_is_none_is_told_and_the_server_ended(team: Post,
             changed.setattr(opencode_server, "PATIENCE", 0.2)
         refused(team.call("up", "--yes", "--wait", "0"), 1, "Ann was not started: ", "does not answer as expected")
     assert members(team) == {}
+    server = int((team.home / "server").read_text())
+    until(lambda: (found := processes.read(server)) is None or found.is_over)
 
 
 class CodexServer:
