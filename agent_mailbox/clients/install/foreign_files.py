@@ -17,7 +17,7 @@ from ...core import codec
 from ...core.records import BadLine, Record
 from ...errors import Busy, StorageFailed
 from ...store.files import paths, system
-from ...store.files.small_files import Storing, list_names, read_file, remove_file, storage_failed
+from ...store.files.small_files import Storing, list_names, names_in, read_file, remove_file
 from ...store.files.system import sync_directory
 
 if TYPE_CHECKING:
@@ -152,13 +152,7 @@ class FileRecords:
     def recorded_paths(self) -> list[str]:
         """Return the files that have a record here, as far as their names can be told."""
         found = []
-        try:
-            names = sorted(os.listdir(self.directory))
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise storage_failed("look through", self.directory, error) from None
-        for name in names:
+        for name in names_in(self.directory):
             path = _load(os.path.join(self.directory, name)).get("path") if name.endswith(".json") else None
             if isinstance(path, str) and os.path.basename(self._record_path(path)) == name:
                 found.append(path)
