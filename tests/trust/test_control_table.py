@@ -283,6 +283,18 @@ def test_a_lease_by_a_clock_that_was_ahead_hides_none_that_holds(scene: Scene) -
         assert leasing(now + 1).leases() == held
 
 
+def test_a_lease_brings_no_other_along_that_has_its_note(scene: Scene) -> None:
+    """Each look reads the one that holds, however many were given up before it."""
+    for _ in range(2 * control_table.MANY):
+        over = Leasing(scene.mailbox).lease(WORKER, ["first"], str(scene.post.cwd), 30, "wip")
+        Leasing(scene.mailbox).release_lease(WORKER, over.id)
+    held = Leasing(scene.mailbox).lease(WORKER, ["second"], str(scene.post.cwd), 30, "wip")
+    for _ in range(2):
+        box = OpenMailbox(str(scene.post.box))
+        assert Leasing(box).leases() == [held]
+    assert [one.id for one in box.part(control_log.ControlReading).found] == [held.message_id]
+
+
 def test_an_answer_that_counts_for_nothing_hides_no_request(scene: Scene) -> None:
     """A stranger's word, proven to be its own, lines in anybody's name, and one that is no message."""
     scene.post.append(MESSAGES, b'{"id":"half","type":"control"}\n')

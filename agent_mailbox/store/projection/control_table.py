@@ -209,7 +209,8 @@ class ControlTable:
     # -- questions ----------------------------------------------------------------------------------------------------
 
     def about(self, words: Iterable[Word]) -> Found:
-        """Return the messages that one of the words concerns, and all that belong to them, in log order."""
+        """Return the messages that one of the words concerns, in log order. All that belong to them come along, and the
+        task that they are about."""
         left = sorted({*words})  # the same order each time: it can be replayed
         done: set[Word] = set()
         found: dict[int, Message] = {}
@@ -218,7 +219,8 @@ class ControlTable:
                 continue
             done.add(word)
             for message in self._listed(word, found):
-                left += _belonging(message, _payload(self._parse, message))
+                payload = _payload(self._parse, message)
+                left += (*_belonging(message, payload), *_task_of(payload))
         return [found[at] for at in sorted(found)]
 
     def holding(self, word: str) -> Iterator[Word]:
@@ -266,10 +268,14 @@ def _belonging(message: Message, payload: Payload) -> Iterator[Word]:
         yield REQUEST, payload.request_id
     if isinstance(payload, TaskAssignment):  # what waits for them is folded after them
         yield from ((REQUEST, task_id) for task_id in (*payload.after, *payload.hands))
-    elif isinstance(payload, LeasePaths) and payload.note:
-        yield REQUEST, payload.note  # perhaps the task that it goes with
-    elif isinstance(payload, WatchAgent) and payload.task:
-        yield REQUEST, payload.task
+
+
+def _task_of(payload: Payload) -> Iterator[Word]:
+    """Yield the word of the task that a lease or a watch may be about. It does not bring them along: many notes of
+    leases are alike, and name none."""
+    task = payload.note if isinstance(payload, LeasePaths) else payload.task if isinstance(payload, WatchAgent) else ""
+    if task:
+        yield REQUEST, task
 
 
 def _has_effects(payload: Payload) -> bool:
