@@ -24,6 +24,7 @@ from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.files import small_files
 from agent_mailbox.upkeep import steward as stewards
 from agent_mailbox.upkeep.crontab import TAG, remove_crontab
+from agent_mailbox.upkeep.doctor.log_checks import check_logs
 from tests import surroundings
 from tests.helpers import (
     ARCHIVE,
@@ -494,6 +495,20 @@ def test_mail_that_is_archived_twice_is_reported_whether_or_not_it_is_live_too(p
     with rotation.alone(Mailbox(str(post.box)).archive, 0):
         said = " ".join(problem["what"] for problem in post.doctor())
     assert ("still live" in said, said.count("written twice")) == (False, 3)
+
+
+def test_a_run_that_ends_while_the_doctor_looks_was_not_interrupted(post: Post) -> None:
+    """The steward has copied the mail to the archive when the doctor reads it. It ends before the doctor asks."""
+    one = record(timestamp="2020-01-05T00:00:00Z")
+    post.append(MESSAGES, one)
+    post.append(f"{ARCHIVE}/2020-01.jsonl", one)
+    mailbox = Mailbox(str(post.box))
+
+    def at_work() -> bool:
+        post.ok("steward", "run", "--max-live", "0")
+        return False
+
+    assert [one.what for one in check_logs(mailbox, archived=True, at_work=at_work) if not one.note] == []
 
 
 def test_what_others_cannot_reach_is_no_problem_whatever_its_mode(post: Post) -> None:
