@@ -6,18 +6,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agent_mailbox.core import codec, inbox, obligations
+from agent_mailbox.core import codec
 from agent_mailbox.core.address import DEFAULT_TTL
-from agent_mailbox.core.inbox import InboxState, expires_at
+from agent_mailbox.core.inbox import expires_at
 from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.keeping.retention import compacted
-from agent_mailbox.core.message_reads import Reads
 from agent_mailbox.core.proofs import BEFORE
 from agent_mailbox.core.records import ROSTER_EVENTS, USER, Message, Read, RosterEvent
 from agent_mailbox.core.roster import Agent, Roster
 
 from .build import ack, at, event, message, read, register, release, state
-from .world import EVERYBODY, World, played, steps
 
 PEOPLE = [
     register("ann-1"),
@@ -283,47 +281,6 @@ def test_the_plan_counts_what_is_pending_of_what_stays():
         PEOPLE,
     )
     assert retention.plan(mailbox, at(1), 0) == retention.RetentionPlan(move=frozenset({"m3"}), pending=2)
-
-
-# -- any history ------------------------------------------------------------------------------------------------------
-
-
-def without(world: World, gone: frozenset[str]) -> InboxState:
-    """The logs after the steward moved these messages, with their reads, away."""
-    return InboxState(
-        messages={m.id: m for m in world.messages if m.id not in gone},
-        reads=Reads(r for r in world.reads if r.message_id not in gone),
-        roster=world.state.roster,
-        ttls=DEFAULT_TTL,
-    )
-
-
-@given(st.lists(steps, min_size=10, max_size=60))
-def test_to_readers_nothing_changes_when_the_steward_archives(history):
-    """Archiving changes no living or frozen agent's unread mail or obligations, and moves no undelivered message."""
-    world = played(history)
-    plan = retention.plan(world.state, world.now, 0)
-    after = without(world, plan.move)
-    plain = world.plainly()
-    for who in EVERYBODY:
-        if world.state.roster.state(who) in ("alive", "frozen"):
-            assert [i.message.id for i in inbox.unread(who, after, world.now)] == [
-                message_id for message_id, _, _ in plain.unread(who, world.now)
-            ]
-            assert [m.id for m in obligations.obligations(who, after)] == plain.obligations(who)
-    for mail in world.messages:
-        if mail.id in plan.move:
-            unclaimed = any(plain.mode(a) == "role" for a in mail.recipients) and not plain.claimers(mail)
-            assert plain.has_expired(mail, world.now) or not unclaimed
-    assert retention.plan(after, world.now, 0).move == frozenset()
-
-
-@given(st.lists(steps, max_size=60))
-@settings(max_examples=2 * settings().max_examples)
-def test_up_to_the_limit_no_history_moves_anything(history):
-    """The steward moves nothing of any history that has no more messages than the limit."""
-    world = played(history)
-    assert retention.plan(world.state, world.now, max(1, len(world.messages))).move == frozenset()
 
 
 # -- compaction -------------------------------------------------------------------------------------------------------

@@ -248,8 +248,9 @@ class Core(RuleBasedStateMachine):
         self._compare()
 
     def teardown(self):
-        """Ask at the end, too."""
+        """Ask at the end, too; then the steward comes."""
         self._compare()
+        self._archive()
 
     def _compare(self) -> None:
         judge, state = self._judge(), self._state()
@@ -284,11 +285,24 @@ class Core(RuleBasedStateMachine):
                 told_finished = retention.is_finished(state.messages[mail.id], state, now, replies)
                 assert told_finished == judge.is_finished(mail), mail
 
-    def _state(self) -> InboxState:
+    def _archive(self) -> None:
+        """The steward moves what is finished alone, all at once, and to readers nothing changes."""
+        judge, state, now = self._judge(), self._state(), round(self.now.timestamp() * 1000)
+        assert retention.plan(state, now, max(1, len(state.messages))).move == frozenset()
+        moved = retention.plan(state, now, 0).move
+        assert all(judge.is_finished(mail) for mail in judge.mail if mail.id in moved and mail.kind != "note")
+        after = self._state(moved)
+        for one in (who for who, person in judge.people.items() if person.state != DEAD):
+            assert [item.message.id for item in inbox.unread(one, after, now)] == judge.unread(one), one
+            assert [m.id for m in obligations.obligations(one, after)] == judge.owes(one), one
+        assert retention.plan(after, now, 0).move == frozenset()
+
+    def _state(self, moved: frozenset[str] = frozenset()) -> InboxState:
         lines = [json.dumps(line).encode() for line in self.facts.messages]
         messages = {m.id: m for m in reversed([codec.message(line) for line in lines])}
-        messages = dict(reversed(messages.items()))
-        reads = Reads(codec.read(json.dumps(line).encode()) for line in self.facts.reads)
+        messages = {i: m for i, m in reversed(messages.items()) if i not in moved}
+        records = [line for line in self.facts.reads if line["message_id"] not in moved]
+        reads = Reads(codec.read(json.dumps(line).encode()) for line in records)
         roster = Roster(self._events())
         looked = {one: round(at.timestamp() * 1000) for one, at in self.facts.looked.items()}
         return InboxState(messages, reads, roster, HOURS, lambda one: looked.get(one, 0))
