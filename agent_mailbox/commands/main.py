@@ -61,7 +61,6 @@ def load_command(name: str) -> None:
         case "swarm":
             from ..swarm import swarm_commands as swarm_commands
             from ..swarm import swarm_mail_commands as swarm_mail_commands
-            from ..swarm import swarm_pair_commands as swarm_pair_commands
             from ..swarm import swarm_state_commands as swarm_state_commands
         case "engine":
             from . import engine_commands as engine_commands

@@ -17,7 +17,7 @@ from ..core.compose import stored_line
 from ..core.records import Message
 from ..errors import BadData, MailboxError, NoMailbox
 from ..mailbox.mailbox import Mailbox
-from . import boxes, inbound, inbound_files
+from . import boxes, inbound
 from .inbound import key_of
 from .ledger import Ledger
 from .outbox import Outbox, announce_received, make_announcement
@@ -239,7 +239,7 @@ class Gateway:
                 results.append(Refusal("INVALID_FORMAT", error.what))
             else:
                 results.append(None)
-                messages.append(inbound_files.keep_attachments(mailbox.directory, message))
+                messages.append(inbound.keep_attachments(mailbox.directory, message))
         if messages:
             ids = {message.id for message in messages}
             mailbox.take_in(messages, ids & self._decided)  # the carrier may have told of those meanwhile

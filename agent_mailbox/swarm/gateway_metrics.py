@@ -15,8 +15,8 @@ from prometheus_client.exposition import generate_latest
 from ..core import instant
 from .carrier import Carrier
 from .gateway import Gateway
+from .protocol.limits import Room
 from .readiness import Readiness
-from .room import Room
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

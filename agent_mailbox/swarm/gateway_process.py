@@ -1,7 +1,7 @@
 """The gateway's process: both applications, the writer and the carrier, until told to stop.
 
-Belongs here: wiring, signals, what a reload changes. Hypercorn serves HTTP/1.1 and HTTP/2 (``listener``), and HTTP/3 if
-aioquic is installed and a QUIC address is given (``quic_listener``).
+Belongs here: wiring, the sockets, signals, what a reload changes. Hypercorn serves HTTP/1.1 and HTTP/2 (``listener``),
+and HTTP/3 if aioquic is installed and a QUIC address is given (``quic_listener``).
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ import os
 import resource
 import signal
 import socket
+import stat
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from importlib.util import find_spec
+from ipaddress import ip_address
 from typing import Any
 
 from hypercorn.config import Config
@@ -24,21 +26,19 @@ from ..errors import MailboxError, Refused
 from ..mailbox.mailbox import Mailbox
 from ..store.files.small_files import replace_file
 from ..upkeep import extras
-from . import boxes, gateway_log, local, pairing, server, sockets
+from . import boxes, gateway_log, local, pairing, server
 from . import home as names
 from . import swarm_settings as configured
 from .carrier import Carrier
-from .certificates import Certificates
 from .gateway import Gateway
 from .gateway_log import log_event
 from .gateway_metrics import GatewayMetrics
 from .home import Home
-from .listener import Listener
+from .listener import Certificates, Listener
 from .outbox import Outbox
 from .peer_client import Peers
+from .protocol.limits import Acquaintances, Room
 from .readiness import Readiness
-from .room import Acquaintances, Room
-from .sockets import is_loopback
 from .statuses import AllStatuses, Statuses
 from .swarm_settings import GatewaySettings
 from .wake import WakeCaller, secret_in
@@ -51,6 +51,8 @@ SPARE = 128
 """Descriptors left to everything that is no connection of a peer."""
 LOCAL = 64
 """Connections to the local API."""
+BACKLOG = 1024
+"""Connections that wait to be accepted: many who connect at once must not keep members from the queue."""
 
 
 class Listening(Record):
@@ -64,6 +66,60 @@ class Listening(Record):
     api: str | None = None
     behind_proxy: bool = False
     log_level: str = "info"
+
+
+def is_loopback(bind: str) -> bool:
+    """Return whether HOST:PORT is an address of this machine alone."""
+    host = bind.rpartition(":")[0].strip("[]")
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _split_address(address: str) -> tuple[socket.AddressFamily, str, int]:
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise Refused(f"listening address invalid: {address!r}", "write HOST:PORT, as in 0.0.0.0:8443 or [::]:8443")
+    return socket.AF_INET6 if ":" in host else socket.AF_INET, host.strip("[]"), int(port)
+
+
+def bind_socket(address: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> tuple[socket.socket, str]:
+    """Return (a socket at HOST:PORT, its actual address); one of streams listens. Port 0 takes a free one."""
+    family, host, port = _split_address(address)
+    sock = socket.socket(family, kind)
+    try:
+        if kind == socket.SOCK_STREAM:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.bind((host, port))
+        if kind == socket.SOCK_STREAM:
+            sock.listen(BACKLOG)
+    except OSError as error:
+        sock.close()
+        raise Refused(f"cannot listen at {address}: {error.strerror}", "choose another HOST:PORT") from None
+    name = sock.getsockname()
+    return sock, f"[{name[0]}]:{name[1]}" if family == socket.AF_INET6 else f"{name[0]}:{name[1]}"
+
+
+def bound_here(path: str) -> socket.socket:
+    """Return a Unix socket that listens at a path, private to its owner from the start; it replaces a stale one."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        if stat.S_ISSOCK(os.lstat(path).st_mode):
+            os.unlink(path)
+    except FileNotFoundError:
+        pass
+    try:
+        sock.bind(path)
+        sock.listen(BACKLOG)
+    except OSError as error:
+        sock.close()
+        raise Refused(f"cannot listen at {path}: {error.strerror or error}", "pass `--api 127.0.0.1:PORT`") from None
+    finally:
+        os.umask(before)
+    return sock
 
 
 def check_listening(listening: Listening) -> None:
@@ -216,8 +272,8 @@ async def run_gateway(mailbox: Mailbox, home: Home, listening: Listening, ready:
     config = _server_config()
     config.certfile, config.keyfile = listening.cert, listening.key
     tls = None if listening.cert is None else Certificates(config)
-    sock, address = sockets.bind_socket(listening.bind)
-    api = sockets.bind_socket(listening.api)[0] if listening.api else sockets.bound_here(home.path_of(names.SOCKET))
+    sock, address = bind_socket(listening.bind)
+    api = bind_socket(listening.api)[0] if listening.api else bound_here(home.path_of(names.SOCKET))
     token = api_token(home) if listening.api else None
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
@@ -259,7 +315,7 @@ def _quic_servers(
         return []
     from . import quic_listener
 
-    sock, _ = sockets.bind_socket(listening.quic, socket.SOCK_DGRAM)
+    sock, _ = bind_socket(listening.quic, socket.SOCK_DGRAM)
     sock.setblocking(False)
     # browsers and peers learn of HTTP/3 by this header alone
     config.alt_svc_headers = [f'h3=":{sock.getsockname()[1]}"; ma=3600']

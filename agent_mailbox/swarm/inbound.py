@@ -3,6 +3,10 @@
 Belongs here: the translation of a wire message into a record, and the index of messages already taken. A starting
 gateway rebuilds the index from the mailbox's logs, the only truth. Its key is swarm, sender and id together: a member
 who reuses another's id must not make that message a duplicate.
+
+The bytes within a message become files of the mailbox, as those that are attached here. Name, type, digest and bytes
+are the peer's, or a relay's; the size is counted here. A file is durable before the line that names it. Without such a
+line the steward removes it.
 """
 
 from __future__ import annotations
@@ -10,20 +14,27 @@ from __future__ import annotations
 from collections.abc import Container
 from hashlib import sha256
 from itertools import chain
+from mimetypes import guess_extension
 from typing import Any
 
-from ..core import codec
+from ..core import attachments, codec
 from ..core.address import uuid_of
 from ..core.compose import stored_line
 from ..core.line_forms import may_have
 from ..core.records import USER, Message
 from ..core.roster import DEAD, Roster
-from ..errors import BadData
+from ..errors import BadData, Refused
 from ..mailbox.mailbox import Mailbox
+from ..store.attachments import attachment_files
 from .protocol import acceptance, wire
 from .protocol.acceptance import Accepted
 from .protocol.outgoing import REMEMBERED, Outgoing, claimed_issues
 
+MANY = f"a message brings at most {attachments.MOST} files"
+DAMAGED = "its bytes do not match its digest"
+UNREADABLE = "its content is no base64"
+LARGE = f"it is over {attachments.size_of(attachment_files.MOST_BYTES)}"
+FULL = "the mailbox has no room for files from elsewhere"
 MAX_SUBJECT = 300
 DERIVED = "8"
 """The version digit (RFC 9562) of derived UUIDs."""
@@ -194,3 +205,47 @@ def _claim_conflicts(references: list[dict[str, Any]], outgoing: Outgoing, roste
             agent = roster.get(holder)
             found.append(f"{(agent.name if agent and agent.name else holder) or 'this agent'} holds {repo}#{number}")
     return found
+
+
+def keep_attachments(directory: str, message: Message) -> Message:
+    """Return a verified message with its bytes kept as files; raise ``StorageFailed``.
+
+    A file that cannot be kept stays a name with the reason: it must not hold up the text.
+    """
+    given = message.attachments or []
+    if not any(entry["type"] == "inline" for entry in given):
+        return message
+    left = attachment_files.room(directory, attachment_files.MOST_FOREIGN)
+    entries: list[dict[str, Any]] = []
+    files = 0
+    for entry in given:
+        if entry["type"] == "inline":
+            files += 1
+            entry = _keep_attachment(directory, entry, left) if files <= attachments.MOST else _not_kept(entry, MANY)
+            left -= max(entry.get("size", 0), attachment_files.LEAST_COUNTED)
+        entries.append(entry)
+    return message.replace(attachments=entries)
+
+
+def _keep_attachment(directory: str, entry: dict[str, Any], left: int) -> dict[str, Any]:
+    try:
+        data = wire.decode_base64(entry["content"])
+    except ValueError:
+        return _not_kept(entry, UNREADABLE)
+    if entry.get("sha256") not in (None, sha256(data).hexdigest()):
+        return _not_kept(entry, DAMAGED)
+    try:
+        return attachment_files.put(directory, _file_name_of(entry), [data], left).entry()
+    except BadData:
+        return _not_kept(entry, LARGE)
+    except Refused:
+        return _not_kept(entry, FULL)
+
+
+def _not_kept(entry: dict[str, Any], why: str) -> dict[str, Any]:
+    return attachments.not_kept(_file_name_of(entry), entry["mime_type"], why)
+
+
+def _file_name_of(entry: dict[str, Any]) -> str:
+    """Return the peer's name for a file, or one by its type."""
+    return entry.get("name") or f"attachment{guess_extension(entry['mime_type']) or ''}"

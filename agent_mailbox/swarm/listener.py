@@ -2,7 +2,8 @@
 
 Belongs here: accepting, TLS, the time limits of writing and of life, the end. Hypercorn serves each accepted connection
 (``TCPServer``, the part below its own ``serve``, which accepts without limit). A connection that has no place is closed
-before TLS begins: it costs an ``accept`` and a ``close``.
+before TLS begins: it costs an ``accept`` and a ``close``. A renewal of the certificate that is half written, or wrong,
+leaves the old one in use.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import os
 import socket
+import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
@@ -21,11 +24,11 @@ from hypercorn.asyncio.tcp_server import TCPServer
 from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
 
-from .certificates import Certificates
+from ..errors import BadData
 from .gateway_log import log_event, on_loop
-from .protocol.limits import counted_network
-from .room import Room
+from .protocol.limits import Room, counted_network
 
+Seen = tuple[tuple[int, int, int], ...]
 WRITING = 20.0
 """Most seconds in which a peer takes nothing of what is written to it."""
 LONGEST = 3600.0
@@ -39,6 +42,50 @@ READ_AHEAD = 1 << 16
 
 CUT: ContextVar[Callable[[], None]] = ContextVar("CUT", default=lambda: None)
 """Ends the connection that the present request came by."""
+
+
+class Certificates:
+    """The chain and the key that a server's configuration names: read again, for a new connection, when they change."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self.cert, self.key = str(config.certfile), str(config.keyfile)
+        self._seen = self._stat_files()
+        self.renewals = 0
+        try:
+            self._context = self._make_context()
+        except OSError as error:  # ssl.SSLError is one
+            raise BadData(f"certificate or key unusable: {error}", "pass PEM files that belong together") from None
+
+    def _make_context(self) -> ssl.SSLContext:
+        made = self._config.create_ssl_context()
+        assert made is not None  # both files are named
+        return made
+
+    def _stat_files(self) -> Seen | None:
+        try:
+            found = [os.stat(path) for path in (self.cert, self.key)]
+        except OSError:
+            return None
+        return tuple((one.st_ino, one.st_size, one.st_mtime_ns) for one in found)
+
+    def current_context(self) -> ssl.SSLContext:
+        """Return the context for a new connection."""
+        seen = self._stat_files()
+        if seen is not None and seen != self._seen:
+            self.reload_files()
+        return self._context
+
+    def reload_files(self) -> None:
+        """Read the files now. If they are unusable, the old ones stay."""
+        self._seen = self._stat_files()
+        try:
+            self._context = self._make_context()
+        except OSError as error:
+            log_event(logging.WARNING, "certificate_unusable", error=type(error).__name__, certificate=self.cert)
+            return
+        self.renewals += 1
+        log_event(logging.INFO, "certificate_renewed", certificate=self.cert)
 
 
 class Served:

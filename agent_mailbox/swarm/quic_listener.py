@@ -26,11 +26,9 @@ from hypercorn.protocol.quic import QuicProtocol
 from hypercorn.protocol.quic import _Connection as QuicState
 from hypercorn.typing import ConnectionState
 
-from .certificates import Certificates
 from .gateway_log import log_event, tell_defect
-from .listener import HANDSHAKE, LONGEST, SWEEP
-from .protocol.limits import counted_network
-from .room import Room
+from .listener import HANDSHAKE, LONGEST, SWEEP, Certificates
+from .protocol.limits import Room, counted_network
 
 QUEUE = 256
 """Most datagrams that wait; the rest is lost, as datagrams may be, and sent again."""

@@ -27,9 +27,9 @@ from .gateway import Gateway
 from .gateway_log import log_event, tell_defect
 from .listener import CUT, WRITING
 from .protocol import admission, limits, signing, wire
+from .protocol.limits import CROWDED, Acquaintances, Room
 from .protocol.refusal import Refusal
 from .readiness import Readiness
-from .room import CROWDED, Acquaintances, Room
 
 SENDING = 20.0
 """Most seconds for a body: a slow sender holds a connection no longer."""

@@ -1,7 +1,7 @@
 """``swarm``: mail to and from other machines, and its delivery.
 
-Belongs here: parsing and answering; see ``swarm_commands``. ``send --to swarm:SWARM/AGENT`` sends the same mail as
-``swarm send``.
+Belongs here: parsing and answering; see ``swarm_commands``. Also the words of each event at GitHub; nothing here speaks
+to it. ``send --to swarm:SWARM/AGENT`` sends the same mail as ``swarm send``.
 """
 
 from __future__ import annotations
@@ -24,11 +24,23 @@ from ..core.text import clipped, neutral
 from ..errors import Malformed, NotFound
 from ..mailbox.mailbox_gateway import SERVING
 from ..store.locks.lock import is_held
-from . import github as coordination
 from .protocol.outgoing import SENT
+from .protocol.refusal import Refusal
 from .swarm_commands import swarm
 from .swarm_context import SwarmCommand, SwarmContext, swarm_json
 
+EVENTS = {
+    "issue_created": ("github_issue", "mention", "New issue"),
+    "issue_assigned": ("github_issue", "assigned", "Assigned"),
+    "issue_claimed": ("github_issue", "claimed", "Claimed"),
+    "issue_completed": ("github_issue", "completed", "Completed"),
+    "issue_blocked": ("github_issue", "blocked", "Blocked"),
+    "issue_unblocked": ("github_issue", "unblocked", "Unblocked"),
+    "comment_added": ("github_issue", "mention", "New comment"),
+    "pr_opened": ("github_pr", "mention", "New pull request"),
+    "review_requested": ("github_pr", "review_requested", "Review requested"),
+}
+"""Event to (reference type, action, words): the founding table's five, and the actions on issues."""
 _from = click.option(
     "--from",
     "sender",
@@ -251,13 +263,49 @@ def context(door: SwarmContext, which: str, limit: int) -> None:
     door.app.print_answer("\n".join(lines), value)
 
 
+def make_notification(
+    event: str, repo: str, number: int, text: str | None
+) -> tuple[str, list[dict[str, Any]], dict[str, Any]]:
+    """Return (content, references, metadata) of a notification; raise ``Malformed``."""
+    kind, action, said = EVENTS[event]
+    references = [make_reference(kind, repo, number, action)]
+    place = "pull" if kind == "github_pr" else "issues"
+    metadata = {"github_url": f"https://github.com/{repo}/{place}/{number}", "action": event}
+    return f"{said}: {repo}#{number}" + (f"\n{text}" if text else ""), references, metadata
+
+
+def make_reference(kind: str, repo: str, number: int, action: str) -> dict[str, Any]:
+    """Return a checked reference; raise ``Malformed``."""
+    from .protocol.envelope import ACTIONS, EnvelopeReference, read_model  # the help needs no extra
+
+    value = {"type": kind, "repo": repo, "number": number, "action": action}
+    try:
+        found = read_model(EnvelopeReference, value, "the reference")
+    except Refusal as refusal:
+        raise Malformed(
+            f"reference invalid: {refusal.message}", f"write OWNER/REPO, a number, and one of {', '.join(ACTIONS)}"
+        ) from None
+    return found.model_dump(exclude_none=True)
+
+
+def parse_reference(text: str) -> dict[str, Any]:
+    """Return a further reference, written ``ACTION:OWNER/REPO#N``: ``unblocked:owner/repo#5``."""
+    action, colon, rest = text.partition(":")
+    repo, mark, number = rest.partition("#")
+    if not colon or not mark or not (number.isascii() and number.isdigit() and len(number) < 12):
+        raise Malformed(
+            f"reference invalid: {text!r}", "write ACTION:OWNER/REPO#NUMBER, such as unblocked:owner/repo#5"
+        )
+    return make_reference("github_issue", repo, int(number), action)
+
+
 @swarm.group(cls=CommandGroup)
 def notify() -> None:
     """Tell a swarm of an event elsewhere."""
 
 
 @notify.command(cls=SwarmCommand)
-@click.argument("event", type=click.Choice(list(coordination.EVENTS)))
+@click.argument("event", type=click.Choice(list(EVENTS)))
 @click.argument("to", metavar="SWARM[/AGENT]")
 @click.argument("issue", metavar="OWNER/REPO#N")
 @_from
@@ -270,8 +318,8 @@ def github(
     repo, mark, number = issue.partition("#")
     if not mark or not (number.isascii() and number.isdigit() and len(number) < 12):
         raise Malformed(f"issue invalid: {issue!r}", "write OWNER/REPO#NUMBER")
-    content, references, metadata = coordination.make_notification(event, repo, int(number), body)
-    references += [coordination.parse_reference(one) for one in also]
+    content, references, metadata = make_notification(event, repo, int(number), body)
+    references += [parse_reference(one) for one in also]
     draft = Draft(
         sender=door.app.session_for(sender, FROM),
         to=(_swarm_address(to),),

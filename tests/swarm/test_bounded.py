@@ -18,7 +18,7 @@ from agent_mailbox.swarm import gateway_process, listener, server
 from agent_mailbox.swarm.gateway_log import MOST, SparingLogFilter
 from agent_mailbox.swarm.listener import Listener
 from agent_mailbox.swarm.protocol import wire
-from agent_mailbox.swarm.room import CROWDED, FULL, MAX_MEMBERS_KNOWN, Acquaintances, Room
+from agent_mailbox.swarm.protocol.limits import CROWDED, FULL, MAX_MEMBERS_KNOWN, Acquaintances, Room
 from tests.helpers import PATIENCE, until
 from tests.night import NIGHT
 from tests.ports import free_port

@@ -18,7 +18,7 @@ import pytest
 
 from agent_mailbox.core import instant
 from agent_mailbox.mailbox.mailbox import Mailbox
-from agent_mailbox.swarm import decisions, importing
+from agent_mailbox.swarm import decisions
 from agent_mailbox.swarm.outbox import Outbox
 from agent_mailbox.swarm.protocol.outgoing import Outgoing, compact_events
 from tests.faults.killing import skip_without_strace
@@ -188,4 +188,4 @@ def take_state(beta: Machine, *others: Person) -> None:
     names = ("agent_id", "endpoint", "public_key", "joined_at")
     swarm["members"] = [dict(zip(names, (*one, at), strict=True)) for one in members]
     state = {"schema_version": "1.0.0", "agent_id": beta.agent, "swarms": {SWARM: swarm}}
-    importing.take_state(beta.ledger, json.dumps(state).encode(), True)
+    decisions.take_state(beta.ledger, json.dumps(state).encode(), True)

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from agent_mailbox.core import frame, instant
 from agent_mailbox.core.records import Message
 from agent_mailbox.errors import BadData
-from agent_mailbox.swarm import importing, joining, state_file
+from agent_mailbox.swarm import decisions, joining, state_file
 from agent_mailbox.swarm.inbound import derived_id, key_of
 from agent_mailbox.swarm.peer_client import Peers, is_public
 from agent_mailbox.swarm.protocol import admission, lifecycle, signing, tokens
@@ -283,7 +283,7 @@ def test_a_state_file_brings_in_no_two_swarms_of_one_alias(machine: Make) -> Non
     swarm = {"name": "demo", "master": "alpha", "members": [member], "joined_at": "2026-02-05T14:10:00.123456+00:00"}
     swarms = {one: {**swarm, "swarm_id": one, "settings": {}} for one in (SWARM, OTHER)}
     state = {"schema_version": "1.0.0", "agent_id": "alpha", "swarms": swarms}
-    importing.take_state(alpha.ledger, json.dumps(state).encode(), False)
+    decisions.take_state(alpha.ledger, json.dumps(state).encode(), False)
     found = alpha.ledger.read_knowledge().swarms
     assert len({one.alias for one in found.values()}) == 2
     assert found[SWARM].joined_at == "2026-02-05T14:10:00.123Z"

@@ -13,7 +13,7 @@ import pytest
 from agent_mailbox.core.attachments import DIRECTORY, MOST
 from agent_mailbox.errors import Busy
 from agent_mailbox.store.attachments import attachment_files
-from agent_mailbox.swarm import decisions, inbound_files
+from agent_mailbox.swarm import decisions, inbound
 from agent_mailbox.swarm.gateway import Gateway
 from agent_mailbox.swarm.protocol import tokens, wire
 from agent_mailbox.swarm.protocol.refusal import Refusal
@@ -109,12 +109,12 @@ def test_no_name_leads_out_or_breaks_a_line(host: Host, name: Any) -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (inline(name="a.png", sha256="0" * 64), inbound_files.DAMAGED),
-        (inline(name="a.png", sha256="x"), inbound_files.DAMAGED),
-        (inline(name="a.png", content="%%%"), inbound_files.UNREADABLE),
-        (inline(name="a.png", content="QQ="), inbound_files.UNREADABLE),
-        (inline(b"x" * 1001, name="a.png"), inbound_files.LARGE),
-        (inline(b"x" * 501, name="a.png"), inbound_files.FULL),
+        (inline(name="a.png", sha256="0" * 64), inbound.DAMAGED),
+        (inline(name="a.png", sha256="x"), inbound.DAMAGED),
+        (inline(name="a.png", content="%%%"), inbound.UNREADABLE),
+        (inline(name="a.png", content="QQ="), inbound.UNREADABLE),
+        (inline(b"x" * 1001, name="a.png"), inbound.LARGE),
+        (inline(b"x" * 501, name="a.png"), inbound.FULL),
     ],
     ids=["another digest", "no digest", "no base64", "cut", "large", "no room"],
 )
@@ -135,7 +135,7 @@ def test_what_is_not_kept_is_a_name_with_the_reason(
 def test_a_message_brings_so_many_files_and_no_more(host: Host) -> None:
     """Those beyond the limit are told."""
     entries = host.gets(*(inline(b"%d" % n, name=f"{n}.txt") for n in range(MOST + 2)))
-    assert [entry.get("not_kept") for entry in entries] == [*[None] * MOST, *[inbound_files.MANY] * 2]
+    assert [entry.get("not_kept") for entry in entries] == [*[None] * MOST, *[inbound.MANY] * 2]
     assert len(host.kept()) == MOST
 
 
@@ -145,7 +145,7 @@ def test_files_of_peers_leave_room_for_local_files(host: Host, monkeypatch: pyte
     monkeypatch.setattr(attachment_files, "MOST_TOTAL", 6 * attachment_files.LEAST_COUNTED)
     told = [entry.get("not_kept") for entry in host.gets(*(inline(b"%d" % n) for n in range(4)))]
     told += [entry.get("not_kept") for entry in host.gets(inline(b"more"))]
-    assert told == [None, None, None, inbound_files.FULL, inbound_files.FULL]
+    assert told == [None, None, None, inbound.FULL, inbound.FULL]
     attachment_files.put(str(host.machine.box), "own", [b"own"])
     assert len(host.kept()) == 4
 

@@ -19,7 +19,7 @@ import pytest
 from agent_mailbox.core import instant
 from agent_mailbox.errors import Busy, Malformed, NotFound, StorageFailed
 from agent_mailbox.mailbox.open_mailbox import random_id
-from agent_mailbox.swarm import decisions, importing, joining, state_file
+from agent_mailbox.swarm import decisions, joining, state_file
 from agent_mailbox.swarm.carrier import AT_ONCE
 from agent_mailbox.swarm.gateway import Gateway
 from agent_mailbox.swarm.ledger import Ledger
@@ -472,7 +472,7 @@ def test_nobody_joined_in_a_time_that_has_not_come(machine: Make) -> None:
     (swarm,) = state["swarms"].values()
     for member in (swarm, *swarm["members"]):
         member["joined_at"] = "9999-12-31T23:59:59.999Z"
-    importing.take_state(a.ledger, wire.dump_json(state).encode(), False)
+    decisions.take_state(a.ledger, wire.dump_json(state).encode(), False)
     decisions.kick_member(a.ledger, "demo", "bob", None)
     assert wire.is_instant(a.swarm.departed["bob"])
     assert instant.parse(a.swarm.departed["bob"]) < now() + 2 * wire.FRESH
