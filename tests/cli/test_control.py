@@ -419,7 +419,8 @@ def test_what_was_decided_is_told_though_it_was_archived_meanwhile(team: Team) -
         waiter = team.waits(stack, request)
         waiter.send_signal(signal.SIGSTOP)
         team.control("approve", request, "--reason", "once", me=LEAD)
-        team.control("deny", denied, me=LEAD)
+        denial = {"type": "permission_response", "requestId": denied, "approved": False}
+        team.send(LEAD, WORKER, json.dumps(denial), "--type", "control")  # in no thread
         team.ok("roster", "retire", PEER)
         for who in (LEAD, WORKER, "user"):
             team.check(who)
@@ -432,6 +433,8 @@ def test_what_was_decided_is_told_though_it_was_archived_meanwhile(team: Team) -
     assert team.control("approve", request[:10], me=LEAD)["request"]["by"] == LEAD
     refused_both(team.call, 1, "control", "deny", request, "--session", LEAD, said=("approved, by Lee, ",))
     assert team.state_of(denied) == "denied"
+    asking = team.call("control", "wait", denied, "--session", WORKER, "--timeout", "0", "--json").json["request"]
+    assert team.state_of(asking["message_id"][:12]) == "denied"
     refused_both(team.call, 1, "control", "approve", left, "--session", "user", said=("archived undecided",))
     assert team.lines(MESSAGES) == before
     told = team.ok("control", "log", "--request", request)["messages"]
