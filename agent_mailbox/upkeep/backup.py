@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import io
 import tarfile
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any
 
 from ..core import codec, instant
 from ..core.address import check_id
@@ -231,12 +231,11 @@ def _verify_members(file: str, tar: tarfile.TarFile, take: Callable[[str, Iterat
 class _Entry(tarfile.TarInfo):
     """A header of a backup: bounded, whatever size it claims."""
 
-    @classmethod
-    def frombuf(cls, *block: Any) -> Self:
-        entry = super().frombuf(*block)
-        if entry.size < 0 or (entry.type not in tarfile.REGULAR_TYPES and entry.size > MAX_HEADER):
-            raise tarfile.ReadError(f"a header claims {entry.size} bytes")
-        return entry
+    def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
+        # tarfile says that this may be overridden. Newer Pythons do not ask ``frombuf`` any more.
+        if self.size < 0 or (self.type not in tarfile.REGULAR_TYPES and self.size > MAX_HEADER):
+            raise tarfile.ReadError(f"a header claims {self.size} bytes")
+        return super()._proc_member(tar)  # type: ignore[misc,no-any-return]
 
 
 def _hash_while_reading(content: IO[bytes], digest: Any, config: bytearray | None) -> Iterator[bytes]:
