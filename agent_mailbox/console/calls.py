@@ -8,8 +8,9 @@ Templates escape the texts.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from itertools import chain
 from typing import Any
 
 from ..core import codec
@@ -19,6 +20,7 @@ from ..core.text import ascii_json, visible
 MOST_COMPARED = 40_000
 """Pairs of lines that are compared; a larger change is shown as its old text and its new one. Comparing may take the
 third power of the lines."""
+QUESTIONS = "AskUserQuestion"
 SAME, GONE, NEW = " ", "-", "+"
 _WRITES = {"Write": "content", "NotebookEdit": "new_source"}
 """The field of a tool's input that is a new text, by tool."""
@@ -51,11 +53,12 @@ class CallPart(Record):
 
 def parts_of_call(tool: str, given: Mapping[str, Any]) -> tuple[CallPart, ...]:
     """Return the whole input of a call in the order it is given."""
-    edits = given.get("edits")
-    if tool == "MultiEdit" and isinstance(edits, list) and edits and all(map(_is_edit, edits)):
-        rest = {key: value for key, value in given.items() if key != "edits"}
-        each = [_edit_part(edit, f"edit {number} of {len(edits)}: ") for number, edit in enumerate(edits, 1)]
-        return (*_field_parts(rest), *(part for found in each for part in found))
+    key, word, fits, parts = _LISTS.get(tool, _LISTS["MultiEdit"])
+    listed = given.get(key) if tool in _LISTS else None
+    if isinstance(listed, list) and listed and all(map(fits, listed)):
+        rest = {name: value for name, value in given.items() if name != key}
+        each = (parts(one, f"{word} {number} of {len(listed)}: ") for number, one in enumerate(listed, 1))
+        return (*_field_parts(rest), *chain.from_iterable(each))
     if tool == "Edit" and _is_edit(given):
         return tuple(_edit_part(given))
     written = _WRITES.get(tool)
@@ -77,6 +80,29 @@ def _edit_part(given: Mapping[str, Any], prefix: str = "") -> Iterator[CallPart]
     yield from _field_parts(rest, prefix)
     runs = _diff_lines(given["old_string"].split("\n"), given["new_string"].split("\n"))
     yield CallPart(f"{prefix}change", True, tuple(runs))
+
+
+def _is_question(given: Any) -> bool:
+    options = given.get("options") if isinstance(given, dict) else None
+    return isinstance(options, list) and all(isinstance(option, dict) for option in options)
+
+
+def _question_parts(given: Mapping[str, Any], prefix: str = "") -> Iterator[CallPart]:
+    """Yield a question that the model asks the person, and each choice."""
+    yield from _field_parts({key: value for key, value in given.items() if key != "options"}, prefix)
+    for number, option in enumerate(given["options"], 1):
+        texts = [text for text in option.values() if isinstance(text, str)]
+        if [*option] == ["label", "description"] and len(texts) == 2 and "\n" not in texts[0]:
+            yield _field_part(f"choice {number}", "\n".join(texts), prefix)
+        else:
+            yield from _field_parts(option, f"{prefix}choice {number}: ")
+
+
+_LISTS: Mapping[str, tuple[str, str, Callable[[Any], bool], Callable[[Any, str], Iterator[CallPart]]]] = {
+    "MultiEdit": ("edits", "edit", _is_edit, _edit_part),
+    QUESTIONS: ("questions", "question", _is_question, _question_parts),
+}
+"""The field of a tool's input that is a list: what one of it is called, which ones it may have, and their parts."""
 
 
 def _field_parts(given: Mapping[str, Any], prefix: str = "") -> Iterator[CallPart]:

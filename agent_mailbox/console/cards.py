@@ -36,10 +36,11 @@ VERBS = {
     "WebSearch": "searches the web for",
     "Glob": "looks for",
     "Grep": "searches for",
+    calls.QUESTIONS: "asks",
 }
 """Verbs by the names of tools; any other tool *is used*."""
 PATHS = ("file_path", "notebook_path", "path")
-FIELDS = ("command", "url", "query", "pattern")
+FIELDS = ("command", "url", "query", "pattern", "question")
 
 
 def make_card(now: Looking, request: ControlRequest) -> dict[str, Any]:
@@ -128,6 +129,8 @@ class CardWords(Record):
 def describe_call(tool: str, given: Any) -> CardWords:
     """Return a call in a few words."""
     fields = given if isinstance(given, dict) else {}
+    if tool == calls.QUESTIONS and isinstance(asked := fields.get("questions"), list):
+        fields = {"question": "\n".join(_text_of(one.get("question")) for one in asked if isinstance(one, dict))}
     verb, path = VERBS.get(tool, ""), path_of_call(fields)
     if verb and path:
         return CardWords(

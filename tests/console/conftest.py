@@ -212,7 +212,7 @@ class Window:
         """Have no decision go and no notice fade by itself: a test slower than that would find them gone."""
         self.page.add_init_script(
             "const later = window.setTimeout;"
-            "window.setTimeout = (does, ms, ...more) => later(does, ms < 4500 ? ms : 2 ** 31 - 1, ...more);"
+            "window.setTimeout = (does, ms, ...more) => later(does, ms >= 4500 ? 2 ** 31 - 1 : ms, ...more);"
         )
         return self
 

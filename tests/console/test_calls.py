@@ -35,6 +35,27 @@ def test_each_edit_of_several_is_a_diff_and_a_new_file_is_all_new() -> None:
     assert shown("Write", {"file_path": "/a", "content": "x\ny\n"})[1] == ("content", "+ x\n+ y\n+ \n")
 
 
+def test_a_question_of_the_model_s_is_text_with_its_choices() -> None:
+    """Each question has its own words and choices. One of another shape is shown as it is."""
+    choices = [
+        {"label": "Red", "description": "warm\n<b>"},
+        {"label": "Blue", "preview": {"x": 1}},
+    ]  # the second has no description
+    questions = [{"question": "Which colour?", "multiSelect": False, "options": choices}, {"question": "Why?\u202e"}]
+    assert shown("AskUserQuestion", {"questions": questions[:1], "answers": {}}) == [
+        ("answers", "{}"),
+        ("question 1 of 1: question", "Which colour?"),
+        ("question 1 of 1: multiSelect", "false"),
+        ("question 1 of 1: choice 1", "Red\nwarm\n<b>"),
+        ("question 1 of 1: choice 2: label", "Blue"),
+        ("question 1 of 1: choice 2: preview", '{\n  "x": 1\n}'),
+    ]
+    assert cards.describe_call("AskUserQuestion", {"questions": questions}).text == "asks Which colour? ↵ Why?\\u202e"
+    for odd in (questions, [{**questions[0], "options": ["Red"]}], ["x"], [], {}, None):
+        assert [label for label, _ in shown("AskUserQuestion", {"questions": odd})] == ["questions"]
+        assert cards.describe_call("AskUserQuestion", {"questions": odd}).text.startswith("asks ")
+
+
 def test_a_here_document_has_its_lines_and_no_field_is_left_out() -> None:
     """A here document is shown with its lines. No field of any tool's input is left out."""
     command = "cat > f <<'EOF'\nrm -rf \"$HOME\"\nEOF"

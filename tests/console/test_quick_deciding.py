@@ -220,7 +220,7 @@ def test_what_another_window_decided_is_not_decided_again(running: Running, brow
     one.page.get_by_role("button", name="Send now").click()
     until(lambda: decided(running.post) == {"perm-00": (True, "")})
     other.page.get_by_role("button", name="Send now").click()
-    other.page.locator("#said").get_by_text(": approved by you, ").wait_for()
+    other.page.locator("#held").get_by_text(": approved by you, ").wait_for()
     assert decided(running.post) == {"perm-00": (True, "")}
     assert one.problems == []
 
@@ -237,12 +237,89 @@ def test_a_decision_that_is_refused_keeps_what_was_written(running: Running, bro
     card.locator("[name=reason]").fill("a trial")
     card.get_by_role("button", name="Approve").click()
     window.page.get_by_role("button", name="Send now").click()
-    window.page.locator("#said").get_by_text("Shorten its text").wait_for()
+    window.page.locator("#held").get_by_text("Shorten its text").wait_for()
     card = window.choose("perm-00")
     assert card.locator("[name=reason]").input_value() == "a trial"
     assert card.locator("[name=input]").input_value() == changed
     assert card.locator("[name=input]").is_visible()
     assert decided(running.post) == {}
+
+
+def test_a_decision_that_signing_out_stopped_is_told(running: Running, browser: Browser) -> None:
+    """Another window that holds it sends nothing, and says so."""
+    ask(running.post, 1)
+    window = Window(browser, running).unhurried()
+    page = window.go("/")
+    window.choose("perm-00")
+    page.keyboard.press("y")
+    beside = window.context.new_page()
+    beside.goto(running.url)
+    beside.get_by_role("button", name="Sign out", exact=True).click()
+    page.get_by_text("You are signed out here. Open a link").wait_for()
+    expect(page.locator("#held")).to_contain_text("Not sent: Approve: ada runs make 0. You are signed out here.")
+    assert decided(running.post) == {}
+
+
+def test_a_decision_goes_before_its_window_signs_out(running: Running, browser: Browser) -> None:
+    """The undo is over then, and the decision counts."""
+    ask(running.post, 1)
+    window = Window(browser, running).unhurried()
+    page = window.go("/")
+    window.choose("perm-00")
+    page.keyboard.press("y")
+    page.get_by_role("button", name="Sign out", exact=True).click()
+    page.get_by_label("Or paste the link here").wait_for()
+    assert decided(running.post) == {"perm-00": (True, "")}
+
+
+def test_a_decision_on_its_way_to_a_console_that_is_killed_may_count(post: Post, browser: Browser) -> None:
+    """The window says which one, and where to look, until one closes that: also once the console is back."""
+    ask(post, 1)
+    with Running(post) as console:
+        window = Window(browser, console.enter()).unhurried()
+        page = window.go("/")
+        window.choose("perm-00")
+
+        def kill(route: Route) -> None:
+            console.kill()
+            route.continue_()
+
+        page.route("**/decide", kill)
+        page.keyboard.press("y")
+        page.get_by_role("button", name="Send now").click()
+        told = page.locator("#held", has_text="Perhaps sent: Approve: ada runs make 0. The console does not answer.")
+        told.wait_for()
+    with Running(post, "--port", console.port) as again:
+        page.get_by_text("You are signed out here").wait_for()
+        beside = window.context.new_page()
+        beside.goto(again.link)
+        beside.wait_for_selector(".link-state.live")
+        page.evaluate("window.dispatchEvent(new Event('focus'))")
+        page.wait_for_selector(".link-state.live")
+        told.get_by_role("link", name="Past decisions").wait_for()
+        told.get_by_role("button", name="Close").click()
+        told.wait_for(state="hidden")
+
+
+def test_a_notice_about_an_earlier_request_names_it(running: Running, browser: Browser) -> None:
+    """The next request is beside it: a decision that was refused, and a request that is over, are told with their
+    names."""
+    ask(running.post, 3)
+    window = Window(browser, running).unhurried()
+    page = window.go("/")
+    window.choose("perm-00")
+    running.post.ok("control", "deny", "perm-00", "--session", "user")
+    page.locator("#said", has_text="Over, with nothing left to decide: ada runs make 0.").wait_for()
+    window.choose("perm-01")
+    page.keyboard.press("y")
+    page.locator('#details .card[data-request="perm-02"]').wait_for()
+    page.route("**/decide", lambda route: route.fulfill(status=400, body="It is malformed."))
+    page.get_by_role("button", name="Send now").click()
+    page.locator("#held", has_text="Refused: Approve: bo runs make 1. It is malformed.").wait_for()
+    page.route("**/decide", lambda route: route.fulfill(status=502, body="<h1>Bad gateway</h1>"))
+    page.keyboard.press("y")
+    page.get_by_role("button", name="Send now").click()
+    page.locator("#held", has_text="Perhaps sent: Approve: cleo runs make 2. The console does not answer.").wait_for()
 
 
 def test_one_request_costs_no_look_at_the_others(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,11 +11,12 @@ const policy = window.trustedTypes
 export const parsed = (text) => localised(new DOMParser().parseFromString(policy.createHTML(text), "text/html"));
 
 export const SIGNED_OUT = "signed-out"; // the event on the document that a refused request causes
+export const tellSignedOut = () => document.dispatchEvent(new Event(SIGNED_OUT));
 
 export const load = async (url) => {
   const answer = await fetch(url, { headers: { accept: "text/html" }, credentials: "same-origin" });
   if (answer.status === 401) {
-    document.dispatchEvent(new Event(SIGNED_OUT));
+    tellSignedOut();
     throw new Error("signed out");
   }
   return parsed(await answer.text());

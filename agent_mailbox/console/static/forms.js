@@ -1,17 +1,24 @@
 // Forms that are sent without leaving the page.
-import { $, $$ } from "./dom.js";
+import { $, $$, tellSignedOut } from "./dom.js";
 import { forget } from "./drafts.js";
 import { beside, chosenItem, moveOn } from "./inbox.js";
-import { say, unsay } from "./notices.js";
+import { say } from "./notices.js";
 import { open, putBack, shut } from "./panel.js";
 import { PATCHED, noteGone, stale } from "./refresh.js";
 import { mayMiss, noteMove } from "./requests.js";
-import { isLive, signedOut } from "./stream.js";
-import { hold, isHeld } from "./undo.js";
+import { isLive } from "./stream.js";
+import { hold, isHeld, sendHeld } from "./undo.js";
 
 document.addEventListener("submit", (event) => {
   const form = event.target;
-  if (form.method !== "post" || ["/leave", "/leave-others", "/session"].includes(new URL(form.action).pathname)) return;
+  const { pathname } = new URL(form.action);
+  const goFirst = pathname === "/leave" && sendHeld();
+  if (goFirst) {
+    event.preventDefault();
+    goFirst.then((fates) => fates.some(Boolean) || form.submit());
+    return;
+  }
+  if (form.method !== "post" || ["/leave", "/leave-others", "/session"].includes(pathname)) return;
   event.preventDefault();
   if (form.dataset.sending) return;
   if (form.matches(".card .decide") && mayMiss()) { // the bar decides what was chosen, wherever it is
@@ -91,6 +98,7 @@ const withFiles = (form, fields) => {
 };
 
 // ``leaves``: the page is being left, so a later one tells what became of it.
+// Returns what becomes of a decision that does not count, or perhaps not.
 const send = async (action, form, fields, leaves = false) => {
   if (leaves) fields.set("leaves", "1");
   const body = withFiles(form, fields);
@@ -104,16 +112,17 @@ const send = async (action, form, fields, leaves = false) => {
       keepalive: body === fields && String(fields).length < 60000,
     });
     if (answer.status === 401) {
-      unsay();
-      signedOut();
-      return;
+      tellSignedOut();
+      return { head: "Not sent", said: "You are signed out here." };
     }
     const type = answer.headers.get("content-type") ?? "";
     const isTold = type.split(";")[0].trim() === "application/json"; // else refused before it was looked at
+    if (!isTold && answer.status > 500) throw new Error("a proxy says that the console does not answer");
     const told = isTold ? await answer.json() : { kind: "problem", said: await answer.text() };
-    say(told.kind, told.said);
-    if (told.message_id && form.elements.message_id) form.elements.message_id.value = told.message_id;
     const isSo = told.kind !== "problem"; // done now, or so before
+    const fate = isSo || !form.matches(".decide") ? null : { head: "Refused", said: told.said };
+    if (!fate) say(told.kind, told.said);
+    if (told.message_id && form.elements.message_id) form.elements.message_id.value = told.message_id;
     if (isSo) {
       const entry = form.closest("[data-key][tabindex]");
       if (form.contains(document.activeElement)) entry?.focus({ preventScroll: true }); // its press is over
@@ -134,8 +143,11 @@ const send = async (action, form, fields, leaves = false) => {
     }
     const tells = isSo && form.matches(".decide") && isLive() && $("[data-patch=stops]"); // the stream
     if (!tells && (isSo || answer.status === 409 || form.matches(".decide"))) stale("main");
+    return fate;
   } catch {
-    say("problem", "The console does not answer. Your text is still here.");
+    if (!form.matches(".decide")) say("problem", "The console does not answer. Your text is still here.");
+    const link = { href: "/decided", text: "Past decisions" };
+    return { head: "Perhaps sent", said: "The console does not answer. If it counts, it is among", link };
   } finally {
     delete form.dataset.sending;
   }

@@ -4,17 +4,16 @@ import { $ } from "./dom.js";
 const SHOWN = 10000; // ms; a problem stays until it is closed
 let fades = 0;
 
-export const say = (kind, text, link) => {
+// A line of it, which begins with ``head``, with a button that closes it.
+export const lineOf = (kind, head, text, link, shut) => {
   const line = document.createElement("p");
-  const what = document.createElement("strong");
   const close = document.createElement("button");
   line.className = `said ${kind}`;
-  what.textContent = kind === "done" ? "Done: " : kind === "problem" ? "Refused: " : "";
   close.type = "button";
   close.className = "quiet";
   close.textContent = "Close";
-  close.addEventListener("click", unsay);
-  line.append(what, text, " ");
+  close.addEventListener("click", shut);
+  line.append(Object.assign(document.createElement("strong"), { textContent: head }), text, " ");
   if (link) {
     const a = document.createElement("a");
     a.href = link.href;
@@ -22,7 +21,11 @@ export const say = (kind, text, link) => {
     line.append(a, " ");
   }
   line.append(close);
-  $("#said").replaceChildren(line);
+  return line;
+};
+export const say = (kind, text, link) => {
+  const head = kind === "done" ? "Done: " : kind === "problem" ? "Refused: " : "";
+  $("#said").replaceChildren(lineOf(kind, head, text, link, unsay));
   clearTimeout(fades);
   fades = kind === "problem" ? 0 : setTimeout(unsay, SHOWN);
 };

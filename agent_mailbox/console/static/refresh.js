@@ -27,7 +27,7 @@ export const placeEntries = ({ order, entry }) => {
   }
   const open = $("#details .card:not(.expired)")?.dataset.request;
   const ended = open && shown.some((one) => one.id === `r-${open}`) && !order.includes(`r-${open}`);
-  if (ended) endCard($("#details .card"), "This request is over: nothing is left to decide.");
+  if (ended) endCard($("#details .card"), `Over, with nothing left to decide: ${$("#details h2").innerText}.`);
   shown.filter((one) => !order.includes(one.dataset.key)).forEach((one) => one.remove());
   const old = fresh && shown.find((one) => one.dataset.key === fresh.dataset.key);
   if (fresh && !old) {

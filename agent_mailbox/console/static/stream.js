@@ -1,5 +1,5 @@
 // The live stream: news as they happen, and coming back after the console was away or signed out of.
-import { $, lifted, SIGNED_OUT } from "./dom.js";
+import { $, lifted, SIGNED_OUT, tellSignedOut } from "./dom.js";
 import { windows } from "./drafts.js";
 import { add } from "./list.js";
 import { say, unsay } from "./notices.js";
@@ -97,11 +97,11 @@ const again = async () => {
     unsay();
     listen();
   } else {
-    if (answer?.status === 401) signedOut();
+    if (answer?.status === 401) tellSignedOut();
     if (!asking) lost();
   }
 };
-export const signedOut = () => {
+const signedOut = () => {
   state(false, "signed out");
   document.body.classList.add("left"); // whoever comes to this screen reads nothing; what is written stays
   if ($("#said .signed-out")) return;

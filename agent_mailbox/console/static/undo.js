@@ -1,19 +1,21 @@
 // Decisions wait a moment before they are sent: for so long nobody can have acted on them, and the person may undo.
 // Several may wait. The line of each, or its card, is out of sight meanwhile.
-import { $, $$ } from "./dom.js";
+import { $, $$, SIGNED_OUT } from "./dom.js";
+import { lineOf } from "./notices.js";
 import { noteMove, present } from "./requests.js";
 
 const WAITS = 5000; // ms
 const LATEST = 2000; // ms before a request expires
 const held = new Map();
 const sent = new Set(); // those whose answer has not come
+const lost = new Set(); // the lines of those that do not count, or perhaps not: each stays until it is closed
 const unseen = new CSSStyleSheet(); // a rule outlives the patching of a card
 document.adoptedStyleSheets.push(unseen);
 
 const show = () => {
   const rule = (id) => `#${CSS.escape(`r-${id}`)}, #main .card[data-request="${CSS.escape(id)}"] { display: none }`;
   unseen.replaceSync([...held.keys(), ...sent].filter(Boolean).map(rule).join(""));
-  $("#held").replaceChildren(...[...held.values()].map(({ line }) => line));
+  $("#held").replaceChildren(...lost, ...[...held.values()].map(({ line }) => line));
 };
 const shut = (request) => {
   const it = held.get(request);
@@ -25,9 +27,18 @@ const shut = (request) => {
 };
 const sendOne = async (request, leaves = false) => {
   sent.add(request);
-  await shut(request).send(leaves);
+  const { what, send } = shut(request);
+  const fate = await send(leaves);
   sent.delete(request);
+  if (fate) {
+    const line = lineOf("problem", `${fate.head}: `, `${what} ${fate.said}`, fate.link, () => {
+      lost.delete(line);
+      show();
+    });
+    lost.add(line);
+  }
   show();
+  return fate;
 };
 const undoOne = (request) => shut(request).undone();
 
@@ -37,6 +48,11 @@ export const undo = () => {
   undoOne(last);
   return true;
 };
+
+// Sends all at once, if there are any; gives what is to be told of each.
+export const sendHeld = (leaves) => held.size && Promise.all([...held.keys()].map((request) => sendOne(request, leaves)));
+document.addEventListener(SIGNED_OUT, () => sendHeld());
+window.addEventListener("pagehide", () => sendHeld(true));
 
 export const isHeld = (request) => held.has(request) || sent.has(request);
 export const hold = (request, card, what, send, undone) => {
@@ -57,7 +73,7 @@ export const hold = (request, card, what, send, undone) => {
   tick();
   const next = following(card);
   held.set(request, {
-    line, send, undone, ends: setTimeout(() => sendOne(request), until - Date.now()), ticks: setInterval(tick, 500),
+    line, what, send, undone, ends: setTimeout(() => sendOne(request), until - Date.now()), ticks: setInterval(tick, 500),
   });
   show();
   noteMove();
@@ -73,4 +89,3 @@ const following = (card) => {
   const at = cards.indexOf(card);
   return at < 0 ? null : cards[at + 1] || cards[at - 1];
 };
-window.addEventListener("pagehide", () => [...held.keys()].forEach((request) => sendOne(request, true)));
