@@ -6,7 +6,7 @@
     details cards   the rail and an opened message · requests, whose inputs ``calls`` spells
     desk      the mailbox behind locks · survey: figures about all agents, counted in the background
     live      news, from the watched logs to every open page · stream: an event as a page's update
-    markup    untrusted text as inert HTML · charts: the pictures of the timeline, of what ``tallies`` counted
+    markup    untrusted text as inert HTML · charts: the pictures of the timeline, and its counts
     task_board  the tasks by state · note_board: notes · agent_orders: an agent's mode, rules, name, end
 
 Holds no mailbox rule: it reads and acts through the facade, as ``user``. Only it imports the libraries of the extra

@@ -7,22 +7,25 @@ facade decides what is allowed.
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any
 
 from ..control.requests import always_updates
 from ..control.steps import find_request
 from ..core import codec, conversations, frame
-from ..core.compose import Draft
+from ..core.address import uuid_of
+from ..core.compose import Draft, check_id_form
 from ..core.control import transitions
-from ..core.records import USER
-from ..errors import Malformed, NotFound
+from ..core.records import USER, Message
+from ..core.roster import Roster
+from ..errors import MailboxError, Malformed, NotFound, Refused
+from ..mailbox.sending import Sent
 from . import (
     agent_orders,
     calls,
     cards,
     channel_page,
     decided_requests,
-    forwarding,
     inbox_page,
     note_board,
     presenters,
@@ -30,6 +33,7 @@ from . import (
     task_board,
     topics,
 )
+from .decided_requests import list_chosen
 from .desk import Looking, Params
 from .presenters import Unchanged
 
@@ -76,7 +80,7 @@ def _draft_from(fields: Params, to: tuple[str, ...]) -> Draft:
 
 
 def _attached_entries(given: str) -> Any:
-    """Return the entries of the files that ``uploads`` kept; None without any."""
+    """Return the entries of the files that the form brought; None without any."""
     found = codec.parse(given.encode()) if given else None
     return found.get("files") if isinstance(found, dict) else None
 
@@ -157,6 +161,69 @@ def _granted_input(flow: str, given: Any, fields: Params) -> dict[str, Any]:
     return {} if calls.is_same_json(edited, given) else {"updated_input": edited}
 
 
+def new_recipients(message: Message, roster: Roster) -> list[str]:
+    """Return where to send a message again: the successors of a dead agent, or its roles if it has none."""
+    return list(dict.fromkeys(to for address in message.recipients for to in _heirs_of_address(address, roster)))
+
+
+def _heirs_of_address(address: str, roster: Roster) -> tuple[str, ...]:
+    agent = None if ":" in address else roster.meant(address)
+    if agent is None or agent.session_id == USER:
+        return (address,)
+    return (frame.name_of(agent.session_id, roster),) if roster.heirs(agent.session_id) else agent.roles
+
+
+def resend_message(now: Looking, fields: Params) -> str:
+    """Send a message again. It quotes the first sender, because the person's words weigh more."""
+    to = [word.strip() for word in fields.get("to", "").split(",") if word.strip()]
+    message_id = fields.get("message_id") or None
+    return presenters.describe_sent(
+        _send_again(now, fields.get("id", ""), to, fields.get("body", ""), message_id), now.mailbox, now.roster
+    )
+
+
+def resend_chosen(now: Looking, fields: Params) -> str:
+    """Send each chosen message again, to whoever has its recipient's place; tell what became of each.
+
+    A form that is sent twice sends each message once. Raise ``Malformed`` if none is chosen.
+    """
+    done, failed = 0, []
+    for message_id in list_chosen(fields, "messages", "send"):
+        try:
+            _send_again(now, message_id, None, fields.get("body", ""), _id_of_resending(message_id, fields))
+            done += 1
+        except MailboxError as error:
+            failed.append(presenters.end_sentence(f"{presenters.one_line(message_id[:8])} was not sent: {error.what}"))
+    if not done:
+        raise Malformed(" ".join(failed).removesuffix("."), "open a message to choose who gets it")
+    return " ".join([f"{done} sent again.", *failed])
+
+
+def _id_of_resending(message_id: str, fields: Params) -> str | None:
+    form = check_id_form(fields["message_id"]) if fields.get("message_id") else ""
+    said = f"{form} {message_id}".encode("utf-8", "surrogatepass")
+    return uuid_of(sha256(said).hexdigest(), "8", variant="8") if form else None
+
+
+def _send_again(now: Looking, message_id: str, to: list[str] | None, note: str, new_id: str | None) -> Sent:
+    message, roster = now.mailbox.find(message_id).message, now.roster
+    if message.type == "control":
+        raise Refused("a control message cannot be forwarded", "make a new request instead")
+    quoted = "\n".join(f"> {line}" for line in message.content.splitlines())
+    said = f"{frame.sender_of(message, roster)} wrote on {frame.when(message.timestamp)}, forwarded by the person:"
+    draft = Draft(
+        sender=USER,
+        to=tuple(new_recipients(message, roster) if to is None else to),
+        content="\n\n".join(filter(None, [note.strip(), f"{said}\n{quoted}"])),
+        subject=message.subject,
+        thread=message.id,
+        ack=message.ack,
+        priority=message.priority,
+        id=new_id,
+    )
+    return now.mailbox.send(draft, strict=True)
+
+
 ACTS: dict[str, Act] = {
     "/send": send_message,
     "/reply": send_reply,
@@ -166,8 +233,8 @@ ACTS: dict[str, Act] = {
     "/put-off": inbox_page.put_off,
     "/ack": acknowledge_message,
     "/release": release_message,
-    "/resend": forwarding.resend_message,
-    "/resend-chosen": forwarding.resend_chosen,
+    "/resend": resend_message,
+    "/resend-chosen": resend_chosen,
     "/decide": decide_request,
     "/decide-chosen": decided_requests.decide_several,
     "/assign": task_board.assign_task,

@@ -52,12 +52,11 @@ from . import (
     mail_lists,
     presenters,
     rail,
-    uploads,
     views,
 )
 from .all_mailboxes import name_mailbox
 from .desk import Desk, Looking, Params
-from .entrance import Entrance, describe_sessions, local_path, read_parts
+from .entrance import Entrance, describe_sessions, keep_files, local_path, read_form
 from .error_pages import describe_error
 from .gate import Gate, Session
 from .guard import STATIC, TOO_LARGE, AllowedHosts, Guard, TooMuch
@@ -348,11 +347,11 @@ class ConsoleApp:
     # -- acting -------------------------------------------------------------------------------------------------------
 
     async def _answer_action(self, path: str, request: Request) -> Response:
-        fields, files = await read_parts(request)
+        fields, files = await read_form(request)
 
         def run_action() -> tuple[str, str]:
             with self.desk.lock_for_acting() as now:
-                fields["attached"] = uploads.keep_files(now, files) if files else ""
+                fields["attached"] = keep_files(now, files) if files else ""
                 told = actions.ACTS[path](now, fields)
                 return "news" if isinstance(told, presenters.Unchanged) else "done", self.hint(told)
 

@@ -1,7 +1,8 @@
 """The console's mailbox: facades for reading, for looking through much and for acting, each behind a lock.
 
-Belongs here: opening them, warming their caches, and the person's cursor. Requests run in threads, and a facade caches
-its folds, so one thread at a time uses each. Acting has its own, so that a slow page delays no decision.
+Belongs here: opening them, warming their caches, following the notes, and the person's cursor. Requests run in threads,
+and a facade caches its folds, so one thread at a time uses each. Acting has its own, so that a slow page delays no
+decision.
 """
 
 from __future__ import annotations
@@ -18,17 +19,22 @@ from ..control_plane import control_log
 from ..core import proofs
 from ..core.control.control_requests import ControlRequest
 from ..core.inbox import Item
-from ..core.records import USER, Proof
+from ..core.keeping import notes
+from ..core.keeping.notes import Note
+from ..core.line_forms import may_be_note
+from ..core.records import USER, Message, Proof
 from ..core.roster import Roster
 from ..errors import MailboxError
 from ..mailbox.mail_pages import MailPages
 from ..mailbox.mailbox import Mailbox
+from ..mailbox.noting import parse_notes
 from ..store.files import paths, system
+from ..store.log.growing_log import GrowingLog
+from ..store.log.logs import Logs
 from ..store.projection.lookup import ask_index
-from .followed_notes import FollowedNotes
+from .charts import ChartCounts
 from .spending import Spending
 from .survey import Survey
-from .tallies import Tallies
 from .unread import Unread
 
 T = TypeVar("T")
@@ -59,6 +65,22 @@ def _asked_once(ask: Callable[[Looking], T]) -> Callable[[Looking], T]:
     return answer
 
 
+class FollowedNotes:
+    """The notes of the live log, and how far it was read: ``mailbox.noting`` reads all of it, which a page cannot."""
+
+    def __init__(self, logs: Logs) -> None:
+        self._log = GrowingLog(logs.messages)
+        self._found: list[Message] = []
+
+    def list_current(self, roster: Roster) -> list[Note]:
+        """Return the current notes, the newest last."""
+        with self._log.news() as (begins_again, lines):
+            if begins_again:
+                self._found.clear()
+            self._found += parse_notes((at for at in lines if may_be_note(at[1])), self._log.log.view())
+        return [one for one in notes.fold(self._found, roster).values() if one.is_current]
+
+
 class Looking:
     """The facade and its queries, as one page or action uses them. ``survey``: the figures about all agents. ``known``:
     the answers of this look, None outside of one."""
@@ -68,7 +90,7 @@ class Looking:
         self.requests = Requests(self.mailbox)
         self.queries = MailPages(self.mailbox)
         self.spending = Spending(self.mailbox)
-        self.tallies = Tallies(self.queries)
+        self.tallies = ChartCounts(self.queries)
         self.unread = Unread(self.mailbox, self.queries)
         self.notes = FollowedNotes(self.mailbox.logs)
         self.survey = Survey()

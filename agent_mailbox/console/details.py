@@ -22,7 +22,7 @@ from ..core.records import USER, Message, Record
 from ..core.roster import Roster
 from ..errors import Refused
 from ..mailbox.open_mailbox import UNSENT
-from . import activity, cards, forwarding, presenters, topics
+from . import actions, activity, cards, presenters, topics
 from .desk import Looking
 
 MOST_BEFORE, MOST_AFTER = 12, 24
@@ -53,7 +53,7 @@ def view_message(now: Looking, message_id: str) -> dict[str, Any]:
         "to_person": USER in message.recipients or message_reads.read_by(message, found.reads, lineage, roster),
         "is_acked": found.reads.acked(message, lineage),
         "dead": {RECIPIENT_DEAD: "its recipient died"}.get(given_up, given_up),
-        "resend_to": ", ".join(forwarding.new_recipients(message, roster)),
+        "resend_to": ", ".join(actions.new_recipients(message, roster)),
         "card": None if asked is None else cards.make_card(now, asked),
         "facts": [] if asked is None else list_facts(now, asked),
         "is_unread": message.type != "control" and message.id in {item.message.id for item in now.unread_letters()},

@@ -1,6 +1,7 @@
-"""Signing in and out, and the way on to another mailbox's page.
+"""Signing in and out, the way on to another mailbox's page, and what forms bring.
 
-Belongs here: the answers about browser sessions, and the sessions in words; ``gate`` has them and their secrets. A
+Belongs here: the answers about browser sessions, and the sessions in words; ``gate`` has them and their secrets. Also
+what is taken of a form's body (RFC 7578): one that has too much, or is wrong, is refused. A
 browser's name for itself is its own text, shortened. A token is in an address's fragment alone, which no browser sends.
 """
 
@@ -12,17 +13,26 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import jinja2
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from ..core import attachments, codec
+from ..core.records import Record
+from ..errors import Malformed
+from ..store.attachments import attachment_files
 from . import presenters
+from .desk import Looking
 from .gate import Gate, Session
-from .guard import ENTRANCE, AllowedHosts
-from .uploads import PARTED, UploadedFile, split_form
+from .guard import ENTRANCE, PARTED, AllowedHosts
 
 MAX_FIELDS = 512
 """Fields of a form: a page of boxes that are chosen, and the others."""
+MOST_PARTS = 64
+"""Fields of a form in parts, and its files."""
+_ESCAPED = {"%22": '"', "%0D": "\r", "%0A": "\n"}
+"""The characters that browsers escape in the names of files (WHATWG HTML, 4.10.21.8)."""
 _BROWSERS = (("Edg", "Edge"), ("OPR", "Opera"), ("Firefox", "Firefox"), ("Chrome", "Chrome"), ("Safari", "Safari"))
 _SYSTEMS = (("iPhone", "iPhone"), ("iPad", "iPad"), ("Android", "Android"), ("Windows", "Windows"), ("Mac OS", "macOS"),
             ("Linux", "Linux"))  # fmt: skip
@@ -61,7 +71,7 @@ class Entrance:
         return PlainTextResponse("no such mailbox\n", 404) if way is None else RedirectResponse(way, 303)
 
     async def _enter_session(self, request: Request) -> Response:
-        fields = await read_form(request)
+        fields, _ = await read_form(request)
         # people paste the whole link, too
         token, browser = fields.get("token", "").strip().rpartition("token=")[2], request.headers.get("user-agent", "")
         if request.state.session is not None and self._gate.take_token(token):
@@ -128,21 +138,53 @@ def name_browser(said: str) -> str:
     return " on ".join(filter(None, (browser, system))) or presenters.one_line(said[:60]) or "unknown"
 
 
-async def read_form(request: Request) -> dict[str, str]:
-    """Return the fields of a URL-encoded form; of a repeated field the last."""
-    body = await request.body()
+class UploadedFile(Record):
+    """A file as the browser sent it: its name there, and its bytes."""
+
+    name: str
+    content: bytes
+
+
+async def read_form(request: Request) -> tuple[dict[str, str], list[UploadedFile]]:
+    """Return the fields of a form in either form of a body, of a repeated field the last, and its files.
+
+    Raises ``Malformed`` for parts that are too many, or wrong."""
+    fields: dict[str, str] = {}
+    files: list[UploadedFile] = []
     try:
-        pairs = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict")
+        if not request.headers.get("content-type", "").startswith(PARTED):
+            body = (await request.body()).decode()  # Starlette would put other letters for what is no UTF-8
+            pairs = parse_qs(body, keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict")
+            return {key: values[-1] for key, values in pairs.items()}, []
+        async with request.form(max_files=MOST_PARTS, max_fields=MOST_PARTS) as form:
+            for name, value in form.multi_items():
+                if isinstance(value, str):
+                    fields[name] = value
+                elif value.filename or value.size:
+                    files.append(UploadedFile(_unescape(value.filename or ""), await value.read()))
     except ValueError:
-        return {}
-    return {key: values[-1] for key, values in pairs.items()}
+        return {}, []
+    except HTTPException as error:
+        why = error.detail.rstrip(".").lower()
+        hint = f"send at most {attachments.MOST} files with one message"
+        raise Malformed(f"the form was not understood, so nothing was done: {why}", hint) from error
+    return fields, files
 
 
-async def read_parts(request: Request) -> tuple[dict[str, str], list[UploadedFile]]:
-    """Return the fields of a form in either form of a body, and its files."""
-    if request.headers.get("content-type", "").startswith(PARTED):
-        return await split_form(request)
-    return await read_form(request), []
+def _unescape(name: str) -> str:
+    for escaped, plain in _ESCAPED.items():
+        name = name.replace(escaped, plain)
+    return name
+
+
+def keep_files(now: Looking, files: list[UploadedFile]) -> str:
+    """Keep files in the mailbox; return the entries that name them, as a JSON object.
+
+    Raises ``Malformed`` for too many."""
+    if len(files) > attachments.MOST:
+        raise Malformed(f"too many attachments: {len(files)}", f"send at most {attachments.MOST} with one message")
+    kept = [attachment_files.put(now.mailbox.directory, one.name or "file", [one.content]) for one in files]
+    return codec.dumps({"files": [file.entry() for file in kept]})
 
 
 def local_path(path: str) -> str:

@@ -18,13 +18,13 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .gate import Gate
-from .uploads import PARTED
 
 LOOPBACK = "127.0.0.1"
 MAX_BODY = 512 << 10
 """Bytes of a request's body: twice the longest message with each byte percent-encoded."""
 MAX_UPLOAD = 17 << 20
 """Bytes of a body that brings files: those of one message."""
+PARTED = "multipart/form-data"
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]+))(?::(\d+))?")
 _NAME = re.compile(r"[a-z0-9._:-]+")
 HTTP, HTTPS = "80", "443"

@@ -14,7 +14,7 @@ import pytest
 import uvicorn
 from playwright.sync_api import expect
 
-from agent_mailbox.console import mail_lists, presenters, tallies, unread_mail, views
+from agent_mailbox.console import charts, mail_lists, presenters, unread_mail, views
 from agent_mailbox.console.console_server import TimelyConnection, _Inert
 from agent_mailbox.console.desk import Looking
 from agent_mailbox.console.error_pages import describe_error
@@ -323,7 +323,7 @@ def test_the_timeline_counts_all_that_it_says_it_counts(post: Post) -> None:
     post.register("ada", "--tags", "project:x")
     old, new = ((wall_clock() - hours * HOUR) // 1000 * 1000 for hours in (30, 2))
     addresses = ("ada", "all", "project:x")
-    third = (tallies.MOST_READ - 2 + 60) // 3
+    third = (charts.MOST_READ - 2 + 60) // 3
     whole_number = 3 * third
     lines = [
         {"id": f"m{n:05}", "sender": "bo", "recipient": addresses[n % 3], "content": "x", "timestamp": instant.text(at)}
@@ -337,7 +337,7 @@ def test_the_timeline_counts_all_that_it_says_it_counts(post: Post) -> None:
         60,
         whole_number,
     )
-    assert dict(first["hours_chart"]["totals"])[tallies.UNTOLD] == whole_number - 60
+    assert dict(first["hours_chart"]["totals"])[charts.UNTOLD] == whole_number - 60
     whole = views.view_timeline(looking, {"hours": "72"})
     assert whole["told"] == whole_number
     assert dict(whole["hours_chart"]["totals"]) == {"direct": third, "role": 0, "tag": third, "broadcast": third}

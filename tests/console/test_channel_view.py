@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.console.followed_notes import FollowedNotes
+from agent_mailbox.console.desk import FollowedNotes
 from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.mailbox.noting import Noting
 from tests.console.conftest import Running, Window

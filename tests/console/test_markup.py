@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_mailbox.console import markup, text_splitting
+from agent_mailbox.console import markup
 
 
 class Sieve(HTMLParser):
@@ -31,7 +31,7 @@ def check(text: str) -> str:
     hold(html)
     with pytest.MonkeyPatch.context() as narrow:
         for name in ("SHOWN", "LONGEST"):
-            narrow.setattr(text_splitting, name, 1)
+            narrow.setattr(markup, name, 1)
         folded = markup.fold_long.__wrapped__(text)
     parts = [str(folded.first), str(folded.rest)]
     for part in parts:
@@ -116,8 +116,5 @@ def test_a_long_text_parts_where_it_stays_whole(name: str) -> None:
 
 def test_a_short_text_is_not_folded() -> None:
     """Behind a fold there is more than a line or two."""
-    assert not markup.fold_long("\n".join(["line"] * text_splitting.LONGEST)).rest
-    assert (
-        markup.fold_long("\n".join(["line"] * (text_splitting.LONGEST + 1))).lines
-        > text_splitting.LONGEST - text_splitting.SHOWN
-    )
+    assert not markup.fold_long("\n".join(["line"] * markup.LONGEST)).rest
+    assert markup.fold_long("\n".join(["line"] * (markup.LONGEST + 1))).lines > markup.LONGEST - markup.SHOWN
