@@ -22,7 +22,6 @@ ROOMS = {
     "clients.codex_server": "Codex's background server",
     "clients.hooks.chat_file": "the words by which Gemini CLI's chats name their writer",
     "clients.install.opencode_plugin": "OpenCode's plugin",
-    "clients.install.plugin": "Claude Code's plugin",
     "clients.install.shared_section": "Copilot CLI reads a file of Codex, too",
     "clients.permission.gemini_tools": "Gemini CLI's tools, and answers as it takes them",
     "clients.starting": "each client's command has words of its own, its server a protocol",
@@ -31,7 +30,7 @@ ROOMS = {
     "teams.transcripts": "the words by which Claude Code brings a teammate's message",
 }
 """The modules outside ``known_clients`` that may name a client, each with its reason. This table only gets shorter."""
-MOST = 13
+MOST = 12
 """The most rows that it may have: this number only goes down."""
 _ROOM_NAMES = {name.rpartition(".")[2] for name in ROOMS}
 

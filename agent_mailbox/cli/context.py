@@ -213,9 +213,9 @@ class Context:
         roster = desk.logs.read_roster()
         mine = {old: session for session in self.caller.sessions[::-1] for old in roster.lineage(session)}
         if who not in mine and "@" in who:
-            from ..clients.permission import teammate  # only leads of a team need it
+            from ..clients.permission import own_commands_hook  # only leads of a team need it
 
-            if (lead := teammate.lead_of(who, mine, self.caller.client)) is not None:
+            if (lead := own_commands_hook.lead_of(who, mine, self.caller.client)) is not None:
                 return mine[lead]
         if who not in mine:
             self.caller.refuse_as(who)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..core import frame
 from ..core.text import neutral
 from ..errors import Refused
-from ..identity import prompts
+from ..identity import terminals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ def check_widening(app: Context, says: Callable[[], str]) -> None:
 
 def needs_question(app: Context) -> bool:
     """Return whether the person's command may be a planted program's: then ``--yes`` counts for nothing."""
-    return app.caller.is_person and not prompts.is_typed(app.environ)
+    return app.caller.is_person and not terminals.is_typed(app.environ)
 
 
 def why_unasked(app: Context) -> str:
@@ -52,7 +52,7 @@ def ask_person(lines: Sequence[str], question: str, brief: str = "") -> None:
 
     ``brief``: what is asked, for one line, where there is no terminal.
     """
-    if (held := prompts.terminal_holder()) is not None:
+    if (held := terminals.terminal_holder()) is not None:
         who = f"{neutral(held.name)} (process {held.pid})"
         raise _refused_error(f"{who} holds this terminal, and could answer in your place")
     try:
@@ -64,8 +64,8 @@ def ask_person(lines: Sequence[str], question: str, brief: str = "") -> None:
             raise _refused_error("this runs in the background, where nobody can be asked")
         by = (
             ""
-            if prompts.is_typed(os.environ)
-            else frame.some([f"{neutral(one.name)} (process {one.pid})" for one in prompts.starting_programs()], 5)
+            if terminals.is_typed(os.environ)
+            else frame.some([f"{neutral(one.name)} (process {one.pid})" for one in terminals.starting_programs()], 5)
         )
         told = [*lines, f"This command was started by {by}."] if by else lines
         termios.tcflush(fd, termios.TCIFLUSH)  # what was typed before does not answer

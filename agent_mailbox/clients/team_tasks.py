@@ -15,8 +15,7 @@ from ..core.records import BadLine, Record
 from ..known_clients.every_client import USUAL
 from ..store.files.small_files import list_names
 from ..store.locks import team_lock
-from .foreign_fields import text_under
-from .rewritten_files import read_content
+from .foreign_fields import read_content, text_under
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,9 +10,8 @@ import click
 from ..cli import values
 from ..cli.group import CommandGroup, cli
 from ..cli.options import App, CommandWithOptions, Seconds, complete_request, complete_session, pass_app, session_option
-from ..control import shutdown as ending
 from ..control.orders import Orders
-from ..control.requests import Requests, always_updates
+from ..control.requests import Requests, always_updates, carry_out_shutdown
 from ..control.steps import find_request
 from ..control.tasking import Tasking
 from ..control_plane import control_log
@@ -140,7 +139,7 @@ def _decide_request(app: App, /, request: str, session: str | None, approved: bo
     agreed = decided.flow == transitions.SHUTDOWN and decided.state == transitions.APPROVED
     # A repeated answer ends no new life.
     if agreed and (asked.is_open or control_log.of_agents(box, [me]).is_shut_down(me)):
-        ending.carry_out(box, me, app.acting_party(me), pane=pane, vouched=app.vouched)
+        carry_out_shutdown(box, me, app.acting_party(me), pane=pane, vouched=app.vouched)
 
 
 @control.command(cls=CommandWithOptions, widens=widened_output.of_answer("approve"))

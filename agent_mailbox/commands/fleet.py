@@ -25,7 +25,7 @@ from ..core.roster import ALIVE, DEAD
 from ..core.roster_changes import Registration
 from ..core.text import neutral, typed
 from ..errors import MailboxError, Refused
-from ..identity import background_jobs
+from ..identity import session_registry
 from ..known_clients.every_client import STARTED
 from ..mailbox import absence
 from ..mailbox.registry import Registry
@@ -326,7 +326,7 @@ class Fleet:
         return (
             self._is_hosted(one.session_id)
             or self._has_process(one)
-            or (_is_in_service(one.client) and background_jobs.is_served(one.session_id, self._environ))
+            or (_is_in_service(one.client) and session_registry.is_served(one.session_id, self._environ))
         )
 
     def _shared_servers(self, members: Collection[Started]) -> set[int]:
@@ -348,7 +348,7 @@ class Fleet:
         """Return whether a member was begun and runs, though perhaps without our hooks. A server that has the sessions
         of all terminals tells nothing of one."""
         is_its_own = not _is_in_server(one) and self._has_process(one)
-        return is_its_own or background_jobs.is_served(one.session_id, self._environ)
+        return is_its_own or session_registry.is_served(one.session_id, self._environ)
 
     def _is_there(self, one: Started) -> bool:
         return self._box.logs.read_roster().state(one.session_id) == ALIVE

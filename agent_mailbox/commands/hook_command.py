@@ -141,9 +141,9 @@ def _start_bridge(directory: str, session_id: str, environ: Mapping[str, str]) -
 def _refuse_command(call: client_input.ClientInput, mailbox: Callable[[], str | None]) -> str:
     """Return the answer to a teammate's command that speaks for its lead, or to one that the client must ask about;
     empty to any other. It must not depend on a mailbox."""
-    from ..clients.permission import own_commands_hook, teammate  # where a command names us
+    from ..clients.permission import own_commands_hook  # where a command names us
 
-    member = teammate.calling_member(call.transcript, call.agent_id or "")
+    member = own_commands_hook.calling_member(call.transcript, call.agent_id or "")
     place = own_commands_hook.CommandPlace(call.here, mailbox)
     denial = own_commands_hook.denial_of(call.command, member, place, may_ask=not call.only_denies)
     return "" if denial is None else hooks.json_line(denial)

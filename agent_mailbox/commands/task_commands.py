@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from ..cli import task_output, values, verbs, work_tree
+from ..cli import task_output, values, verbs
 from ..cli.group import CommandGroup, cli
 from ..cli.options import App, CommandWithOptions, complete_address, pass_app, session_option
 from ..clients import team_tasks
@@ -254,7 +254,7 @@ def handover(app: App, /, to: Sequence[str], body: str, session: str | None) -> 
     me = app.deciding_session(session, box, "the handover")
     text = values.read_body(app, body) if body else ""
     words = verbs.split_recipients(to)
-    sent, made = handing_over.hand_over(box, me, words, text, work_tree.describe_tree(system.getcwd()))
+    sent, made = handing_over.hand_over(box, me, words, text, handing_over.describe_tree(system.getcwd()))
     arrival = arrivals.find_arrival(box, sent.message, sent.delivery, box.logs.read_roster())
     value = {**verbs.sent_json(sent, arrival, box.directory), "task": task_output.task_json(made, whole=True)}
     task_output.warn_of_none(app, TaskViews(box), made)

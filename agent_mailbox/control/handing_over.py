@@ -1,7 +1,9 @@
 """Handing over: one task that says what a session holds, and takes its tasks along.
 
-Belongs here: what is said, in which order, and the step itself. The agent that claims it holds the tasks from then on
-(``tasking``). A session that cannot write one gives everything back (``giving_back``).
+Belongs here: what is said, in which order, the work tree in which the command runs, and the step itself. A session's
+own command runs git there, where the session may run it itself, and starts no program of a repository. The agent that
+claims the handover holds the tasks from then on (``tasking``). A session that cannot write one gives everything back
+(``giving_back``).
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ from ..core.control.tasks import HANDOVER
 from ..core.text import clipped, neutral, typed
 from ..errors import Malformed, Refused
 from ..mailbox.noting import Noting
-from ..store.files import system
+from ..store.files import programs, system
 from ..store.files.board import TASKS, Board
 from ..store.projection import open_ends
+from ..store.user_state import work_trees
 from .leasing import Leasing
 from .steps import post_message, refuse_unapplied
 from .tasking import Tasking
@@ -133,3 +136,37 @@ def _task_line(view: TaskView) -> str:
     phase = f", {view.task.phase}" if view.task.phase else ""
     waits = f", waits for {', '.join(map(neutral, view.waits_for))}" if view.waits_for else ""
     return f'{typed(view.task.id)} "{clipped(neutral(view.task.title), 200)}" ({view.task.state}{phase}{waits})'
+
+
+# -- the work tree ----------------------------------------------------------------------------------------------------
+
+
+MOST_CHANGED = 40
+"""Changed files that are named."""
+_GIT = ("git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
+_STATUS = ("status", "--porcelain", "--no-renames", "--ignore-submodules=dirty", "-z")
+_PATIENCE = 10
+"""Seconds for git to look through a large tree."""
+
+
+def describe_tree(directory: str) -> list[str]:
+    """Return the lines; empty outside a work tree of git."""
+    top = work_trees.top(directory)
+    if top is None:
+        return []
+    branch = work_trees.branch(top)
+    lines = [f"tree: {clipped(neutral(top), 500)}" + (f", on branch {neutral(branch)}" if branch else "")]
+    try:
+        done = programs.ask([*_GIT, "-C", top, *_STATUS], _PATIENCE)
+    except OSError:
+        done = None
+    if done is None or done.code:
+        return [*lines, "changed files: git does not tell them"]
+    return [*lines, *_changed([name for name in done.out.decode("utf-8", "replace").split("\0") if name])]
+
+
+def _changed(names: Sequence[str]) -> list[str]:
+    if not names:
+        return ["changed files: none"]
+    more = [f"  {len(names) - MOST_CHANGED} more"] if len(names) > MOST_CHANGED else []
+    return ["changed files:", *(f"  {clipped(neutral(name), 300)}" for name in names[:MOST_CHANGED]), *more]

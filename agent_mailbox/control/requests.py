@@ -12,12 +12,15 @@ from ..control_plane import control_log
 from ..control_plane.control_log import note_step
 from ..core import frame
 from ..core.control import authority, lasting, messages, transitions
+from ..core.control.state import SHUT_DOWN
 from ..core.control.verdicts import REFUSED, UNPROVEN
 from ..core.records import USER, Record
 from ..core.roster import DEAD
-from ..core.text import typed
+from ..core.text import filled, typed
 from ..errors import Malformed, Refused
-from ..store.files import system, watch
+from ..mailbox.open_mailbox import OpenMailbox
+from ..mailbox.registry import Registry
+from ..store.files import programs, system, watch
 from ..store.locks.lock import Patience
 from .steps import find_known, find_request, note_read, post_message, refuse_other, refuse_unapplied
 
@@ -260,3 +263,21 @@ def _response(request: ControlRequest, approved: bool, said: dict[str, Any]) -> 
             "leave it out",
         )
     return kind(request_id=request.id, **given)
+
+
+# -- an agreed end ----------------------------------------------------------------------------------------------------
+
+
+def carry_out_shutdown(desk: OpenMailbox, session_id: str, actor: str, *, pane: str, vouched: bool) -> None:
+    """Retire the agent, then start the person's ``[control] cleanup`` without waiting: it may close our own terminal.
+
+    ``vouched``: the user made or named the mailbox; a stranger's configuration starts no program.
+    """
+    Registry(desk).end(session_id, "retire", actor, SHUT_DOWN)
+    words = desk.own.cleanup
+    if not words or not vouched:
+        return
+    try:
+        programs.leave(filled(words, {"session": session_id, "pane": pane, "dir": desk.directory}))
+    except OSError:
+        pass  # it is retired all the same; a terminal that stays open is the person's to close

@@ -126,9 +126,9 @@ def _services(above: list[Process]) -> int:
 
 
 def _is_asked_by_agent(session_id: str, environ: Mapping[str, str]) -> bool:
-    from . import background_jobs  # as a session begins in the background
+    from . import session_registry  # as a session begins in the background
 
-    job = background_jobs.of(session_id, environ)
+    job = session_registry.job_of(session_id, environ)
     return job is not None and bool(job.askers)
 
 

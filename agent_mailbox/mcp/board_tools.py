@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..cli import note_output, task_output, work_tree
+from ..cli import note_output, task_output
 from ..clients import team_tasks
 from ..control import handing_over, leasing, task_offers
 from ..control.tasking import Tasking
@@ -62,7 +62,7 @@ def do_task(app: CallContext, box: Mailbox, given: Given) -> None:
         app.tell(text, {**_data(view), "leased": leased})
         return desk.read_assignment(me, view)
     if deed == "handover":
-        tree = work_tree.describe_tree(system.getcwd())
+        tree = handing_over.describe_tree(system.getcwd())
         made = handing_over.hand_over(box, me, words_of(given, "to"), text, tree)[1]
         task_output.warn_of_none(app, desk.views, made)
         task_output.warn_of_kept(app, desk.views, made)

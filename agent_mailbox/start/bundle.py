@@ -100,7 +100,7 @@ LATER_MODULES = {
     "check hook": "store.projection store.projection.index_keys store.log.keys store.projection.open_ends",
     "hook": (
         "clients.transcript mailbox.receipts clients.hooks.receipt_rules core.reach mailbox.arrivals "
-        "mailbox.sending clients.hooks.turn_end core.attention config.config_file config.own_config "
+        "mailbox.sending clients.hooks.ends core.attention config.config_file config.own_config "
         "store.projection.control_table store.user_state.bindings"
     ),
 }

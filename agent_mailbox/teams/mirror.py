@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from ..clients import rewritten_files
+from ..clients import foreign_fields
 from ..clients.foreign_fields import list_unfit
 from ..core import codec, message_reads, naming
 from ..core.address import is_remote
@@ -58,7 +58,7 @@ class Mirror:
         """The ids of all messages mirrored from this team."""
         self._texts: dict[str, str] = {}  # by message id: a digest of the whole text
         self._waiting: dict[str, dict[str, str]] = {}  # by inbox: message id to its reader
-        self._seen: dict[str, rewritten_files.Stamp | None] = {}
+        self._seen: dict[str, foreign_fields.Stamp | None] = {}
         self._problems: dict[str, tuple[str, ...]] = {}
         self._transcripts: dict[str, Transcript] = {}
         self._whose: dict[str, str | None] = {}
@@ -94,7 +94,7 @@ class Mirror:
             path = team_files.inbox_path(self._where, self.name, inbox)
             if not self._has_changed(path):
                 continue
-            content = rewritten_files.read_content(path)
+            content = foreign_fields.read_content(path)
             if content is None:
                 self._note_problems(inbox, (f"inbox {inbox}: cannot be read",))
                 continue
@@ -145,7 +145,7 @@ class Mirror:
 
     def _has_changed(self, path: str) -> bool:
         """Return whether the file has changed, and note how it is now; its reader may note better."""
-        stamp = rewritten_files.stamp_of(path)
+        stamp = foreign_fields.stamp_of(path)
         if stamp is not None and self._seen.get(path) == stamp:
             return False
         self._seen[path] = stamp

@@ -11,8 +11,7 @@ import json
 import os
 from typing import Any
 
-from ..clients.foreign_fields import Unfit, kind_of, refuse_constant, text_under
-from ..clients.rewritten_files import read_content
+from ..clients.foreign_fields import Unfit, kind_of, read_content, refuse_constant, text_under
 from ..clients.team_tasks import team_names
 from ..core.records import Record
 from ..errors import Ambiguous, NotFound

@@ -12,7 +12,7 @@ import os
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from ..clients.rewritten_files import read_content
+from ..clients.foreign_fields import read_content
 from ..clients.transcript import blocks_of, parts_of
 from ..core.control.messages import ShutdownRequest, Unknown
 from ..store.files.small_files import list_names

@@ -19,7 +19,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Self
 
-from ..clients.rewritten_files import MAX_FILE
+from ..clients.foreign_fields import MAX_FILE
 from ..store.files.small_files import list_names, remove_if_possible
 from . import format as form
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox import __version__
 from agent_mailbox.clients import texts
-from agent_mailbox.clients.install import hook_entries, merge, plugin
+from agent_mailbox.clients.install import hook_entries, merge
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
+from scripts import plugin_files
 from tests.helpers import ROOT
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 def test_the_checkout_holds_the_files_as_they_would_be_written(tmp_path: Path) -> None:
     """Byte for byte; else `scripts/plugin` was forgotten. Nothing else lies where the client would take it up."""
-    plugin.write_plugin(str(tmp_path), __version__)
+    plugin_files.write_plugin(str(tmp_path))
     written = {str(p.relative_to(tmp_path)): p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
     for name, data in written.items():
         assert (ROOT / name).read_bytes() == data, f"{name}: run scripts/plugin"
@@ -35,7 +36,7 @@ def test_its_hooks_are_those_of_an_installation() -> None:
     )
     installed = merge.merge_ours("x", {}, ours)["hooks"]
     plugged = json.loads(
-        plugin.plugin_files(__version__)[plugin.HOOKS_FILE].replace(json.dumps(plugin.PLACE)[1:-1], f"{shim}")
+        plugin_files.plugin_files()[plugin_files.HOOKS_FILE].replace(json.dumps(plugin_files.PLACE)[1:-1], f"{shim}")
     )["hooks"]
     assert plugged == installed
     assert all(hook_entries.is_ours(hook) for groups in plugged.values() for group in groups for hook in group["hooks"])
@@ -44,7 +45,7 @@ def test_its_hooks_are_those_of_an_installation() -> None:
 
 def test_its_manifests_name_this_version_and_one_another() -> None:
     """The market has one entry, which is the checkout itself."""
-    files = plugin.plugin_files(__version__)
+    files = plugin_files.plugin_files()
     manifest = json.loads(files[".claude-plugin/plugin.json"])
     market = json.loads(files[".claude-plugin/marketplace.json"])
     assert manifest["version"] == __version__

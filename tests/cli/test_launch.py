@@ -367,9 +367,9 @@ def test_the_collector_is_on_in_each_command_that_runs_on(checkout: Checkout) ->
     script = """
 import gc, sys, click
 from agent_mailbox import launch
-from agent_mailbox.identity import callers, prompts
+from agent_mailbox.identity import callers, terminals
 callers.caller_of = lambda *_: callers.Caller(callers.PERSON)
-prompts.is_typed = lambda environ: True
+terminals.is_typed = lambda environ: True
 def invoke(self, context):
     if not isinstance(self, click.Group):
         print(gc.isenabled())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.core.control import message_text, messages
-from agent_mailbox.identity import prompts
+from agent_mailbox.identity import terminals
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from tests.control_desk import ControlDesk
 from tests.helpers import MESSAGES, ROSTER
@@ -224,7 +224,7 @@ CALLS = (
 @pytest.mark.parametrize(("words", "wanted"), CALLS, ids=lambda value: str(value))
 def test_a_shell_is_interactive_that_got_neither_a_command_nor_a_script(words: tuple[str, ...], wanted: bool) -> None:
     """Else what it runs was not typed."""
-    assert prompts._is_interactive(words) is wanted
+    assert terminals._is_interactive(words) is wanted
 
 
 def test_what_changes_nothing_asks_nothing(led: Post) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...core import frame
 from ...core.roster import ALIVE, FROZEN
-from ...identity import background_jobs
+from ...identity import session_registry
 from ...known_clients.every_client import USUAL
 from ...store.files import paths, system
 from ...store.user_state import processes
@@ -37,8 +37,8 @@ def moved(desk: OpenMailbox, session_id: str, environ: Mapping[str, str]) -> Age
     The service's note alone moves nobody, for any program can write it. The service must run this session, and the
     other one's client have told its end just now.
     """
-    job = background_jobs.of(session_id, environ)
-    if job is None or job.source != background_jobs.MOVED or not job.before or job.askers:
+    job = session_registry.job_of(session_id, environ)
+    if job is None or job.source != session_registry.MOVED or not job.before or job.askers:
         return None
     if all(host.how != SERVED for host in ProcessRecords(paths.state_directory(environ)).hosting(session_id)):
         return None
@@ -63,7 +63,7 @@ def told(desk: OpenMailbox, session_id: str, environ: Mapping[str, str]) -> str:
 
 def _before(session_id: str, environ: Mapping[str, str]) -> str:
     """Return the session whose talk it has, as far as the service or the client's own words tell; else empty."""
-    job = background_jobs.of(session_id, environ)
+    job = session_registry.job_of(session_id, environ)
     if job is not None:
         return job.before
     pid = environ.get(USUAL.process_variable, "")

@@ -93,12 +93,12 @@ class Hook(Record):
         if self.alarm_once():
             self.show_alarm()
             return
-        from . import retired  # where somebody ended a session whose client goes on
+        from . import ends  # where somebody ended a session whose client goes on
 
         def tell_both(text: str) -> None:
             self.write(json_line({"systemMessage": text, **_context_answer(self.call)(text)}))
 
-        retired.tell_once(self.desk, self.call.session_id, self.program, self.call.command, tell_both)
+        ends.tell_once(self.desk, self.call.session_id, self.program, self.call.command, tell_both)
 
     def open_offers(self) -> list[Offer]:
         """Return the deliveries whose fate the transcript will tell."""
@@ -133,7 +133,7 @@ class Hook(Record):
             return [item for item in inbox.due(items) if until is None or item.message.timestamp <= until]
         if self.call.event != "Stop":
             return inbox.due(items, NOW)
-        from .turn_end import TurnEnd  # mail at a turn's end
+        from .ends import TurnEnd  # mail at a turn's end
 
         return self.desk.part(TurnEnd).choose(self.call.session_id, items)
 
@@ -355,18 +355,18 @@ def _answer_stop(hook: Hook) -> None:
 
 def _session_end(hook: Hook) -> None:
     if hook.roster_state() == "alive":
-        from . import quota, session  # once in a session's life
+        from . import ends, session  # once in a session's life
 
         hook.tell_changed_calls()
-        quota.give_back_at_end(hook.desk, hook.call)
+        ends.give_back_at_end(hook.desk, hook.call)
         session.end_session(hook.desk, hook.call, hook.environ)
         hook.settle_offers(FLUSH if hook.call.called else ())
 
 
 def _turn_failed(hook: Hook) -> None:
-    from . import quota  # seldom in a session's life
+    from . import ends  # seldom in a session's life
 
-    quota.give_back_at_end(hook.desk, hook.call)
+    ends.give_back_at_end(hook.desk, hook.call)
 
 
 EVENTS: dict[str, Callable[[Hook], object]] = {

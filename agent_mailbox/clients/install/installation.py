@@ -7,6 +7,8 @@ remembers files, ``places`` says where each client has them.
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import sys
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.records import Record
 from ...core.text import shell_quoted
 from ...errors import BadData
-from ...store.files import paths
+from ...store.files import paths, programs
 from ...store.files.small_files import Storing
 from ...store.locks.lock import FileLock
 from ...store.user_state import removed_hooks
@@ -22,11 +24,13 @@ from .. import places, texts
 from ..foreign_fields import rules_of
 from ..permission import file_guard as ours
 from ..places import Target
-from . import client_version, hook_entries, merge, opencode_plugin, shared_section, status_setting
 from . import foreign_files as files
+from . import hook_entries, merge, opencode_plugin, shared_section, status_setting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from ...known_clients.known_client import KnownClient, Wanted
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MAIN = os.path.join(PACKAGE, "__main__.py")
@@ -134,7 +138,7 @@ def _install_parts(
         return
     if client.memory:
         yield _memory_part(os.path.realpath(target.memory))
-    wanted = client_version.fitting_hooks(client, os.environ)
+    wanted = fitting_hooks(client, os.environ)
     hooks = [(one, one.command_line(texts.hook_command(hook, one.event, client))) for one in wanted]
     ours = merge.Ours(hooks, more | {"version": 1}, client.time_key) if client.is_flat else merge.Ours(hooks, more)
     yield _settings_part(
@@ -335,3 +339,34 @@ def forget_shim(environ: Mapping[str, str]) -> list[str]:
     place = os.path.dirname(hook)
     files.remove_empty((os.path.dirname(place), place))
     return written
+
+
+# -- the client's version ---------------------------------------------------------------------------------------------
+
+
+_PATIENCE = 10.0
+"""Seconds that a client may take to say its version."""
+
+
+def fitting_hooks(client: KnownClient, environ: Mapping[str, str]) -> Sequence[Wanted]:
+    """Return the hooks, each on the event that the client's version on the ``PATH`` has for it, or on none.
+
+    An older version may take no settings at all that name an event which it does not know."""
+    hooks = client.hooks()
+    if not any(wanted.since for wanted in hooks):
+        return hooks
+    if (version := _read_version(client.program, environ)) is None:
+        return hooks
+    return [one.replace(on=one.other, event=one.other, other=one.on) if version < one.since else one for one in hooks]
+
+
+def _read_version(program: str, environ: Mapping[str, str]) -> tuple[int, ...] | None:
+    path = shutil.which(program, path=environ.get("PATH", ""))
+    if path is None:
+        return None
+    try:
+        told = programs.ask([path, "--version"], _PATIENCE, environ=environ)
+    except OSError:
+        return None
+    found = re.search(rb"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", told.out)
+    return tuple(int(part) for part in found.groups()) if found else None

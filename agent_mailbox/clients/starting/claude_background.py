@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...core.text import neutral
 from ...errors import MailboxError, Refused
-from ...identity import background_jobs
+from ...identity import session_registry
 from ...known_clients.claude_code import CLAUDE_CODE
 from ...store.files import small_files
 from ..foreign_fields import read_object
@@ -22,7 +22,7 @@ from .start import LAST, STOPS, Begun, run_client, wait_while
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from ...identity.background_jobs import Job
+    from ...identity.session_registry import Job
     from .start import Start
 
 _SAID = 8
@@ -34,9 +34,9 @@ _SHORTLY = 3.0
 def start_claude(start: Start, register: Callable[[str], None], environ: Mapping[str, str]) -> Begun:
     """Have the service begin or bring back a session."""
     if start.session_id:
-        if background_jobs.of(start.session_id, environ) is not None:  # as after a restart: it would make a copy
+        if session_registry.job_of(start.session_id, environ) is not None:  # as after a restart: it would make a copy
             run_client([*start.words, "stop", start.session_id[:8]], start.directory, environ, STOPS)
-            wait_while(lambda: background_jobs.of(start.session_id, environ) is not None, LAST)
+            wait_while(lambda: session_registry.job_of(start.session_id, environ) is not None, LAST)
         register(start.session_id)
     call = _Call(start, environ)
     with call.ended_if_lost():
@@ -66,7 +66,7 @@ class _Call:
 
     def __init__(self, start: Start, environ: Mapping[str, str]) -> None:
         self._start, self._environ = start, environ
-        self._before = {job.session_id for job in background_jobs.listed(environ)}
+        self._before = {job.session_id for job in session_registry.list_jobs(environ)}
         self._told = ""
 
     def begin(self) -> str:
@@ -97,7 +97,7 @@ class _Call:
 
     def _listed(self) -> list[str]:
         """Return the sessions that the service has since, and that seem to come of this call."""
-        since = (one for one in background_jobs.listed(self._environ) if one.session_id not in self._before)
+        since = (one for one in session_registry.list_jobs(self._environ) if one.session_id not in self._before)
         return [one.session_id for one in since if self._is_ours(one)]
 
     def _is_ours(self, job: Job) -> bool:
