@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 import stat
 import tempfile
@@ -18,38 +17,32 @@ from typing import TYPE_CHECKING, Any
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, invariant, rule
 
 from agent_mailbox import Draft, Mailbox, MailboxError, Request
 from agent_mailbox.core import address, codec, conversations, instant, message_reads, words
 from agent_mailbox.core.inbox import InboxState
-from agent_mailbox.core.keeping import retention
-from agent_mailbox.core.records import BadLine, Message, Read
+from agent_mailbox.core.records import BadLine, Message
 from agent_mailbox.core.roster import Roster
 from agent_mailbox.errors import NotFound
 from agent_mailbox.mailbox import mailbox as facade
 from agent_mailbox.mailbox.mail_stream import stream
 from agent_mailbox.mailbox.queries import MailQueries
-from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.files import paths, system
 from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.store.projection import index_keys, intake, line_facts, lookup, projection_file
 from agent_mailbox.store.projection.lookup import ask_index
 from agent_mailbox.store.projection.sqlite import connect, sqlite3
-from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import steward as stewards
-from tests.door import switches
 from tests.helpers import PATIENCE, Post, start_at_once
+from tests.store.history import AGENTS, BODIES, NOON, History, mailbox, rotate
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-NOON = instant.parse("2026-03-16T12:00:00Z")
-AGENTS = ("amy", "bob", "cat")
-ADDRESSES = (*AGENTS, "role:dev", "project:x", "all")
-BODIES = ("alpha beta", "Beta-gamma", "gamma ÁLPHA straße", "日本語のメール", "...", 'say "beta" NOT alpha')
+FILLED = (*AGENTS, "role:dev", "project:x", "all")
 QUERIES = (
     "alpha",
     "BETA gamma",
@@ -182,139 +175,21 @@ def one(found: facade.FoundMessage) -> object:
 # -- random histories -------------------------------------------------------------------------------------------------
 
 
-def ids(seed: int) -> Callable[[], str]:
-    source = random.Random(seed)
-
-    def make() -> str:
-        bits = f"{source.getrandbits(128):032x}"
-        return f"{bits[:8]}-{bits[8:12]}-4{bits[13:16]}-8{bits[17:20]}-{bits[20:]}"
-
-    return make
-
-
-def mailbox(root: str, now: Callable[[], int] = lambda: NOON, seed: int = 7) -> Mailbox:
-    directory = creation.create(os.path.join(root, "box"), {switches.STATE: root})
-    return Mailbox(directory, clock=now, new_id=ids(seed))
-
-
-def rotate(box: Mailbox, max_live: int = 0) -> None:
-    with rotation.alone(box.archive, 1):
-        rotation.rotate(
-            box.logs, box.archive, box.config.ttls, lambda state: retention.plan(state, box.now(), max_live)
-        )
-
-
 def index_file(box: Mailbox) -> str:
     return box.logs.cache(index_keys.FILE)
 
 
-agents = st.sampled_from(AGENTS)
-
-
-class IndexMachine(RuleBasedStateMachine):
-    sent = Bundle("sent")
-
+class IndexMachine(History):
     @initialize(many=st.sampled_from((-1, intake.MANY)))
-    def make(self, many: int) -> None:
+    def choose(self, many: int) -> None:
         self.many, intake.MANY = intake.MANY, many  # -1: lines are taken in as from a large log
-        self.root = tempfile.mkdtemp()
-        self.now = NOON
-        self.box = mailbox(self.root, lambda: self.now)
-        self.random_id = ids(8)
-        self.kept: bytes | None = None
 
     def teardown(self) -> None:
         intake.MANY = getattr(self, "many", intake.MANY)
-        shutil.rmtree(self.root, ignore_errors=True)
+        super().teardown()
 
-    @rule(
-        target=sent,
-        sender=agents,
-        to=st.lists(st.sampled_from(ADDRESSES), min_size=1, max_size=2, unique=True),
-        body=st.sampled_from(BODIES),
-        subject=st.sampled_from((None, *BODIES)),
-        thread=st.none() | sent,
-        ack=st.booleans(),
-    )
-    def send(self, sender: str, to: list[str], body: str, subject: str | None, thread: str | None, ack: bool) -> str:
-        try:
-            draft = Draft(sender=sender, to=tuple(to), content=body, subject=subject, thread=thread, ack=ack)
-            return self.box.send(draft).message.id
-        except MailboxError:
-            return "none"
-
-    @rule(who=agents, limit=st.sampled_from((1, 99)))
-    def check(self, who: str, limit: int) -> None:
-        try:
-            self.box.deliver(who, lambda items: items[:limit])
-        except MailboxError:
-            pass
-
-    @rule(who=agents, message=sent, what=st.sampled_from(("ack", "release")))
-    def settle(self, who: str, message: str, what: str) -> None:
-        try:
-            getattr(self.box, what)(message, who)
-        except MailboxError:
-            pass
-
-    @rule(who=agents, role=st.sampled_from((None, "role:dev")), name=st.sampled_from((None, "nan")))
-    def register(self, who: str, role: str | None, name: str | None) -> None:
-        try:
-            request = Request(session_id=who, roles=(role,) if role else None, tags=("project:x",), name=name)
-            self.box.register(request, "user")
-        except MailboxError:
-            pass
-
-    @rule(max_live=st.sampled_from((0, 3)))
-    def archive(self, max_live: int) -> None:
-        rotate(self.box, max_live)
-
-    @rule(by=st.sampled_from((1, 3_600_000, 40 * 24 * 3_600_000, -3_600_000)))
-    def clock(self, by: int) -> None:
-        self.now += by
-
-    # -- everyone else ------------------------------------------------------------------------------------------------
-
-    def _append(self, name: str, data: bytes) -> None:
-        with open(self.box.logs.path(name), "ab") as file:
-            file.write(data)
-
-    @rule(
-        target=sent,
-        to=st.sampled_from((*ADDRESSES, "dev", "nan")),
-        thread=st.none() | sent,
-        tail=st.sampled_from((b"\n", b"", b'\n{"id":"to', b"\nrubbish\n\n")),
-        month=st.sampled_from((None, "2026-03", "2025-12")),
-    )
-    def foreign_message(self, to: str, thread: str | None, tail: bytes, month: str | None) -> str:
-        message = Message(
-            id=self.random_id(),
-            sender="zed",
-            recipients=(to,),
-            timestamp=self.now,
-            content="foreign alpha",
-            thread=thread,
-            read_by=("zed",),
-        )
-        name = paths.MESSAGES if month is None else f"{paths.ARCHIVE}/{month}.jsonl"
-        self._append(name, codec.spell_message(message).rstrip(b"\n") + tail)
-        return message.id
-
-    @rule(message=sent, archived=st.booleans(), when=st.sampled_from((0, 7)))
-    def twin(self, message: str, archived: bool, when: int) -> None:
-        twin = Message(id=message, sender="zed", recipients=("all",), timestamp=NOON + when, content="beta twin")
-        self._append(f"{paths.ARCHIVE}/2026-03.jsonl" if archived else paths.MESSAGES, codec.spell_message(twin))
-
-    @rule(
-        who=agents,
-        message=sent,
-        event=st.sampled_from(("read", "ack", "release", "seen", "claim")),
-        name=st.sampled_from((paths.READS, f"{paths.ARCHIVE}/2026-03-reads.jsonl")),
-        newline=st.booleans(),
-    )
-    def foreign_read(self, who: str, message: str, event: str, name: str, newline: bool) -> None:
-        line = codec.spell_read(Read(message_id=message, session_id=who, timestamp=self.now, event=event))
-        self._append(name, line if newline else b" " + line.rstrip(b"\n"))
+    def derived(self) -> list[str]:
+        return [path for path in [index_file(self.box)] if os.path.exists(path)]
 
     @rule(name=st.sampled_from((paths.MESSAGES, paths.READS)), lines=st.integers(0, 3), copy=st.booleans())
     def cut_back(self, name: str, lines: int, copy: bool) -> None:
@@ -328,31 +203,11 @@ class IndexMachine(RuleBasedStateMachine):
             if copy:
                 os.rename(path + ".copy", path)
 
-    @rule(how=st.sampled_from(("flip", "cut", "delete", "keep", "restore")), where=st.integers(0, 200_000))
-    def damage(self, how: str, where: int) -> None:
-        path = index_file(self.box)
-        if not os.path.exists(path):
-            return
-        with open(path, "rb") as file:
-            content = file.read()
-        place = where % max(len(content), 1)
-        if how == "delete":
-            os.unlink(path)
-        elif how == "keep":
-            self.kept = content
-        else:
-            flipped = content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :] if content else b""
-            ruined = {"flip": flipped, "cut": content[:place], "restore": self.kept or b""}[how]
-            with open(path, "r+b") as file:
-                file.write(ruined)
-                file.truncate()
-
     # -- the claim ----------------------------------------------------------------------------------------------------
 
     @invariant()
     def the_index_answers_as_the_scan_does(self) -> None:
-        if hasattr(self, "box"):
-            compare(self.box)
+        compare(self.box)
 
 
 IndexMachine.TestCase.settings = settings(
@@ -370,7 +225,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
         role = ("role:dev",) if who == "cat" else None
         made.register(Request(session_id=who, roles=role, tags=("project:x",)), "user")
     for n in range(40):
-        draft = Draft(sender=AGENTS[(n + 1) % 3], to=(ADDRESSES[n % 6],), content=f"{BODIES[n % 6]} number{n}")
+        draft = Draft(sender=AGENTS[(n + 1) % 3], to=(FILLED[n % 6],), content=f"{BODIES[n % 6]} number{n}")
         known = list(made.state().messages)
         made.send(draft.replace(thread=known[-2] if n % 5 == 4 else None))
         if n == 20:
