@@ -114,16 +114,6 @@ def test_readers_are_all_who_read_it_the_foreign_lines_own_included():
 # -- claims -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_role_message_read_as_the_role_belongs_to_that_holder():
-    """It is gone for the other holders, and read for its own."""
-    mail = message(to="role:x")
-    assert unread_by("cat-1", [mail], []) == ["m1"]
-    claim = read("m1", "bob-1", via="role:x")
-    assert holder(mail, claim) == "bob-1"
-    for session in ("bob-1", "cat-1", "dan-1"):
-        assert unread_by(session, [mail], [claim]) == []
-
-
 def test_of_two_claims_the_first_in_the_log_counts():
     """Log order decides, not the clock: exactly one holds it."""
     mail = message(to="role:x")
@@ -133,71 +123,12 @@ def test_of_two_claims_the_first_in_the_log_counts():
     assert holder(mail, first, second, release("m1", "bob-1")) == "cat-1"
 
 
-def test_a_released_claim_is_offered_to_every_holder_again():
-    """Each holder of the role is offered a released message again, also the one that gave it back. The next reader
-    holds it."""
-    mail = message(to="role:x")
-    log = [read("m1", "bob-1", via="role:x"), release("m1", "bob-1")]
-    assert holder(mail, *log) is None
-    for session in ("bob-1", "cat-1", "dan-1"):
-        assert unread_by(session, [mail], log) == ["m1"]
-    log.append(read("m1", "cat-1", via="role:x"))
-    assert holder(mail, *log) == "cat-1"
-    for session in ("bob-1", "cat-1", "dan-1"):
-        assert unread_by(session, [mail], log) == []
-
-
 def test_what_is_in_the_archive_and_live_counts_once():
     """A steward copies records before it removes them. The copy of an unproven read is behind its proven release."""
     given = [read("m1", "bob-1").replace(proof=None), release("m1", "bob-1")]
     again = read("m1", "bob-1", hours=1)
     assert Reads(message_reads.with_archived(given, given)).of("m1") == []
     assert message_reads.with_archived([*given, again], given) == [*given, again]
-
-
-def test_a_release_by_another_does_not_free_a_claim():
-    """Only the holder gives back what it holds."""
-    mail = message(to="role:x")
-    claim = read("m1", "bob-1", via="role:x")
-    assert holder(mail, claim, release("m1", "cat-1")) == "bob-1"
-    assert unread_by("dan-1", [mail], [claim, release("m1", "cat-1")]) == []
-
-
-@pytest.mark.parametrize("end", ["freeze", "retire"])
-def test_a_frozen_or_dead_claimer_keeps_its_claim_until_a_release(end):
-    """Ownership follows from the reads log alone."""
-    mail = message(to="role:x")
-    claim = read("m1", "bob-1", via="role:x")
-    assert holder(mail, claim, events=(event(end, "bob-1"),)) == "bob-1"
-    assert unread_by("cat-1", [mail], [claim], event(end, "bob-1")) == []
-    assert unread_by("cat-1", [mail], [claim, release("m1", "bob-1")], event(end, "bob-1")) == ["m1"]
-
-
-def test_giving_up_the_role_does_not_give_up_the_claim():
-    """The roster does not decide who holds what was claimed."""
-    mail = message(to="role:x")
-    claim = read("m1", "bob-1", via="role:x")
-    assert holder(mail, claim, events=(event("update", "bob-1", tags=()),)) == "bob-1"
-
-
-def test_a_reader_matched_by_session_tag_or_all_reads_for_itself():
-    """Its reading leaves the role's message to the role; and the role's claim leaves it to its own readers."""
-    for other, via in (("cat-1", "cat-1"), ("project:p", "project:p"), ("all", "all")):
-        mail = message(to=("role:x", other))
-        by_itself = read("m1", "cat-1", via=via)
-        assert holder(mail, by_itself) is None
-        assert unread_by("cat-1", [mail], [by_itself]) == []
-        if other != "all":
-            assert unread_by("bob-1", [mail], [by_itself]) == ["m1"]
-            assert unread_by("dan-1", [mail], [by_itself, read("m1", "bob-1", via="role:x")]) == []
-        assert unread_by("cat-1", [mail], [read("m1", "bob-1", via="role:x")]) == ["m1"]
-
-
-def test_a_message_to_two_roles_is_claimed_once():
-    """It is one message: whichever role brought it, it has one holder."""
-    mail = message(to=("role:x", "role:y"))
-    assert unread_by("bob-1", [mail], [read("m1", "dan-1", via="role:y")]) == []
-    assert holder(mail, read("m1", "dan-1", via="role:y")) == "dan-1"
 
 
 # -- lines of older writers -------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from agent_mailbox.core.proofs import BEFORE
 from agent_mailbox.core.records import ROSTER_EVENTS, USER, Message, Read, RosterEvent
 from agent_mailbox.core.roster import Agent, Roster
 
-from .build import ack, at, event, message, read, register, release, state
+from .build import ack, at, event, message, read, register, state
 
 PEOPLE = [
     register("ann-1"),
@@ -58,6 +58,14 @@ def test_nothing_moves_until_more_messages_are_live_than_the_limit_and_then_all_
     assert retention.plan(above, at(1), limit).move == {m.id for m in read_ones[1:]}
 
 
+def test_direct_mail_to_the_dead_stays_for_a_successor():
+    """Until that one has read it, or is dead too."""
+    assert not is_moved(message(), events=(DEAD_BOB, HEIR))
+    assert is_moved(message(), read("m1", "bob-2"), events=(DEAD_BOB, HEIR))
+    assert is_moved(message(), read("m1", "bob-1"), events=(DEAD_BOB, HEIR))
+    assert is_moved(message(), events=(DEAD_BOB, HEIR, event("retire", "bob-2", 1)))
+
+
 def test_a_copy_keeps_direct_mail_that_the_person_has_not_seen():
     """It keeps no mail for the sake of the person alone that is for everyone."""
     mailbox = state([message("direct", USER), message("for-all", "all")], [], PEOPLE)
@@ -76,118 +84,9 @@ def test_a_copy_keeps_what_one_of_its_readers_owes_an_ack_and_no_other():
 # -- finished, by mode ------------------------------------------------------------------------------------------------
 
 
-def test_direct_mail_is_finished_when_read_expired_or_its_recipient_dead():
-    """Direct mail is finished when it is read or expired, or its recipient dead. Unread mail to a frozen agent
-    stays."""
-    assert not is_moved(message())
-    assert is_moved(message(), read("m1", "bob-1"))
-    assert not is_moved(message(), read("m1", "bob-1"), release("m1", "bob-1"))
-    assert not is_moved(message(), read("m1", "cat-1"))
-    assert not is_moved(message(), hours=24 - 1e-6)
-    assert is_moved(message(), hours=24)
-    assert is_moved(message(), events=(DEAD_BOB,))
-    assert not is_moved(message(), events=(event("freeze", "bob-1", 1),), hours=10**5)
-    assert not is_moved(message(to="user"))
-    assert is_moved(message(to="user"), read("m1", "user"))
-    assert not is_moved(message(to="bob"))
-    assert is_moved(message(to="bob"), read("m1", "bob-1"))
-
-
-def test_direct_mail_to_the_dead_stays_for_a_successor():
-    """Until that one has read it, or is dead too."""
-    assert not is_moved(message(), events=(DEAD_BOB, HEIR))
-    assert is_moved(message(), read("m1", "bob-2"), events=(DEAD_BOB, HEIR))
-    assert is_moved(message(), read("m1", "bob-1"), events=(DEAD_BOB, HEIR))
-    assert is_moved(message(), events=(DEAD_BOB, HEIR, event("retire", "bob-2", 1)))
-
-
-def test_direct_mail_stays_while_any_who_has_it_has_not_read_it():
-    """A session that lives again beside its successor still has its own unread mail: pending mail is never moved."""
-    both = (DEAD_BOB, HEIR, event("register", "bob-1", 1))
-    assert not is_moved(message(), read("m1", "bob-2"), events=both)
-    assert is_moved(message(), read("m1", "bob-2"), read("m1", "bob-1"), events=both)
-    assert is_moved(message(), read("m1", "bob-1"), events=both)
-
-
-def test_role_mail_is_finished_when_claimed_or_expired_by_its_own_time():
-    """However old it is, an unclaimed role message stays; dead or frozen holders change nothing about that."""
-    assert not is_moved(message(to="role:x"), hours=10**6)
-    assert not is_moved(message(to="role:nobody"), hours=10**6)
-    assert not is_moved(message(to="later-1"), hours=10**6)
-    assert is_moved(message(to="role:x"), read("m1", "bob-1", "role:x"))
-    assert is_moved(message(to="x"), read("m1", "bob-1"))
-    assert not is_moved(message(to="role:x"), read("m1", "bob-1", "role:x"), release("m1", "bob-1"))
-    assert not is_moved(message(to="role:x", ttl_hours=5), hours=5 - 1e-6)
-    assert is_moved(message(to="role:x", ttl_hours=5), hours=5)
-    assert is_moved(message(to="role:x"), read("m1", "bob-1", "role:x"), events=(DEAD_BOB,))
-
-
-@pytest.mark.parametrize(("to", "hours"), [("project:p", 72), ("all", 4)])
-def test_tag_and_broadcast_mail_is_finished_by_expiry_alone(to, hours):
-    """Late comers may still read what everybody present has read."""
-    everybody = [read("m1", who, to) for who in ("ann-1", "bob-1", "cat-1", "user")]
-    assert not is_moved(message(to=to), *everybody)
-    assert not is_moved(message(to=to), *everybody, hours=hours - 1e-6)
-    assert is_moved(message(to=to), *everybody, hours=hours)
-    assert is_moved(message(to=to), hours=hours)
-
-
-def test_mail_with_several_addresses_is_finished_when_all_parts_are():
-    """The slowest part keeps it: it expires as a whole, with the longest time, and till then others have it unread."""
-    two = message(to=("bob-1", "cat-1"))
-    assert not is_moved(two, read("m1", "bob-1"))
-    assert is_moved(two, read("m1", "bob-1"), read("m1", "cat-1"))
-    assert is_moved(two, read("m1", "cat-1"), events=(DEAD_BOB,))
-    for_the_role_too = message(to=("ann-1", "role:x"))
-    assert not is_moved(for_the_role_too, read("m1", "ann-1"), hours=10**6)
-    assert not is_moved(for_the_role_too, read("m1", "bob-1", "role:x"))
-    assert is_moved(for_the_role_too, read("m1", "bob-1", "role:x"), read("m1", "ann-1"))
-    assert not is_moved(message(to=("bob-1", "role:x")), read("m1", "cat-1", "role:x"), hours=10**6)
-    for_all_too = message(to=("bob-1", "all"))
-    assert not is_moved(for_all_too, read("m1", "bob-1"), hours=5)
-    assert not is_moved(for_all_too, read("m1", "bob-1"))
-    assert is_moved(for_all_too, hours=24)
-
-
 # -- obligations ------------------------------------------------------------------------------------------------------
 
 ASKED = message(ack=True)
-
-
-def test_mail_with_an_open_obligation_stays_however_old():
-    """Read, even expired: whoever owes an ack must still find it."""
-    for mail, via in (
-        (ASKED, "bob-1"),
-        (message(to="role:x", ack=True), "role:x"),
-        (message(to="all", ack=True), "all"),
-    ):
-        owed = read("m1", "bob-1", via)
-        assert not is_moved(mail, owed, hours=10**6)
-        assert is_moved(mail, owed, ack("m1", "bob-1"), hours=10**6)
-        assert "m1" in moved([mail, message("m2", sender="bob-1", thread="m1", to="ann-1")], [owed], hours=10**6)
-
-
-def test_every_readers_obligation_counts():
-    """One ack does not settle what another owes."""
-    mail = message(to="all", ack=True)
-    reads = [read("m1", "bob-1", "all"), read("m1", "cat-1", "all"), ack("m1", "cat-1")]
-    assert not is_moved(mail, *reads, hours=100)
-    assert is_moved(mail, *reads, ack("m1", "bob-1"), hours=100)
-
-
-def test_the_dead_owe_nothing_and_their_successors_do():
-    """An obligation ends with the last who could meet it."""
-    owed = read("m1", "bob-1")
-    assert not is_moved(ASKED, owed, events=(event("freeze", "bob-1", 1),))
-    assert is_moved(ASKED, owed, events=(DEAD_BOB,))
-    assert not is_moved(ASKED, owed, events=(DEAD_BOB, HEIR))
-    assert is_moved(ASKED, owed, ack("m1", "bob-2"), events=(DEAD_BOB, HEIR))
-
-
-def test_mail_that_asked_and_expired_unread_is_finished():
-    """A message that asked for an ack and expired unread is finished, for nobody owes an answer."""
-    assert is_moved(ASKED, hours=24)
-    assert is_moved(message(to="all", ack=True), hours=4)
 
 
 def test_the_reply_that_settles_an_obligation_stays_while_the_mail_that_asked_stays():

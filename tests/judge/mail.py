@@ -156,8 +156,8 @@ class Judge:
 
     # what became of it
 
-    def is_dead_letter(self, mail: Mail) -> bool:
-        """Return whether it expired, or all it was for died, before anyone read it.
+    def lost(self, mail: Mail) -> str | None:
+        """Return why it is a dead letter: it expired, or all it was for died, before anyone read it. None if it is not.
 
         A title settles nothing that asks for an ack.
         """
@@ -167,9 +167,9 @@ class Judge:
             or mail.is_idle_notice
             or any(not (asks and one.is_title) for one in self.standing(mail).values())
         ):
-            return False
+            return None
         ended = all(self.mode(address) == "direct" and is_over(self.people, address) for address in mail.to)
-        return ended or self.has_expired(mail)
+        return "expired" if self.has_expired(mail) else "recipient_dead" if ended else None
 
     def owes(self, who: str) -> list[str]:
         """Return the ids of what this session, or one that it continues, read and neither acknowledged nor answered."""

@@ -93,7 +93,7 @@ def hold(stage: Stage, who: str, now: int, live: InboxState, everything: InboxSt
     compare(stage, who, "owed", sorted(m.id for m in obligations.obligations(who, live)), sorted(judge.owes(who)))
     if everything is not None:
         lost = sorted(m.id for m, _ in dead_letters.dead_letters(everything, now))
-        known = [mail.id for mail in judge.mail if mail.id in everything.messages and judge.is_dead_letter(mail)]
+        known = [mail.id for mail in judge.mail if mail.id in everything.messages and judge.lost(mail) is not None]
         compare(stage, who, "lost", lost, sorted(known))
 
 

@@ -154,10 +154,14 @@ class History(RuleBasedStateMachine):
     def archive(self, max_live: int) -> None:
         rotate(self.box, max_live)
 
-    @rule(hours=st.sampled_from((0, 1, 25, 80, 40 * 24, -1, -30)))
-    def clock(self, hours: int) -> None:
-        self.guard_blind |= hours < 0
-        self.now += hours * instant.HOUR or 1
+    @rule(by=st.sampled_from((1, instant.HOUR, 25 * instant.HOUR, 80 * instant.HOUR, 40 * instant.DAY)))
+    def later(self, by: int) -> None:
+        self.now += by
+
+    @rule(by=st.sampled_from((1, instant.HOUR, 30 * instant.HOUR)))
+    def clock_back(self, by: int) -> None:
+        self.guard_blind = True
+        self.now -= by
 
     # -- everyone else ------------------------------------------------------------------------------------------------
 
