@@ -57,14 +57,13 @@ ATTACKS = {
     "held behind the logs, and the second faints": (0, "0 park open=5>open*5; 3 faint fdatasync=1"),
 }
 SWEEPS = {
-    "a writer beside torn lines": Sweep(1, "", "send|send|ack torn", "everyone check", ("held",), outages=0.0),
+    "a writer beside torn lines": Sweep(1, "", "send|send|ack torn", "everyone check", ("held",)),
     "second lines where a writer was killed": Sweep(
         1,
         "send everyone check",
         "send_at_length",
         "foreign_again everyone check",
         ("is killed before it writes",),
-        outages=0.0,
     ),
     "a writer whose sync failed": Sweep(
         1,
@@ -74,9 +73,7 @@ SWEEPS = {
         ("faints, and the next one is in doubt", "fails in a sync, and the next one is in doubt"),
         outages=0.2,
     ),
-    "a decision that is not noted": Sweep(
-        0.5, "lead", "register|ask", "register|ask run_steward?", ("fails to note",), outages=0.0
-    ),
+    "a decision that is not noted": Sweep(0.5, "lead", "register|ask", "register|ask run_steward?", ("fails to note",)),
     "a writer who is killed": Sweep(
         0.5,
         "lead",
@@ -105,7 +102,6 @@ SWEEPS = {
             "is killed behind a name, and the third is in doubt",
             "is killed as it notes a new log, and the third is in doubt",
         ),
-        outages=0.0,
         small=0.0,
         live=(0,),
         loose=0.9,
@@ -126,7 +122,6 @@ SWEEPS = {
         "run_steward",
         "run_steward",
         ("is killed before it writes through",),
-        outages=0.0,
         live=(0,),
     ),
     "the first file": Sweep(
@@ -149,28 +144,23 @@ SWEEPS = {
         rounds=1,
         found=False,
     ),
-    "beginnings that fall short": Sweep(
-        3, "", "found", "send check", ("falls short at first",), outages=0.0, rounds=1, found=False
-    ),
+    "beginnings that fall short": Sweep(3, "", "found", "send check", ("falls short at first",), rounds=1, found=False),
     "a log that a stranger makes": Sweep(
-        2, "send", "foreign_note", "check|hook everyone check send check", outages=0.0, rounds=1, loose=0.9
+        2, "send", "foreign_note", "check|hook everyone check send check", rounds=1, loose=0.9
     ),
     "a disk that is full": Sweep(
-        0.5, "send? everyone check", "send|ack|send_many", "foreign everyone check", ("fills the disk",), outages=0.0
+        0.5, "send? everyone check", "send|ack|send_many", "foreign everyone check", ("fills the disk",)
     ),
     "a line that falls short twice": Sweep(
-        0.5, "", "send|send|register", "send everyone check", ("falls short twice",), outages=0.0
+        0.5, "", "send|send|register", "send everyone check", ("falls short twice",)
     ),
-    "a rollbook that falls short": Sweep(
-        1, "freeze", "register|register|send|check", "send check", ("falls short",), outages=0.0
-    ),
+    "a rollbook that falls short": Sweep(1, "freeze", "register|register|send|check", "send check", ("falls short",)),
     "decided requests": Sweep(
         1,
         "lead ask? ask decide decide check? check? send",
         "run_steward",
         "decide decide decide",
         ("is killed behind a name", "is killed before a sync"),
-        outages=0.0,
         live=(0,),
     ),
     "an empty log": Sweep(
@@ -179,7 +169,6 @@ SWEEPS = {
         "run_steward",
         "ask ask? run_steward ask run_steward",
         ("is killed behind the log's name",),
-        outages=0.0,
         rounds=1,
         live=(0,),
     ),
@@ -189,7 +178,6 @@ SWEEPS = {
         "run_steward",
         "everyone check",
         ("is killed behind the name of the reads",),
-        outages=0.0,
         small=0.0,
         live=(0,),
     ),
@@ -199,7 +187,6 @@ SWEEPS = {
         "put_back",
         "check everyone shim",
         ("nothing befalls it",),
-        outages=0.0,
         agents=3,
     ),
     "mail that is archived": Sweep(
@@ -208,7 +195,6 @@ SWEEPS = {
         "ack|ack|resend",
         "everyone check",
         ("fails to read",),
-        outages=0.0,
         live=(0,),
     ),
     "mail that the power takes": Sweep(
@@ -235,7 +221,6 @@ SWEEPS = {
         "ack",
         "ack ack",
         ("is killed before a sync", "fails in a sync", "faints"),
-        outages=0.0,
     ),
 }
 

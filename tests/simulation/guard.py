@@ -1,8 +1,8 @@
 """The shell guard as a model: when does ``agent-mailbox-hook`` say "nothing new" without starting Python?
 
 Belongs here: the guard's judgement, in the same order of system calls, as a simulated process makes it; and what the
-judge holds it to. ``shells`` holds the model to the real dash, bash and busybox. Outside: the doorbell's guard, which
-looks for a process, and the guards before tools, which read no state that mail changes.
+judge holds it to. ``test_shells`` holds the model to the real dash, bash and busybox. Outside: the doorbell's guard,
+which looks for a process, and the guards before tools, which read no state that mail changes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Acknowledged is durable: after each acknowledgement, each change of names and each power failure.
 
-Belongs here: this promise, and the judge's own eyes: it reads logs with ``json``, never through the product.
+Belongs here: this promise, what the judge knows at all, and its own eyes: it reads logs with ``json``, never through
+the product. Further promises are in ``judge_showings``, and in ``judge``, which is all of them.
 """
 
 from __future__ import annotations
@@ -8,27 +9,64 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tests.simulation.judge_ledger import Ledger
 from tests.simulation.places import ARCHIVE, BOX
+from tests.simulation.telling import BROKEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.simulation.disk import Inode
     from tests.simulation.letters import Letter, Session
+    from tests.simulation.process import Process
     from tests.simulation.world import World
+
 
 Fact = tuple[str, ...]
 
 
-class Durable(Ledger):
+class Durable:
     """What was acknowledged, held against the platter."""
 
     def __init__(self, world: World) -> None:
-        super().__init__(world)
+        self.world = world
+        self.breaches: list[str] = []
+        self.about: set[str] = set()
+        """The ids that told and expected answers differ by: what a story is about."""
+        self.rich: set[str] = set()
+        """Messages that the second judge alone judges."""
+        self.disturbed = -1
+        """The last call at which a process ended badly, or beside others: it may have left a claim of role mail."""
+        self.letters: dict[str, Letter] = {}
+        self.sessions: dict[str, Session] = {}
+        self.given: dict[tuple[str, str], tuple[str, Process | None]] = {}
+        """(session, message) to what became of it, and by which process."""
+        self.answers: list[tuple[str, ...]] = []
+        """Each showing: the session, and the beginnings of the texts."""
+        self.appended: set[str] = set()
+        """What foreign programs appended whole since the last power failure."""
+        self.doubled: set[bytes] = set()
+        """Lines that foreign programs wrote more than once."""
+        self.founded: int | None = None
+        """The call at which somebody was told that the mailbox is made."""
+        self.torn = self.strange = False
+        """Did a foreign program leave a torn line? Did one write a record about mail?"""
+        self.steward_died = -1
+        """The last call at which a steward was killed: it may not have fetched what was written beside it."""
+        self.watches: dict[int, set[str]] = {}
+        """For each guard that looks at this moment: the messages that its session waits for."""
+        self.shown = self.acknowledged = self.checks = 0
         self.facts: dict[Fact, int] = {}
         self._kept: dict[int, tuple[int, Inode, set[Fact]]] = {}
         self._lines: dict[bytes, Fact | None] = {}
+
+    def breach(self, what: str) -> None:
+        """Note a broken promise."""
+        self.breaches.append(what)
+        self.world.tell(f"{BROKEN}{what}")
+
+    def has_strangers(self) -> bool:
+        """Did programs write that know no lock? Their lines may stand anywhere, also before those of ours."""
+        return self.strange or bool(self.doubled) or any(letter.foreign for letter in self.letters.values())
 
     def acknowledge(self, *facts: Fact) -> None:
         """Something was confirmed: it must be durable now, and for ever."""

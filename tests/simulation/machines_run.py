@@ -1,6 +1,7 @@
 """A run of a world of several machines: drawn from a seed, driven, settled, judged.
 
-Belongs here: driving such a world. ``scripts/simulate --machines`` runs them alone.
+Belongs here: driving such a world, and one door to the rooms of its commands. ``scripts/simulate --machines`` runs them
+alone.
 """
 
 from __future__ import annotations
@@ -9,17 +10,26 @@ import traceback
 from time import process_time
 from typing import TYPE_CHECKING, Any
 
+from agent_mailbox.errors import BadData, Busy, MailboxError, NotFound, Refused, StorageFailed
 from agent_mailbox.space import joining_space, replicator
 from agent_mailbox.space import space as spaces
 from agent_mailbox.space.copy import machine_lock, replica
 from agent_mailbox.space.order.order import PAGE
 from agent_mailbox.space.trust import machine_keys
 from agent_mailbox.upkeep import shared_steward
-from tests.simulation import machines_absence, machines_days, machines_files, machines_proofs, machines_tasks
+from tests.simulation import (
+    machines_absence,
+    machines_days,
+    machines_files,
+    machines_joining,
+    machines_mail,
+    machines_proofs,
+    machines_tasks,
+)
 from tests.simulation.disk import SECOND
 from tests.simulation.judge_showings import LAPSES
 from tests.simulation.machines import Machines
-from tests.simulation.machines_commands import COMMANDS, expected
+from tests.simulation.machines_days import keep_up, settle, tidy
 from tests.simulation.machines_deeds import DEEDS, LIAR, Deed
 from tests.simulation.machines_deeds import key_of as key_of_liar
 from tests.simulation.machines_files import OrderWithFiles
@@ -28,7 +38,6 @@ from tests.simulation.machines_judge import Judge, Session
 from tests.simulation.machines_plans import ROLES, plan_of
 from tests.simulation.machines_stage import Stage
 from tests.simulation.machines_sweeps import SWEEPS, TALLY, THEN
-from tests.simulation.machines_upkeep import keep_up, settle, tidy
 from tests.simulation.plans import CALM, NIGHT, REST, STORM, is_numbered
 from tests.simulation.process import Killed
 from tests.simulation.runs import Result, named_ids, replaced
@@ -41,10 +50,43 @@ if TYPE_CHECKING:
 
     from agent_mailbox.space.space import Space
     from tests.simulation.machines import Machine
+    from tests.simulation.machines_judge import Session
     from tests.simulation.machines_plans import MachinePlan
+    from tests.simulation.machines_stage import Stage
     from tests.simulation.plans import Job
     from tests.simulation.process import Process
 
+
+COMMANDS: dict[str, Callable[[Stage, Process, Session], object]] = {
+    "send": machines_mail.send,
+    "call": machines_mail.call,
+    "check": machines_mail.check,
+    "hook": machines_mail.hook,
+    "ack": machines_mail.ack,
+    "release": machines_mail.release,
+    "freeze": machines_joining.freeze,
+    "replicate": machines_days.replicate,
+    "run_steward": machines_days.run_steward,
+    "register": machines_joining.register,
+    "look": machines_mail.look,
+    "mend": machines_days.mend,
+    "blind": machines_days.blind,
+    "join": machines_joining.join,
+    "alone": machines_joining.alone,
+    "rename": machines_joining.rename,
+    "order": machines_joining.order,
+    "forbid": machines_joining.forbid,
+    "mortals": machines_joining.mortals,
+    "retell": machines_days.run_steward,
+    "newcomer": machines_joining.newcomer,
+    "trust": machines_joining.trust,
+    "send_to": machines_mail.send_to,
+    "post": machines_mail.post,
+    "twin": machines_joining.twin,
+    "return": machines_mail.give_back,
+    "foreign": machines_mail.foreign,
+    "look_elsewhere": machines_joining.look_elsewhere,
+}
 COMMANDS |= {"attach": machines_files.attach} | machines_absence.COMMANDS | machines_days.COMMANDS
 COMMANDS |= machines_tasks.COMMANDS
 SWEEPS |= machines_days.SWEEPS | machines_tasks.SWEEPS
@@ -288,3 +330,16 @@ def run(
         acknowledged=judge.acknowledged, checks=judge.checks, made=world.choices.made,
         jobs=[*jobs], story=world.story or [], about=named_ids(judge.breaches),
     )  # fmt: skip
+
+
+def expected(error: BaseException, command: str, process: Process, *, edited: bool = False) -> bool:
+    """May the command end with this error?"""
+    if isinstance(error, Busy):
+        return not process.in_peace  # the engine out of reach is one
+    if edited and isinstance(error, Refused | BadData):
+        return command in ("trust", "run_steward")
+    if isinstance(error, StorageFailed):
+        return process.hurt or process.world.profile.lockless or process.world.profile.full > 0
+    if isinstance(error, Refused | NotFound):
+        return command in ("ack", "release", "return", "unclaim", "freeze", "run_steward")
+    return isinstance(error, OSError | MailboxError) and process.hurt

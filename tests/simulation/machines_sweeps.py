@@ -47,7 +47,7 @@ class MachineSweep(NamedTuple):
     machines: int = 2
     sessions: int = 1
     found: int = 9
-    network: float = 0.15
+    network: float = 0.0
     """How often the ways to the engine are bad."""
     live: tuple[int, ...] = (0, 0, 1)
     """How many live messages a steward leaves: one of these."""
@@ -62,6 +62,7 @@ SWEEPS: dict[str, MachineSweep] = {
         "check.a|hook.a|release.a then? check.b|hook.b|release.b",
         "check.all release? mend.each check.all",
         ("held before it publishes", "held before it asks", "held", "both held before they ask", "is killed"),
+        network=0.15,
     ),
     "a steward beside others": MachineSweep(
         2,
@@ -69,7 +70,6 @@ SWEEPS: dict[str, MachineSweep] = {
         "run_steward.a then? return.b|release.b|run_steward.b|send.b|check.b",
         "mend.each check.all",
         ("held before it publishes", "held before it publishes", "held before it asks", "held", "is killed"),
-        network=0.0,
         live=(0,),
         trusted=("all", ""),
     ),
@@ -79,7 +79,6 @@ SWEEPS: dict[str, MachineSweep] = {
         "run_steward.a then return.b",
         "mend.b check.a",
         ("held before it publishes",),
-        network=0.0,
         live=(0,),
         rounds=6,
     ),
@@ -89,7 +88,6 @@ SWEEPS: dict[str, MachineSweep] = {
         "return.b then run_steward.a",
         "mend.b check.a",
         ("held before it publishes",),
-        network=0.0,
         live=(0,),
         rounds=5,
     ),
@@ -99,7 +97,6 @@ SWEEPS: dict[str, MachineSweep] = {
         "ack.b then? run_steward.a",
         "mend.each",
         ("", "", "held"),
-        network=0.0,
         live=(0,),
         rounds=3,
     ),
@@ -109,6 +106,7 @@ SWEEPS: dict[str, MachineSweep] = {
         "mend.b|replicate.b|check.b|send.b send.a|foreign.b?",
         "outage.b? lose_state.b? mend.each check.all",
         ("is killed", "is killed", "faints", "faints", "fails", "falls short, and is killed", "the power fails"),
+        network=0.15,
     ),
     "copies of a process that died": MachineSweep(
         1.5,
@@ -116,7 +114,6 @@ SWEEPS: dict[str, MachineSweep] = {
         "send.a",
         "mend.b|check.b mend.b outage.b mend.each check.all",
         ("faints in the next one",),
-        network=0.0,
         rounds=3,
     ),
     "copies that lost their record": MachineSweep(
@@ -126,6 +123,7 @@ SWEEPS: dict[str, MachineSweep] = {
         "check.b lose_state.a? mend.each check.all",
         ("is killed", "is killed", "is killed half way", "", "held"),
         live=(0,),
+        network=0.15,
     ),
     "joining": MachineSweep(
         2,
@@ -135,6 +133,7 @@ SWEEPS: dict[str, MachineSweep] = {
         ("is killed", "is killed", "the power fails", "fails", ""),
         rounds=1,
         found=1,
+        network=0.15,
     ),
     "joining, and the power fails": MachineSweep(
         0.5,
@@ -144,7 +143,6 @@ SWEEPS: dict[str, MachineSweep] = {
         ("fails in an early sync", "is killed behind a record's name"),
         rounds=1,
         found=1,
-        network=0.0,
     ),
     "joining with an archive": MachineSweep(
         1,
@@ -158,7 +156,7 @@ SWEEPS: dict[str, MachineSweep] = {
         live=(0,),
     ),
     "joining once more": MachineSweep(
-        0.5, "", "join.b then send.a|post.a", "mend.each check.all", ("held before it asks",), network=0.0
+        0.5, "", "join.b then send.a|post.a", "mend.each check.all", ("held before it asks",)
     ),
     "an engine that lost its end": MachineSweep(
         2,
@@ -166,7 +164,6 @@ SWEEPS: dict[str, MachineSweep] = {
         "lose_end strangers? send.a|check.b|mend.b|mend.a|run_steward.a send.b?",
         "mend.each mend.each check.all",
         ("", "", "is killed", "held"),
-        network=0.0,
         rounds=2,
     ),
     "an engine that was put back": MachineSweep(
@@ -175,7 +172,6 @@ SWEEPS: dict[str, MachineSweep] = {
         "send.a run_steward.a",
         "rewind send.b run_steward.b mend.each mend.each mend.each check.all",
         ("",),
-        network=0.0,
         live=(0,),
         rounds=1,
     ),
@@ -185,7 +181,6 @@ SWEEPS: dict[str, MachineSweep] = {
         "lose_middle mend.a|check.a|send.a|run_steward.a",
         "mend.each mend.each check.all",
         ("", "", "is killed"),
-        network=0.0,
         rounds=2,
     ),
     "damaged records": MachineSweep(
@@ -194,7 +189,6 @@ SWEEPS: dict[str, MachineSweep] = {
         "damage mend.b|check.b mend.a?",
         "mend.each mend.each mend.each check.all",
         ("", "", "is killed"),
-        network=0.0,
         rounds=2,
     ),
     "mail that nobody answered for": MachineSweep(
@@ -203,7 +197,6 @@ SWEEPS: dict[str, MachineSweep] = {
         "mend.b check.b",
         "mend.b run_steward.b lose_middle|purge|mend.b back.a mend.a send.a? mend.each check.all",
         ("", "", "is killed"),
-        network=0.0,
         rounds=2,
         live=(0,),
     ),
@@ -213,7 +206,6 @@ SWEEPS: dict[str, MachineSweep] = {
         "purge",
         "foreign_archived.b mend.each send.a check.all mend.each",
         ("",),
-        network=0.0,
         rounds=2,
         live=(0,),
     ),
@@ -223,7 +215,6 @@ SWEEPS: dict[str, MachineSweep] = {
         "retell.a|retell.b send.b?",
         "lose_state.b|lose_state.a|lose_end|lose_end|lose_end mend.each newcomer mend.each mend.each check.all",
         ("", "", "is killed"),
-        network=0.0,
         machines=3,
         found=2,
         rounds=1,
@@ -234,7 +225,6 @@ SWEEPS: dict[str, MachineSweep] = {
         "lie lie.b lie? mend.b|check.b|replicate.b",
         "lie lose_state.b? replay? mend.each lie replay? mend.each",
         ("", "", "is killed"),
-        network=0.0,
         rounds=2,
     ),
     "keys that the person confirms later": MachineSweep(
@@ -243,12 +233,11 @@ SWEEPS: dict[str, MachineSweep] = {
         "trust.b|trust.b|blind.b",
         "foreign_copy.b? replay? mend.each trust.b mend.each",
         ("", "", "is killed", "held"),
-        network=0.0,
         rounds=1,
         trusted=("",),
     ),
     "who cannot verify": MachineSweep(
-        1, "send.a order.a", "blind.b", "mend.each send.a mend.each", ("", "is killed"), ("all",), network=0.0, rounds=2
+        1, "send.a order.a", "blind.b", "mend.each send.a mend.each", ("", "is killed"), ("all",), rounds=2
     ),
     "kills and proofs": MachineSweep(
         2,
@@ -256,7 +245,6 @@ SWEEPS: dict[str, MachineSweep] = {
         "send.a|order.a|rename.a|check.a",
         "lose_state.a? mend.each",
         ("is killed", "is killed", "is killed half way"),
-        network=0.0,
         trusted=("all",),
     ),
     "twins": MachineSweep(
@@ -265,7 +253,6 @@ SWEEPS: dict[str, MachineSweep] = {
         "mend.b|check.b then twin.b twin.b?",
         "mend.each",
         ("held", "held", "held half way", "is killed"),
-        network=0.0,
         rounds=3,
     ),
     "orders": MachineSweep(
@@ -274,7 +261,6 @@ SWEEPS: dict[str, MachineSweep] = {
         "mend.b|check.b|replicate.b bundle_orders?",
         "mend.each",
         ("", "is killed"),
-        network=0.0,
         rounds=2,
     ),
     "given back at once": MachineSweep(
@@ -283,7 +269,6 @@ SWEEPS: dict[str, MachineSweep] = {
         "check.a then return.a",
         "mend.each mend.each tally",
         ("held", "both held", "both held before they ask", "held before a lock, and another before it publishes"),
-        network=0.0,
         rounds=4,
         trusted=("all", ""),
     ),
@@ -293,7 +278,6 @@ SWEEPS: dict[str, MachineSweep] = {
         "check.a then unclaim.a then check.a",
         "mend.each mend.each tally check.all",
         ("is killed, and two are held before a lock",),
-        network=0.0,
         rounds=5,
         trusted=("all",),
     ),
@@ -303,7 +287,6 @@ SWEEPS: dict[str, MachineSweep] = {
         "ack.a|check.a then forget.b",
         "mend.each slip? mend.each mend.each tally check.all mend.each mend.each",
         ("", "", "held"),
-        network=0.0,
         rounds=1,
         trusted=("user",),
     ),
@@ -314,6 +297,7 @@ SWEEPS: dict[str, MachineSweep] = {
         "false_file? replicate.b false_file? replicate.a replicate.b",
         ("", "", "is killed"),
         rounds=3,
+        network=0.15,
     ),
     "clocks": MachineSweep(
         0.5,
@@ -321,7 +305,6 @@ SWEEPS: dict[str, MachineSweep] = {
         "replicate.a",
         "replicate.b replicate.a look_elsewhere.all",
         ("",),
-        network=0.0,
         rounds=2,
     ),
 }

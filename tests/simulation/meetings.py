@@ -25,16 +25,13 @@ COMMANDS = ("tell", "ring", "glance", "linger", "perish", "restart", "back", "st
 HELD = ("held", "held", "both held")
 ATTACKS = {"fails to look": (0, "0 fault looking"), "cannot look": (0, "0 faults looking")}
 SWEEPS = {
-    "two holders": Sweep(
-        2, "ring@1 ring@1?", "check@0|hook@0 check@2|hook@2", "check@0 check@2", HELD, outages=0.0, agents=3
-    ),
+    "two holders": Sweep(2, "ring@1 ring@1?", "check@0|hook@0 check@2|hook@2", "check@0 check@2", HELD, agents=3),
     "a holder that is killed": Sweep(
         2,
         "ring@1",
         "check@0|hook@0",
         "check@2|hook@2 later? check@0 check@2",
         ("is killed soon behind a write",),
-        outages=0.0,
         agents=3,
     ),
     "a claim that lapses": Sweep(
@@ -43,14 +40,13 @@ SWEEPS = {
         "check@2 linger@0",
         "check@0 check@2",
         ("held before a lock",),
-        outages=0.0,
         agents=3,
     ),
     "a claimer that cannot be looked at": Sweep(
-        1, "ring@1 perish@0 later", "check@2 linger@0", "check@0 check@2", ("cannot look",), outages=0.0, agents=3
+        1, "ring@1 perish@0 later", "check@2 linger@0", "check@0 check@2", ("cannot look",), agents=3
     ),
     "a holder with little room": Sweep(
-        1, "ring@1 ring@1 ring@1?", "glance@0", "check@2 check@0", ("held",), outages=0.0, rounds=4, agents=3
+        1, "ring@1 ring@1 ring@1?", "glance@0", "check@2 check@0", ("held",), rounds=4, agents=3
     ),
     "offers": Sweep(
         1,
@@ -58,7 +54,6 @@ SWEEPS = {
         "check@0|use@0|stop@0|begin@0 tell@1?",
         "speak@0? stop@0|use@0 stop@0",
         ("held", "fails", "is killed"),
-        outages=0.0,
         rounds=4,
         clients=True,
         agents=2,
@@ -69,7 +64,6 @@ SWEEPS = {
         "use@0",
         "use@0? speak@0 stop@0 use@0",
         ("is killed before it seals", "is killed before it seals", "is killed", "held"),
-        outages=0.0,
         rounds=6,
         clients=True,
         agents=2,
@@ -80,7 +74,6 @@ SWEEPS = {
         "check@1 begin@0",
         "use@0 speak@0? stop@0",
         ("late at first", "late at first", "held"),
-        outages=0.0,
         rounds=6,
         clients=True,
         agents=3,
@@ -91,7 +84,6 @@ SWEEPS = {
         "begin@0 tell@1?",
         "use@0 speak@0? stop@0",
         ("held", "fails"),
-        outages=0.0,
         rounds=4,
         clients=True,
         agents=2,
@@ -102,7 +94,6 @@ SWEEPS = {
         "die",
         "check@2 check@2",
         ("held",),
-        outages=0.0,
         rounds=6,
         clients=True,
         agents=3,
@@ -113,7 +104,6 @@ SWEEPS = {
         "run_steward die",
         "check@2 run_steward check@2 launch@0",
         ("held", "held half way", "is killed half way"),
-        outages=0.0,
         rounds=4,
         clients=True,
         live=(0,),
@@ -125,7 +115,6 @@ SWEEPS = {
         "check@2|check@2|run_steward launch@0",
         "check@2",
         ("held", "held", "held half way"),
-        outages=0.0,
         rounds=6,
         clients=True,
         agents=3,
@@ -136,7 +125,6 @@ SWEEPS = {
         "check@2|run_steward check@2?",
         "use@0? check@2 launch@0",
         ("held", "fails to read"),
-        outages=0.0,
         rounds=6,
         clients=True,
         agents=3,
@@ -147,13 +135,12 @@ SWEEPS = {
         "run_steward back@0",
         "use@0 stop@0",
         ("held before a lock",),
-        outages=0.0,
         rounds=4,
         clients=True,
         agents=3,
     ),
     "a delivery beside a return": Sweep(
-        1, "tell@1", "check@0|check@0|hook@0 restart@0", "check@0", ("held",), outages=0.0, rounds=6, agents=3
+        1, "tell@1", "check@0|check@0|hook@0 restart@0", "check@0", ("held",), rounds=6, agents=3
     ),
     "a writer whose log is replaced": Sweep(
         0.5,
@@ -161,23 +148,37 @@ SWEEPS = {
         "send|ack run_steward",
         "everyone check",
         ("held before a lock",),
-        outages=0.0,
         live=(0,),
     ),
     "files that wait": Sweep(
         1.2, "attach? check", "attach steward_later", "run_steward check", ("held", "late at first"), outages=0.1
     ),
-    "files beside a steward": Sweep(
-        1, "attach? check", "attach run_steward", "run_steward check", ("held",), outages=0.0
-    ),
+    "files beside a steward": Sweep(1, "attach? check", "attach run_steward", "run_steward check", ("held",)),
     "everyone is quiet": Sweep(
-        1, "tell everyone check tell everyone check tell", "everyone check tell", "tell everyone check", small=1.0
+        1,
+        "tell everyone check tell everyone check tell",
+        "everyone check tell",
+        "tell everyone check",
+        small=1.0,
+        outages=0.3,
     ),
     "leases and commands": Sweep(
-        1, "lease@0 shell@1?", "shell@1|shell@2|edit@2 lease@2|unlease@0|edit@1", "shell@1 edit@2", HELD, agents=3
+        1,
+        "lease@0 shell@1?",
+        "shell@1|shell@2|edit@2 lease@2|unlease@0|edit@1",
+        "shell@1 edit@2",
+        HELD,
+        agents=3,
+        outages=0.3,
     ),
     "leases whose notes are lost": Sweep(
-        1, "lease@0 edit@1 edit@2 lose_notes?", "edit@1 edit@2|lease@2", "edit@1 edit@2 shell@1", HELD, agents=3
+        1,
+        "lease@0 edit@1 edit@2 lose_notes?",
+        "edit@1 edit@2|lease@2",
+        "edit@1 edit@2 shell@1",
+        HELD,
+        agents=3,
+        outages=0.3,
     ),
     "leases of who comes back": Sweep(
         1,
@@ -188,14 +189,12 @@ SWEEPS = {
         outages=0.1,
         agents=3,
     ),
-    "two that write": Sweep(
-        1, "lease@2 page", "write@0 write@1", "write@2 edit@0", ("held", "both held"), outages=0.0, agents=3
-    ),
+    "two that write": Sweep(1, "lease@2 page", "write@0 write@1", "write@2 edit@0", ("held", "both held"), agents=3),
     "a turn's end that is watched": Sweep(
-        1, "watch@1 watch@2?", "check@0|hook@0|shim@0", "wake@0 check@1", ("held", "is killed"), outages=0.0, agents=3
+        1, "watch@1 watch@2?", "check@0|hook@0|shim@0", "wake@0 check@1", ("held", "is killed"), agents=3
     ),
     "a watched one who is killed": Sweep(
-        0.5, "watch@1", "check@0", "wake@0", ("is killed before it writes",), outages=0.0, agents=2
+        0.5, "watch@1", "check@0", "wake@0", ("is killed before it writes",), agents=2
     ),
 }
 

@@ -54,7 +54,6 @@ SWEEPS = {
         "forbid@1",
         "deploy@1 relent@1",
         ("fails to look",),
-        outages=0.0,
         rounds=6,
         agents=3,
     ),

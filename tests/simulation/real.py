@@ -15,17 +15,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from tests.simulation import (
-    commands,
-    hooks,
-    judge_durable,
-    judge_showings,
-    judge_stamps,
-    plans,
-    sending,
-    strangers,
-    upkeep,
-)
+from tests.simulation import commands, hooks, judge_durable, judge_showings, plans, sending, strangers, upkeep
 from tests.simulation import judge as judging
 from tests.simulation import stage as staging
 from tests.simulation.judge import Judge
@@ -84,7 +74,7 @@ def real(seed: int, scratch: Path, patch: pytest.MonkeyPatch) -> Answers:
     patch.setenv("AGENT_MAILBOX_TEST_STATE", str(scratch / "state"))
     for module, name, value in (
         *((module, "BOX", box) for module in (staging, hooks, sending, upkeep, judge_durable, judge_showings, judging)),
-        (judge_stamps, "QUIET", f"{box}/.cache/quiet/"),
+        (judge_showings, "QUIET", f"{box}/.cache/quiet/"),
         (hooks, "STATE", str(scratch / "state")),
         (strangers, "LIVE", (f"{box}/agent-mailbox.jsonl",)),
     ):

@@ -34,7 +34,7 @@ class Sweep(NamedTuple):
     since: str
     attacks: tuple[str, ...] = ()
     """Those of ``ATTACKS`` that suit it; none: all that have a weight."""
-    outages: float = 0.3
+    outages: float = 0.0
     """How often the power fails behind a round."""
     small: float = 0.5
     """How often few are many for the product."""

@@ -73,6 +73,7 @@ SWEEPS = {
         "send foreign? everyone check send?",
         "run_steward foreign|send|check|ack|release|resend|run_steward|foreign|register? foreign|send?",
         "send|run_steward|check|foreign|resend run_steward|send|check?",
+        outages=0.3,
     ),
     "a steward killed half way": Sweep(
         3,
@@ -117,13 +118,13 @@ SWEEPS = {
             "held, and fails behind a name",
             "held",
         ),
-        outages=0.0,
     ),
     "a writer": Sweep(
         2,
         "send? check?",
         "send|ack|reply|register|send_many|check|send foreign|send|run_steward|foreign|check|register foreign|send?",
         "everyone check",
+        outages=0.3,
     ),
     "a writer beside strangers": Sweep(
         1.5,
@@ -135,13 +136,13 @@ SWEEPS = {
             "held half way",
             "both held",
         ),
-        outages=0.0,
     ),
     "a reader": Sweep(
         2,
         "send send? foreign? check? forget?",
         "check|check|hook|question|peek run_steward|send|foreign|ack|release|check|question send|run_steward?",
         "everyone check",
+        outages=0.3,
     ),
     "a reader beside a steward": Sweep(
         4,
@@ -149,7 +150,6 @@ SWEEPS = {
         "check run_steward",
         "everyone check",
         ("held between two files", "held between two files", "held"),
-        outages=0.0,
         live=(0,),
     ),
     "a release beside a steward": Sweep(
@@ -158,7 +158,6 @@ SWEEPS = {
         "release run_steward",
         "everyone check",
         ("held", "held half way", "held between two files"),
-        outages=0.0,
         live=(0,),
     ),
     "what was not told": Sweep(
@@ -173,6 +172,7 @@ SWEEPS = {
             "faints",
             "is killed",
         ),
+        outages=0.3,
     ),
     "sent again": Sweep(
         0.7,
@@ -187,6 +187,7 @@ SWEEPS = {
         "question|send|check|ack question|foreign_note|send|foreign|run_steward question?",
         "everyone question",
         small=0.85,
+        outages=0.3,
     ),
     "questions beside each other": Sweep(
         2.5,
@@ -194,7 +195,6 @@ SWEEPS = {
         "question question question|demand?",
         "everyone question",
         ("held", "held", "held between two files", "both held"),
-        outages=0.0,
         small=0.9,
     ),
     "twins": Sweep(
@@ -257,7 +257,6 @@ SWEEPS = {
         "run_steward|run_steward|check register|register|check check|register?",
         "send everyone check",
         ("held", "held", "both held"),
-        outages=0.0,
     ),
     "files": Sweep(
         1.2,
@@ -279,6 +278,7 @@ SWEEPS = {
         ("is killed", "is killed", "is killed", "is killed", "is killed", "falls short, and is killed"),
         rounds=1,
         found=False,
+        outages=0.3,
     ),
     "the first agent": Sweep(
         5,
@@ -288,6 +288,7 @@ SWEEPS = {
         ("held behind what is not there", "held behind a log that is not there", "held behind a log that is not there"),
         rounds=1,
         registered=False,
+        outages=0.3,
     ),
     "the first read": Sweep(
         1,
@@ -300,6 +301,7 @@ SWEEPS = {
             "held",
         ),
         rounds=1,
+        outages=0.3,
     ),
 }
 SWEEPS |= meetings.SWEEPS | policies.SWEEPS | durability.SWEEPS | tables.SWEEPS | rich.SWEEPS | days.SWEEPS

@@ -36,7 +36,6 @@ SWEEPS = {
         "loses",
         "loses?",
         PEACE,
-        outages=0.0,
         small=0.8,
     ),
     "mail that is given back": Sweep(
@@ -45,7 +44,6 @@ SWEEPS = {
         "loses",
         "loses?",
         PEACE,
-        outages=0.0,
         small=0.9,
     ),
     "dead letters that move": Sweep(
@@ -54,19 +52,15 @@ SWEEPS = {
         "run_steward",
         "loses loses",
         ("in peace", "is killed half way", "is killed"),
-        outages=0.0,
         small=0.9,
     ),
-    "dead letters that two ask for": Sweep(
-        2, "batch later loses batch", "loses loses", "", READING, outages=0.0, small=1.0
-    ),
+    "dead letters that two ask for": Sweep(2, "batch later loses batch", "loses loses", "", READING, small=1.0),
     "debts": Sweep(
         2,
         "note_ahead|note|torn_note demand|owes demand|owes everyone check? take? owes? demand note|torn_note|demand",
         "owes owes",
         "owes",
         (*PEACE, *READING),
-        outages=0.0,
         small=0.9,
     ),
     "a database put back": Sweep(
@@ -76,7 +70,6 @@ SWEEPS = {
         "loses|owes",
         "loses owes keep_cache? later put_back? owes loses",
         (*PEACE, *READING),
-        outages=0.0,
         small=0.9,
     ),
     "debts beside a table": Sweep(
@@ -85,7 +78,6 @@ SWEEPS = {
         "owes ask_on",
         "everyone owes",
         WRITING,
-        outages=0.0,
         small=1.0,
     ),
     "second lines": Sweep(
@@ -94,7 +86,6 @@ SWEEPS = {
         "looks",
         "everyone looks",
         PEACE,
-        outages=0.0,
         small=0.7,
     ),
     "second lines beside a table": Sweep(
@@ -103,7 +94,6 @@ SWEEPS = {
         "looks read_on",
         "everyone check double everyone looks",
         WRITING,
-        outages=0.0,
         small=1.0,
     ),
     "second lines for another": Sweep(
@@ -112,7 +102,6 @@ SWEEPS = {
         "looks",
         "everyone looks",
         PEACE,
-        outages=0.0,
         small=1.0,
         scans=False,
     ),
@@ -122,7 +111,6 @@ SWEEPS = {
         "looks read_on",
         "everyone looks astray everyone looks astray everyone looks",
         ("held as it writes the table of ids",),
-        outages=0.0,
         small=1.0,
         scans=False,
         rounds=4,
@@ -134,17 +122,12 @@ SWEEPS = {
         "check",
         "everyone looks check everyone looks",
         PEACE,
-        outages=0.0,
         small=0.7,
     ),
-    "claims": Sweep(
-        2, "call call? claim?", "check", "everyone looks later everyone looks", ("is killed",), outages=0.0, small=0.5
-    ),
-    "records in other words": Sweep(
-        2, "call call? note note note?", "looks", "everyone looks", PEACE, outages=0.0, small=0.9
-    ),
-    "who stays": Sweep(2, "everyone check mortal mortal", "stand", "stand?", PEACE, outages=0.0, small=0.3),
-    "guests": Sweep(2, "demand demand", "pass_by", "", PEACE, outages=0.0, small=0.3),
+    "claims": Sweep(2, "call call? claim?", "check", "everyone looks later everyone looks", ("is killed",), small=0.5),
+    "records in other words": Sweep(2, "call call? note note note?", "looks", "everyone looks", PEACE, small=0.9),
+    "who stays": Sweep(2, "everyone check mortal mortal", "stand", "stand?", PEACE, small=0.3),
+    "guests": Sweep(2, "demand demand", "pass_by", "", PEACE, small=0.3),
 }
 """Derived tables, scans and polls, each asked by itself."""
 

@@ -16,7 +16,7 @@ from agent_mailbox.space import space as spaces
 from tests.engine.memory_order import MemorySpace
 from tests.helpers import ROOT
 from tests.night import nightly
-from tests.simulation import machines_joining, machines_run, machines_stage, machines_upkeep
+from tests.simulation import machines_days, machines_joining, machines_run, machines_stage
 from tests.simulation.machines import Machines
 from tests.simulation.machines_judge import Judge
 from tests.simulation.machines_plans import Network
@@ -135,4 +135,4 @@ def test_a_line_that_a_dead_process_left_is_durable_before_it_counts() -> None:
             calm.world.directed.clear()
             calm.alone(south, take_in)
             calm.outage(south)
-            calm.alone(south, machines_upkeep.settle)
+            calm.alone(south, machines_days.settle)
