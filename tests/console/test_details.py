@@ -1,28 +1,37 @@
-"""Small things that a day of use met: each is as the person expects it."""
+"""Small things that a day of use met: each is as the person expects it, on a phone and where no file can be written."""
 
 from __future__ import annotations
 
 import html
 import json
 import re
+import shlex
+import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from agent_mailbox.console import charts, markup
+from agent_mailbox.console.error_pages import describe_error
 from agent_mailbox.console.gate import Gate
 from agent_mailbox.console.live import MAX_WINDOWS, LiveHub, OpenPage
 from agent_mailbox.control.tasking import Tasking
-from agent_mailbox.core.compose import Draft
+from agent_mailbox.core.compose import EXAMPLE_ID, Draft
 from agent_mailbox.core.control.messages import TaskAssignment
 from agent_mailbox.core.records import USER
+from agent_mailbox.errors import AGAIN, Busy
 from agent_mailbox.mailbox.mailbox import Mailbox
+from agent_mailbox.mailbox.sending import retryable
 from tests.console.conftest import Running, Window
 from tests.console.test_live import named, played, some
-from tests.helpers import MESSAGES, until
+from tests.helpers import MESSAGES, Post, until
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from playwright.sync_api import Browser
+
+    from tests.helpers import Post
 
 
 def test_with_many_windows_the_page_of_requests_stays_live() -> None:
@@ -159,3 +168,186 @@ def test_the_rest_of_a_long_thread_is_a_link_away(running: Running) -> None:
         seen += re.findall(r">text (\d+)<", page)
         link = re.search(r'<a href="([^"]*)" data-older', page)
     assert sorted(seen, key=int) == [str(n) for n in range(60)]
+
+
+ASKS = ("control", "request", "permission", "--tool", "Bash", "--input", '{"command": "make"}', "--session", "ada")
+
+
+def block(path: Path) -> None:
+    """Have a directory with something in it where a file is."""
+    path.unlink()
+    (path / "in the way").mkdir(parents=True)
+
+
+def test_a_mark_that_cannot_be_kept_is_no_success(running: Running) -> None:
+    """Putting off, muting and marking as seen are refused where their file cannot be written; pages still come."""
+    post = running.post
+    post.register("ada", "--name", "Ada")
+    made = post.send("ada", "user", "two")
+    assert running.ask("/").status == 200
+    (marks,) = post.home.rglob("seen.json")
+    block(marks)
+    for path, fields in (
+        ("/put-off", {"id": made}),
+        ("/put-off", {}),
+        ("/place", {"place": "all", "kind": "muted", "on": "1"}),
+        ("/seen", {"to": "all", "until": "1000"}),
+    ):
+        told = running.does(path, **fields)
+        assert (told["kind"], str(marks) in told["said"]) == ("problem", True), told
+    assert "two" in running.ask("/").text
+
+
+def test_a_decision_counts_though_its_request_stays_unread(running: Running) -> None:
+    """The answer says that it was decided, with what failed behind it."""
+    post = running.post
+    post.register("ada", "--name", "Ada")
+    ids = [post.ok(*ASKS)["request"]["id"] for _ in range(3)]
+    beats = post.file("agent-heartbeats")
+    beats.rename(beats.with_name("away"))
+    beats.write_text("")
+    one = running.does("/decide", request=ids[0], decision="approve")
+    rest = running.does("/decide-chosen", decision="deny", **{f"chosen:{each}": "1" for each in ids[1:]})
+    for told, said in ((one, "approved. Ada was told. But it stays unread: "), (rest, "2 denied: ")):
+        assert (told["kind"], said in told["said"], str(beats) in told["said"]) == ("done", True, True), told
+    assert "approved before" in running.does("/decide", request=ids[0], decision="approve")["said"]
+
+
+def test_the_commands_on_a_page_name_the_mailbox_that_the_console_was_given(post: Post) -> None:
+    """Each command on a page names the mailbox with its whole path, for its reader may be in another directory."""
+    box = post.cwd / "a box"
+    post.run("init", box)
+    post.env.pop("AGENT_MAILBOX_DIR", None)
+    assert post.call("send", "--from", "ann", "--to", "all", "--body", "x", "--dir", box).rc == 0
+    place = f"--dir {shlex.quote(str(box))}"
+    with Running(post, "--dir", "a box") as console:
+        console.enter()
+        shown = html.unescape(console.ask("/?open=no-such").text)
+        assert f"`agent-mailbox history {place} --all` lists ids" in shown
+        assert f"`agent-mailbox roster list {place}`" in console.does("/send", to="@ann", body="x")["said"]
+        (box / MESSAGES).write_bytes(b"")
+        assert f"<code>agent-mailbox doctor {place} --trust</code>" in html.unescape(console.ask("/").text)
+
+
+def test_an_address_without_a_page_is_answered_by_a_page(running: Running) -> None:
+    """A misspelt address leads on: it has the lists of all others, and is escaped as all else."""
+    answer = running.ask("/inbx<b>")
+    assert answer.status == 404
+    assert "the console has no such page" in answer.text
+    assert 'href="/search"' in answer.text
+    assert "<b>" not in answer.text
+
+
+def test_an_error_of_a_form_names_no_option_of_a_command(running: Running) -> None:
+    """A form has no options. Its error says what to write, and a form that is sent again has its id already."""
+    running.post.register("ada", "--name", "Ada")
+    for path, fields, said in (
+        ("/send", {"to": "ada", "body": " "}, "the body is empty. write its text"),
+        ("/send", {"to": ",", "body": "x"}, "the message has no recipient. name an agent"),
+        ("/send", {"to": "@bo", "body": "x"}, "without the sign: bo;"),
+        ("/send", {"to": "Adda", "body": "x"}, "role:Adda insists on a role"),
+        ("/send", {"to": "ada", "body": "x", "message_id": "1"}, "leave the id out"),
+        ("/add-note", {"to": "project:x", "subject": " "}, "the note has no title. name it in a few words"),
+        ("/assign", {"to": "ada", "subject": " "}, "the task has no title. name it in a few words"),
+    ):
+        told = running.does(path, **fields)["said"]
+        assert said in told
+        assert "--" not in told.replace("`agent-mailbox roster list --dir", "")
+    late = retryable(Busy("the log is busy", AGAIN), [EXAMPLE_ID])
+    assert describe_error(late, str)[0]["hint"] == "repeat it: nothing is sent twice"
+
+
+def test_a_form_that_was_sent_before_says_that_it_may_be_sent_again(running: Running) -> None:
+    """The back button brings a form as it was: with another text it is a new message, under the id that comes with the
+    refusal. With the same text it is the one that was sent."""
+    post = running.post
+    fields = {"to": "all", "body": "first", "message_id": EXAMPLE_ID}
+    for _ in range(2):
+        assert running.does("/send", **fields)["kind"] == "done"
+    refused = running.does("/send", **{**fields, "body": "second"})
+    assert (refused["status"], "send it again" in refused["said"], "leave the id out" in refused["said"]) == (
+        409,
+        True,
+        False,
+    )
+    assert running.does("/send", to="all", body="second", message_id=refused["message_id"])["kind"] == "done"
+    assert [m["content"] for m in post.objects(MESSAGES)] == ["first", "second"]
+
+
+GROUND = "getComputedStyle(document.body).backgroundColor"
+
+
+def test_the_chosen_look_is_there_before_the_page_is_drawn(shared: Running, browser: Browser) -> None:
+    """A page has the chosen look before it is drawn, even without its main script. The system's look is the default."""
+    window = Window(browser, shared, color_scheme="dark")
+    page = window.go("/agents")
+    dark = page.evaluate(GROUND)
+    page.keyboard.press("?")
+    page.get_by_label("Look").select_option("light")
+    light = page.evaluate(GROUND)
+    assert light != dark
+    page.route("**/console.js", lambda route: route.abort())
+    page = window.go("/tasks", live=False)
+    assert page.evaluate(GROUND) == light
+    window.problems.clear()
+
+
+def test_on_a_phone_the_mail_has_the_screen(shared: Running, browser: Browser) -> None:
+    """The menu covers the page and closes; a writer's further fields come once one writes."""
+    shared.post.send("ada", "project:inscription", "PHONE_WORD")
+    page = Window(browser, shared, viewport={"width": 390, "height": 844}).go("/channel?to=project:inscription")
+    assert not page.locator("#rail").is_visible()
+    assert not page.get_by_label("needs an answer").is_visible()
+    assert page.locator(".compose").bounding_box()["height"] < 844 / 6  # type: ignore[index]
+    page.locator("#body").fill("x")
+    assert page.get_by_label("needs an answer").is_visible()
+    page.get_by_role("link", name="Menu").click()
+    assert page.locator("#rail").get_by_role("link", name="Fleet").is_visible()
+    page.get_by_role("link", name="Close").click()
+    assert not page.locator("#rail").is_visible()
+
+
+def test_no_row_of_the_inbox_is_beside_its_group_s_hint(post: Post, browser: Browser) -> None:
+    """The hint is below its heading in a narrow list, and the first row is as wide as the second."""
+    post.register("ada")
+    for plan in ("one", "two"):
+        post.ok("control", "request", "plan", "--session", "ada", "--body", plan)
+    with Running(post) as console:
+        page = Window(browser, console.enter(), viewport={"width": 1000, "height": 800}).go("/")
+        widths = page.locator(".group.stops ol > li").evaluate_all(
+            "rows => rows.map(row => row.getBoundingClientRect().width)"
+        )
+        assert len(widths) == 2
+        assert widths[0] == widths[1]
+
+
+def test_times_are_those_of_the_browser_s_zone(post: Post, browser: Browser) -> None:
+    """A page shows times and days in the browser's zone, also for rows that come in later."""
+    post.register("ada", "--name", "Ada", "--tags", "project:x")
+    line = {"sender": "ada", "recipient": "project:x", "content": "EARLY"}
+    post.append(MESSAGES, {**line, "id": str(uuid.uuid4()), "timestamp": "2026-03-16T22:30:00Z"})
+    with Running(post, env={"TZ": "UTC"}) as console:
+        window = Window(browser, console.enter(), timezone_id="Asia/Tokyo")
+        page = window.go("/channel?to=project:x")
+        assert page.locator(".message .open time").inner_text() == "07:30"
+        assert page.locator(".day").inner_text() == "Tuesday, 17 March 2026"
+        post.append(MESSAGES, {**line, "id": str(uuid.uuid4()), "timestamp": "2026-03-16T23:45:00Z", "content": "LATE"})
+        page.locator(".message", has_text="LATE").wait_for()
+        assert page.locator(".message .open time").all_inner_texts() == ["07:30", "08:45"]
+        assert page.locator(".day").count() == 1
+        assert "GMT+9" in str(page.locator(".message .open time").first.get_attribute("title"))
+        page.locator(".message .open").first.click()
+        page.locator("#details .head time").get_by_text("Tuesday, 17 March 2026, 07:30").wait_for()
+        assert page.locator(".message.opened").count() == 1
+        same = Window(browser, console, timezone_id="UTC").go("/channel?to=project:x")
+        assert same.locator(".day").inner_text() == "Monday, 16 March 2026"
+
+
+def test_the_copied_link_opens_its_message(shared: Running, browser: Browser) -> None:
+    """It opens that message, wherever it is by then."""
+    sent = shared.post.send("ada", "project:inscription", "LINKED")
+    window = Window(browser, shared, permissions=["clipboard-read", "clipboard-write"])
+    page = window.go(f"/channel?to=project:inscription&open={sent}")
+    page.get_by_role("button", name="Copy a link").click()
+    page.get_by_text("The link is copied").wait_for()
+    assert shared.ask(f"/archive?open={sent}").text.count("LINKED") >= 1

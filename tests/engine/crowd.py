@@ -21,15 +21,14 @@ from scripts.benchmarks.arguments import given as arguments_given
 from tests.helpers import Program, end_all_when_terminated, until
 
 from .cut_links import Links
-from .figures import write_table
+from .figures import run_at_once, run_timed, write_table
 from .test_cluster import SPACE, Servers
-from .timed_commands import run_at_once, run_timed
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator, Sequence
 
-    from .timed_commands import Outcome
+    from .figures import Outcome
 
 BEGIN, END = "<!-- python -m tests.engine.crowd writes this -->\n", "<!-- to here, as well -->\n"
 MACHINES = ("north", "south", "west", "east", "middle")

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,7 +31,13 @@ from .nats_server import processor
 from .test_cluster import SPACE, Servers, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from tests.helpers import Program
+
+    Outcome = tuple[float, str]
+
 
 ROUNDS, COMMANDS, RECORDS, IDLE = 500, 50, 100_000, 30
 DOCUMENT = ROOT / "docs/internals/shared-mailbox.md"
@@ -182,3 +189,24 @@ def _version() -> str:
 if __name__ == "__main__":
     end_all_when_terminated()
     sys.exit(main(sys.argv[1:]))
+
+
+def run_timed(program: Program, box: Path, *words: object, stdin: str | None = None) -> Outcome:
+    """Run a command on a mailbox; its seconds, and how it ended."""
+    began = time.perf_counter()
+    found = program.run(*words, *(() if words[0] == "hook" else ("--json",)), "--dir", box, stdin=stdin)
+    took = time.perf_counter() - began
+    if found.rc:
+        return took, f"code {found.rc}"
+    return took, "queued" if words[0] == "send" and found.json.get("queued") else "done"
+
+
+def run_at_once(count: int, act: Callable[[], Outcome]) -> list[Outcome]:
+    """Do it so often at once."""
+    found: list[Outcome] = []
+    threads = [threading.Thread(target=lambda: found.append(act())) for _ in range(count)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    return found

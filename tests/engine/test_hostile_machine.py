@@ -25,8 +25,7 @@ from agent_mailbox.space.trust import machine_keys
 from agent_mailbox.store.files import system
 from agent_mailbox.upkeep import doctor, steward
 
-from .hostile_space import Joined
-from .unfit_records import lock_nobody_out
+from .hostile_space import Joined, lock_nobody_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

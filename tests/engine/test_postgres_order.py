@@ -34,12 +34,11 @@ from tests.helpers import PATIENCE, Program, until
 
 from .conformance import Pair, SpaceConformance, lines_of
 from .dark_servers import stopped
-from .hostile_space import Joined
+from .hostile_space import Joined, lock_nobody_out
 from .postgres_server import OLD, OWNER, PASSWORD, PostgresServer, credential, made
 from .test_commands import MACHINES
 from .test_commands import Pair as Two
 from .test_machine_names import take_over
-from .unfit_records import lock_nobody_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

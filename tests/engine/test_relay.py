@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_mailbox.core.proofs import is_machine
 from agent_mailbox.errors import Unavailable
 from agent_mailbox.space.order.hurry import Hurry
-from agent_mailbox.space.order.order import MESSAGES, ROSTER
+from agent_mailbox.space.order.order import MESSAGES, ROSTER, is_reads, reads_of
 from agent_mailbox.space.relay import relayed_order
 from agent_mailbox.space.relay.relay import MOST, Relay
 from agent_mailbox.space.relay.relayed_order import (
@@ -30,7 +31,7 @@ from agent_mailbox.store.files import system
 from agent_mailbox.store.files.small_files import note_time
 from tests.helpers import Program, until
 
-from .conformance import Conformance, lines_of
+from .conformance import Conformance, Pair, SpaceConformance, lines_of
 from .memory_order import MemoryOrder, MemorySpace
 from .postgres_server import credential, made
 from .test_commands import MACHINES
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from .conformance import Pair
+
 
 _names = itertools.count()
 AWAY = 1_000_000_000
@@ -272,3 +274,40 @@ def test_a_command_does_not_import_the_database_library(program: Program, tmp_pa
         with pair.serving("north"):
             assert pair.seen("north", "ann") == ["by itself"]
         assert list(program.user_state.glob(f"**/{SOCKET}")) == []
+
+
+class TestMemoryOrder(SpaceConformance):
+    """The order in memory does what every order must do."""
+
+    @pytest.fixture
+    def machines(self) -> Pair:
+        """Two machines' ways to one fresh space."""
+        space = MemorySpace()
+        return MemoryOrder(space, "a"), MemoryOrder(space, "b")
+
+
+def test_a_cut_link_refuses_every_call() -> None:
+    """A cut link refuses everything; a lost acknowledgement appends, and says that it does not know."""
+    space = MemorySpace()
+    order = MemoryOrder(space, "a")
+    order.reachable = False
+    for call in (
+        order.last_position,
+        lambda: order.read_after(0, 1),
+        lambda: order.append_lines(MESSAGES, [b"x"]),
+        lambda: order.wait_for_record(0, 0),
+    ):
+        with pytest.raises(Unavailable):
+            call()
+    order.reachable, order.mute = True, True
+    with pytest.raises(Unavailable):
+        order.append_lines(MESSAGES, [b"x"], ids=["m1"])
+    assert lines_of(order, MESSAGES) == [b"x"]
+
+
+def test_a_machine_s_name_is_plain() -> None:
+    """A machine's name is plain, and its log of reads is told from the others."""
+    assert is_machine("build-7")
+    assert not any(map(is_machine, ("", "A", "a.b", "a b", "x" * 33, "ü", "*")))
+    assert is_reads(reads_of("a"))
+    assert not is_reads(MESSAGES)

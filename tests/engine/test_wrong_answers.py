@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import itertools
 import json
+import socket
+import socketserver
+import threading
+import time
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,18 +17,70 @@ from agent_mailbox.errors import MailboxError
 from agent_mailbox.space.nats import server_settings
 from agent_mailbox.space.nats.connection import NatsConnection
 from agent_mailbox.space.nats.nats_order import NatsOrder, open_order
+from agent_mailbox.space.nats.server_words import ServerBytes
+from agent_mailbox.space.order import hurry
 from agent_mailbox.space.order.order import MESSAGES, ROSTER, Moved, NoServer, Unavailable
 from tests.helpers import PATIENCE, until
 
 from .nats_server import serving
 from .test_commands import Pair
-from .wrong_servers import answering
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.helpers import Program
+
+
+INFO = b'INFO {"version":"2.99.0","headers":true}\r\n'
+
+
+class WrongServer(socketserver.ThreadingTCPServer):
+    """``answer`` is the data of each answer, and ``head`` its headers, if it has any.
+
+    ``to_record``: that of the answer to a record, if it is another one."""
+
+    daemon_threads = True
+    allow_reuse_address = True
+    answer, head, to_record = b"{}", b"", b""
+
+
+class _Talk(socketserver.StreamRequestHandler):
+    server: WrongServer
+    disable_nagle_algorithm = True  # a second answer would wait for the first one's receipt
+
+    def handle(self) -> None:
+        """Speak first, then answer each publication."""
+        self.wfile.write(INFO)
+        for line in self.rfile:
+            verb, *words = line.split()
+            if verb == b"PING":
+                self.wfile.write(b"PONG\r\n")
+            elif verb in (b"PUB", b"HPUB"):
+                self.rfile.read(int(words[-1]) + 2)
+                if len(words) == (3 if verb == b"PUB" else 4):
+                    self._reply(words[1], is_record=words[0].startswith(b"mbx."))
+
+    def _reply(self, to: bytes, *, is_record: bool) -> None:
+        head, data = self.server.head, (is_record and self.server.to_record) or self.server.answer
+        if not head:
+            self.wfile.write(b"MSG %s 0 %d\r\n%s\r\n" % (to, len(data), data))
+            return
+        for one, said in ((head, data), (b"NATS/1.0 204 EOB\r\n\r\n", b"")):  # and the end of several
+            sizes = len(one), len(one) + len(said)
+            self.wfile.write(b"HMSG %s 0 %d %d\r\n%s%s\r\n" % (to, *sizes, one, said))
+
+
+@contextmanager
+def answering() -> Iterator[tuple[WrongServer, str]]:
+    """The server within, and its URL."""
+    with WrongServer(("127.0.0.1", 0), _Talk) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield server, f"nats://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+
 
 CONFIG = {"subjects": ["mbx.s.>"]}
 VALUES: list[Any] = [None, 7, 1e400, "é", [7], {"x": 7}, 2**70]
@@ -157,3 +214,35 @@ def test_commands_go_on_beside_an_engine_that_answers_wrongly(
             until(lambda: why in program.run("engine", "doctor", "--dir", program.scratch / "north").stdout)
             assert replicator.poll() is None
         assert len(pair.ok("north", "engine", "leave")["kept"]) == 1
+
+
+def test_a_server_that_speaks_and_does_not_answer_is_left_and_one_that_answers_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each piece of an answer begins the count of words again."""
+    monkeypatch.setattr(hurry, "QUIET", 0.001)
+    ours, theirs = socket.socketpair()
+    heard = ServerBytes(ours, lambda: theirs.sendall(b"PONG\r\n"))
+    with hurry.Hurry(60), ours, theirs:
+        end = time.monotonic() + 60
+        for _ in range(2):
+            assert [heard.read_line(end) for _ in range(hurry.WORDS)] == [b"PONG"] * hurry.WORDS
+            theirs.sendall(b"piece")
+            assert heard.read_bytes(5, end) == b"piece"
+        assert [heard.read_line(end) for _ in range(hurry.WORDS)] == [b"PONG"] * hurry.WORDS
+        with pytest.raises(TimeoutError, match="does not answer"):
+            heard.read_line(end)
+
+
+@pytest.mark.parametrize("is_hurried", [True, False])
+def test_a_server_that_closes_is_told_at_once(is_hurried: bool) -> None:
+    """It would take the rest of the time, and ask the closed socket all the while."""
+    ours, theirs = socket.socketpair()
+    heard = ServerBytes(ours, lambda: None)
+    theirs.sendall(b"half a li")
+    theirs.close()
+    with hurry.Hurry(60) if is_hurried else nullcontext(), ours:
+        with pytest.raises(OSError, match="closed the connection"):
+            heard.read_line(time.monotonic() + 60)
+        with pytest.raises(OSError, match="closed the connection"):
+            heard.read_bytes(100, time.monotonic() + 60)

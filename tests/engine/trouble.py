@@ -23,16 +23,15 @@ from scripts.benchmarks.arguments import given as arguments_given
 from tests.helpers import PATIENCE, Program, end_all_when_terminated, until
 
 from .dark_servers import stopped
-from .figures import write_table
+from .figures import run_at_once, run_timed, write_table
 from .postgres_server import PostgresServer, credential, made
 from .test_cluster import Servers, joined
 from .test_commands import Pair
-from .timed_commands import run_at_once, run_timed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .timed_commands import Outcome
+    from .figures import Outcome
 
 BEGIN, END = "<!-- python -m tests.engine.trouble writes this -->\n", "<!-- to here, too -->\n"
 SEND = "send", "--from", "ann", "--to", "ben", "--body"
