@@ -18,13 +18,7 @@ if TYPE_CHECKING:
 
 CHANGING = {"write", "pwrite", "ftruncate", "fsync", "fdatasync", "utime", "unlink", "rename", "link", "flock"}
 """Calls before which five times as much happens: between them lie the states that matter."""
-TURNING = (
-    *({"rename", "replace", "ftruncate"},) * 3,
-    {"write", "pwrite"},
-    {"flock"},
-    {"fsync", "fdatasync"},
-    {"open"},
-)
+TURNING = (*({"rename", "replace", "ftruncate"},) * 3, {"write", "pwrite"}, {"flock"}, {"fsync", "fdatasync"}, {"open"})
 """Calls behind which a process is half way: each world has one of these, and more happens at the next calls."""
 USUAL = {"open", "close", "read", "pread", "write", "fdatasync", "fsync", "fstat", "stat", "flock", "utime", "unlink"}
 """Calls of which some worlds choose a few, before which more happens."""

@@ -18,11 +18,9 @@ from tests.simulation import (
     hooks,
     hosts,
     meetings,
-    mortal,
     policies,
     questions,
     reading,
-    requests,
     rich,
     sending,
     sessions,
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
     from tests.simulation.stage import Stage
 
 ROOMS = (
-    *(sending, reading, hooks, sessions, requests, upkeep, strangers, clients, questions, hosts, succession, mortal),
+    *(sending, reading, hooks, sessions, upkeep, strangers, clients, questions, hosts, succession),
     *(meetings, policies, durability, tables, coordination, watches, tasks, side_files, rich, days),
 )
 """The modules of commands."""
@@ -106,15 +104,6 @@ def expected(error: BaseException, command: str, process: Process) -> bool:
             process.hurt
             or process.world.disk.full
             or command
-            in (
-                "foreign",
-                "foreign_again",
-                "foreign_note",
-                "damage",
-                "forget",
-                "configure",
-                "stand",
-                "lose_notes",
-            )
+            in ("foreign", "foreign_again", "foreign_note", "damage", "forget", "configure", "stand", "lose_notes")
         )
     return isinstance(error, MailboxError) and process.hurt

@@ -42,8 +42,8 @@ QUIET = ("in peace", "in peace", "held", "is killed")
 SWEEPS = {
     "idle notices of two leads": Sweep(
         1.5,
-        "_meet lead_anew end_turn lead_anew? end_turn? later?",
-        "end_turn|take|run_steward lead_anew? end_turn?",
+        "_meet lead_anew end_turn lead_anew? end_turn? later? / "
+        "end_turn|take|run_steward lead_anew? end_turn? / "
         "_take end_turn? _take",
         QUIET,
         agents=3,
@@ -52,8 +52,8 @@ SWEEPS = {
     ),
     "pages of a channel": Sweep(
         1,
-        "_meet post_many@0 post_around@2 post_many@1?",
-        "page_through|run_steward post_many|take",
+        "_meet post_many@0 post_around@2 post_many@1? / "
+        "page_through|run_steward post_many|take / "
         "page_through later? run_steward? page_through",
         QUIET,
         small=0.7,
@@ -62,8 +62,8 @@ SWEEPS = {
     ),
     "many notes": Sweep(
         1,
-        "_meet add_note add_note add_note? add_note?",
-        "edit_noted|hand_notes_over add_note?",
+        "_meet add_note add_note add_note? add_note? / "
+        "edit_noted|hand_notes_over add_note? / "
         "edit_noted edit_noted hand_notes_over later?",
         QUIET,
         agents=3,
@@ -71,8 +71,8 @@ SWEEPS = {
     ),
     "dead letters of two months": Sweep(
         2,
-        "_meet post_around post_around@1 post_around@2 depart? night run_steward",
-        "run_steward|take|depart",
+        "_meet post_around post_around@1 post_around@2 depart? night run_steward / "
+        "run_steward|take|depart / "
         "_meet _take night run_steward night? run_steward _take run_steward",
         QUIET,
         agents=3,
@@ -82,8 +82,8 @@ SWEEPS = {
     ),
     "mail that is offered twice": Sweep(
         1,
-        "launch@0 ring@1 ring@1? lose@0 prompt@0 die",
-        "check@2|run_steward|check@2 run_steward?",
+        "launch@0 ring@1 ring@1? lose@0 prompt@0 die / "
+        "check@2|run_steward|check@2 run_steward? / "
         "launch@0 use@0? check@2 prompt@0 check@0",
         ("held", "in peace"),
         rounds=6,
@@ -92,8 +92,8 @@ SWEEPS = {
     ),
     "a process that stays as mail expires": Sweep(
         1,
-        "_check mortal mortal mortal? configure? later?",
-        "stand|stand configure|stand|configure",
+        "_check mortal mortal mortal? configure? later? / "
+        "stand|stand configure|stand|configure / "
         "stand configure stand",
         ("in peace", "held"),
         agents=2,

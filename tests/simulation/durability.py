@@ -57,36 +57,26 @@ ATTACKS = {
     "held behind the logs, and the second faints": (0, "0 park open=5>open*5; 3 faint fdatasync=1"),
 }
 SWEEPS = {
-    "a writer beside torn lines": Sweep(1, "", "send|send|ack torn", "everyone check", ("held",)),
+    "a writer beside torn lines": Sweep(1, " / send|send|ack torn / everyone check", ("held",)),
     "second lines where a writer was killed": Sweep(
-        1,
-        "send everyone check",
-        "send_at_length",
-        "foreign_again everyone check",
-        ("is killed before it writes",),
+        1, "send everyone check / send_at_length / foreign_again everyone check", ("is killed before it writes",)
     ),
     "a writer whose sync failed": Sweep(
         1,
-        "lead send everyone check",
-        "ask_at_length|send_at_length|register",
-        "send|ask|ack",
+        "lead send everyone check / ask_at_length|send_at_length|register / send|ask|ack",
         ("faints, and the next one is in doubt", "fails in a sync, and the next one is in doubt"),
         outages=0.2,
     ),
-    "a decision that is not noted": Sweep(0.5, "lead", "register|ask", "register|ask run_steward?", ("fails to note",)),
+    "a decision that is not noted": Sweep(0.5, "lead / register|ask / register|ask run_steward?", ("fails to note",)),
     "a writer who is killed": Sweep(
         0.5,
-        "lead",
-        "register|ask|ask_at_length",
-        "register|ask run_steward",
+        "lead / register|ask|ask_at_length / register|ask run_steward",
         ("is killed before a sync", "is killed"),
         outages=0.1,
     ),
     "behind a killed steward": Sweep(
         2,
-        "send everyone check",
-        "run_steward",
-        "run_steward|send|check|ack|release",
+        "send everyone check / run_steward / run_steward|send|check|ack|release",
         ("is killed behind a name, and the next one is in doubt",),
         outages=0.1,
         small=0.2,
@@ -95,9 +85,7 @@ SWEEPS = {
     ),
     "behind a steward and another": Sweep(
         2,
-        "send send everyone check",
-        "run_steward",
-        "send|call everyone check run_steward",
+        "send send everyone check / run_steward / send|call everyone check run_steward",
         (
             "is killed behind a name, and the third is in doubt",
             "is killed as it notes a new log, and the third is in doubt",
@@ -108,27 +96,18 @@ SWEEPS = {
     ),
     "stamps of before a power failure": Sweep(
         0.5,
-        "everyone shim everyone permit everyone check everyone permit",
-        "send|send_many|call|lead",
-        "",
+        "everyone shim everyone permit everyone check everyone permit / send|send_many|call|lead / ",
         ("in peace",),
         outages=0.9,
         rounds=8,
         loose=0.9,
     ),
     "an archive that is not durable": Sweep(
-        1,
-        "send everyone check",
-        "run_steward",
-        "run_steward",
-        ("is killed before it writes through",),
-        live=(0,),
+        1, "send everyone check / run_steward / run_steward", ("is killed before it writes through",), live=(0,)
     ),
     "the first file": Sweep(
         2,
-        "send",
-        "attach",
-        "attach",
+        "send / attach / attach",
         ("is killed behind a new directory, and the next one is in doubt",),
         outages=0.1,
         rounds=1,
@@ -136,91 +115,68 @@ SWEEPS = {
     ),
     "beginnings beside strangers": Sweep(
         3,
-        "",
-        "found",
-        "foreign found send",
+        " / found / foreign found send",
         ("is killed, and the second is in doubt",),
         outages=0.3,
         rounds=1,
         found=False,
     ),
-    "beginnings that fall short": Sweep(3, "", "found", "send check", ("falls short at first",), rounds=1, found=False),
+    "beginnings that fall short": Sweep(3, " / found / send check", ("falls short at first",), rounds=1, found=False),
     "a log that a stranger makes": Sweep(
-        2, "send", "foreign_note", "check|hook everyone check send check", rounds=1, loose=0.9
+        2, "send / foreign_note / check|hook everyone check send check", rounds=1, loose=0.9
     ),
     "a disk that is full": Sweep(
-        0.5, "send? everyone check", "send|ack|send_many", "foreign everyone check", ("fills the disk",)
+        0.5, "send? everyone check / send|ack|send_many / foreign everyone check", ("fills the disk",)
     ),
-    "a line that falls short twice": Sweep(
-        0.5, "", "send|send|register", "send everyone check", ("falls short twice",)
-    ),
-    "a rollbook that falls short": Sweep(1, "freeze", "register|register|send|check", "send check", ("falls short",)),
+    "a line that falls short twice": Sweep(0.5, " / send|send|register / send everyone check", ("falls short twice",)),
+    "a rollbook that falls short": Sweep(1, "freeze / register|register|send|check / send check", ("falls short",)),
     "decided requests": Sweep(
         1,
-        "lead ask? ask decide decide check? check? send",
-        "run_steward",
-        "decide decide decide",
+        "lead ask? ask decide decide check? check? send / run_steward / decide decide decide",
         ("is killed behind a name", "is killed before a sync"),
         live=(0,),
     ),
     "an empty log": Sweep(
         2,
-        "lead foreign foreign? everyone check",
-        "run_steward",
-        "ask ask? run_steward ask run_steward",
+        "lead foreign foreign? everyone check / run_steward / ask ask? run_steward ask run_steward",
         ("is killed behind the log's name",),
         rounds=1,
         live=(0,),
     ),
     "given back in a log that nobody noted": Sweep(
         1,
-        "charge call everyone check run_steward call everyone check hand_back",
-        "run_steward",
-        "everyone check",
+        "charge call everyone check run_steward call everyone check hand_back / run_steward / everyone check",
         ("is killed behind the name of the reads",),
         small=0.0,
         live=(0,),
     ),
     "derived files of yesterday": Sweep(
         1,
-        "send send everyone check everyone check send keep_cache later everyone check release release?",
-        "put_back",
+        "send send everyone check everyone check send keep_cache later everyone check release release? / "
+        "put_back / "
         "check everyone shim",
         ("nothing befalls it",),
         agents=3,
     ),
     "mail that is archived": Sweep(
-        0.7,
-        "send send everyone check run_steward",
-        "ack|ack|resend",
-        "everyone check",
-        ("fails to read",),
-        live=(0,),
+        0.7, "send send everyone check run_steward / ack|ack|resend / everyone check", ("fails to read",), live=(0,)
     ),
     "mail that the power takes": Sweep(
         1,
-        "send_lost|append_lost everyone check",
-        "send|call|foreign",
-        "everyone check",
+        "send_lost|append_lost everyone check / send|call|foreign / everyone check",
         ("faints at its first sync",),
         outages=0.9,
         agents=2,
     ),
     "a look beside mail that the power took": Sweep(
         1,
-        "send@0",
-        "glimpse@1 send_lost|append_lost send? glimpse@1?",
-        "everyone check send@0|foreign everyone check",
+        "send@0 / glimpse@1 send_lost|append_lost send? glimpse@1? / everyone check send@0|foreign everyone check",
         ("held behind the logs, and the second faints",),
         outages=0.95,
         agents=2,
     ),
     "repeated": Sweep(
-        0.5,
-        "send everyone check",
-        "ack",
-        "ack ack",
-        ("is killed before a sync", "fails in a sync", "faints"),
+        0.5, "send everyone check / ack / ack ack", ("is killed before a sync", "fails in a sync", "faints")
     ),
 }
 

@@ -94,11 +94,7 @@ class Session:
 
     def may_get(self, letter: Letter) -> bool:
         """May it be shown the letter? What those sent that it continues, it may."""
-        return letter.sender != self.id and letter.to in (
-            "all",
-            *(self._words if self.may_hold else ()),
-            *self.line,
-        )
+        return letter.sender != self.id and letter.to in ("all", *(self._words if self.may_hold else ()), *self.line)
 
     def must_get(self, letter: Letter) -> bool:
         """Is the letter for it?"""

@@ -110,8 +110,8 @@ DEEDS = {"offline": offline}
 SWEEPS = {
     "mail that waits for its engine": MachineSweep(
         2,
-        "mend.each offline.a batch.a send.a? batch.a? ask_waiting.a back.a",
-        "mend.a|send.a|check.a|batch.a|replicate.a send.b?",
+        "mend.each offline.a batch.a send.a? batch.a? ask_waiting.a back.a / "
+        "mend.a|send.a|check.a|batch.a|replicate.a send.b? / "
         "ask_waiting.a mend.a ask_waiting.a mend.each check.all",
         ATTACKS,
         network=0.1,
@@ -119,8 +119,8 @@ SWEEPS = {
     ),
     "a machine that was away for long": MachineSweep(
         1.5,
-        "mend.each offline.b batch.a send.a batch.a send.a? back.b mend.b check.b",
-        "check.b|mend.b|hook.b send.a|batch.a",
+        "mend.each offline.b batch.a send.a batch.a send.a? back.b mend.b check.b / "
+        "check.b|mend.b|hook.b send.a|batch.a / "
         "mend.each check.all",
         ATTACKS,
         rounds=4,

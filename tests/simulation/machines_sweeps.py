@@ -14,6 +14,7 @@ from tests.simulation.disk import SECOND
 from tests.simulation.machines_plans import LONG, SWEPT, MachinePlan, Network
 from tests.simulation.plans import CALM, NIGHT, REST, STORM
 from tests.simulation.profile import Profile
+from tests.simulation.scene import PARTED
 from tests.simulation.sweeps import attack, drawn_words
 
 if TYPE_CHECKING:
@@ -37,9 +38,8 @@ class MachineSweep(NamedTuple):
     """
 
     weight: float
-    prepared: str
-    met: str
-    since: str
+    words: str
+    """As of ``scene.Sweep``: what prepares a round, what meets in it, and what comes behind."""
     attacks: tuple[str, ...] = ("", "", "held", "is killed")
     """Those of ``sweeps.ATTACKS`` that suit it; an empty word is none."""
     trusted: tuple[str, ...] = ("all", "all", "user", "")
@@ -58,16 +58,16 @@ class MachineSweep(NamedTuple):
 SWEEPS: dict[str, MachineSweep] = {
     "role mail": MachineSweep(
         2,
-        "post.a post? mend.each",
-        "check.a|hook.a|release.a then? check.b|hook.b|release.b",
+        "post.a post? mend.each / "
+        "check.a|hook.a|release.a then? check.b|hook.b|release.b / "
         "check.all release? mend.each check.all",
         ("held before it publishes", "held before it asks", "held", "both held before they ask", "is killed"),
         network=0.15,
     ),
     "a steward beside others": MachineSweep(
         2,
-        "post.a send.b? mend.b check.b mend.b mend.a",
-        "run_steward.a then? return.b|release.b|run_steward.b|send.b|check.b",
+        "post.a send.b? mend.b check.b mend.b mend.a / "
+        "run_steward.a then? return.b|release.b|run_steward.b|send.b|check.b / "
         "mend.each check.all",
         ("held before it publishes", "held before it publishes", "held before it asks", "held", "is killed"),
         live=(0,),
@@ -75,51 +75,40 @@ SWEEPS: dict[str, MachineSweep] = {
     ),
     "a steward beside one who gives back": MachineSweep(
         1,
-        "post.a mend.b check.b mend.b mend.a",
-        "run_steward.a then return.b",
-        "mend.b check.a",
+        "post.a mend.b check.b mend.b mend.a / run_steward.a then return.b / mend.b check.a",
         ("held before it publishes",),
         live=(0,),
         rounds=6,
     ),
     "who gives back beside a steward": MachineSweep(
         1,
-        "post.a mend.b check.b mend.b mend.a",
-        "return.b then run_steward.a",
-        "mend.b check.a",
+        "post.a mend.b check.b mend.b mend.a / return.b then run_steward.a / mend.b check.a",
         ("held before it publishes",),
         live=(0,),
         rounds=5,
     ),
     "acks that are not shipped": MachineSweep(
         1,
-        "send.a send.b mend.each check.all mend.each",
-        "ack.b then? run_steward.a",
-        "mend.each",
+        "send.a send.b mend.each check.all mend.each / ack.b then? run_steward.a / mend.each",
         ("", "", "held"),
         live=(0,),
         rounds=3,
     ),
     "copies": MachineSweep(
         2,
-        "send.a|post.a send.b? check.b?",
-        "mend.b|replicate.b|check.b|send.b send.a|foreign.b?",
+        "send.a|post.a send.b? check.b? / "
+        "mend.b|replicate.b|check.b|send.b send.a|foreign.b? / "
         "outage.b? lose_state.b? mend.each check.all",
         ("is killed", "is killed", "faints", "faints", "fails", "falls short, and is killed", "the power fails"),
         network=0.15,
     ),
     "copies of a process that died": MachineSweep(
-        1.5,
-        "",
-        "send.a",
-        "mend.b|check.b mend.b outage.b mend.each check.all",
-        ("faints in the next one",),
-        rounds=3,
+        1.5, " / send.a / mend.b|check.b mend.b outage.b mend.each check.all", ("faints in the next one",), rounds=3
     ),
     "copies that lost their record": MachineSweep(
         2,
-        "send.a send.b mend.each check.all mend.each run_steward.a? mend.each",
-        "lose_state.b check.b|mend.b|send.b|run_steward.b",
+        "send.a send.b mend.each check.all mend.each run_steward.a? mend.each / "
+        "lose_state.b check.b|mend.b|send.b|run_steward.b / "
         "check.b lose_state.a? mend.each check.all",
         ("is killed", "is killed", "is killed half way", "", "held"),
         live=(0,),
@@ -127,9 +116,7 @@ SWEEPS: dict[str, MachineSweep] = {
     ),
     "joining": MachineSweep(
         2,
-        "",
-        "join.b send.a?",
-        "outage.b? join.b send.b? mend.each check.all",
+        " / join.b send.a? / outage.b? join.b send.b? mend.each check.all",
         ("is killed", "is killed", "the power fails", "fails", ""),
         rounds=1,
         found=1,
@@ -137,18 +124,14 @@ SWEEPS: dict[str, MachineSweep] = {
     ),
     "joining, and the power fails": MachineSweep(
         0.5,
-        "",
-        "join.b",
-        "outage.b? join.b outage.b join.b mend.each check.all",
+        " / join.b / outage.b? join.b outage.b join.b mend.each check.all",
         ("fails in an early sync", "is killed behind a record's name"),
         rounds=1,
         found=1,
     ),
     "joining with an archive": MachineSweep(
         1,
-        "alone.b",
-        "join.b send.a? send.a? send.a? send.a?",
-        "join.b mend.each send.b check.all mend.each",
+        "alone.b / join.b send.a? send.a? send.a? send.a? / join.b mend.each send.b check.all mend.each",
         ("is killed", "is killed", "is killed, as is the next one", ""),
         rounds=1,
         found=1,
@@ -156,20 +139,20 @@ SWEEPS: dict[str, MachineSweep] = {
         live=(0,),
     ),
     "joining once more": MachineSweep(
-        0.5, "", "join.b then send.a|post.a", "mend.each check.all", ("held before it asks",)
+        0.5, " / join.b then send.a|post.a / mend.each check.all", ("held before it asks",)
     ),
     "an engine that lost its end": MachineSweep(
         2,
-        "send.a post.b check.a? mend.each send.a? send.b?",
-        "lose_end strangers? send.a|check.b|mend.b|mend.a|run_steward.a send.b?",
+        "send.a post.b check.a? mend.each send.a? send.b? / "
+        "lose_end strangers? send.a|check.b|mend.b|mend.a|run_steward.a send.b? / "
         "mend.each mend.each check.all",
         ("", "", "is killed", "held"),
         rounds=2,
     ),
     "an engine that was put back": MachineSweep(
         1,
-        "send.a send.b mend.each check.all mend.each mend.each mark",
-        "send.a run_steward.a",
+        "send.a send.b mend.each check.all mend.each mend.each mark / "
+        "send.a run_steward.a / "
         "rewind send.b run_steward.b mend.each mend.each mend.each check.all",
         ("",),
         live=(0,),
@@ -177,24 +160,22 @@ SWEEPS: dict[str, MachineSweep] = {
     ),
     "an engine that lost its middle": MachineSweep(
         2,
-        "send.a|post.a check.all? mend.each send.a send.b?",
-        "lose_middle mend.a|check.a|send.a|run_steward.a",
+        "send.a|post.a check.all? mend.each send.a send.b? / "
+        "lose_middle mend.a|check.a|send.a|run_steward.a / "
         "mend.each mend.each check.all",
         ("", "", "is killed"),
         rounds=2,
     ),
     "damaged records": MachineSweep(
         1.5,
-        "mend.each send.a send.a?",
-        "damage mend.b|check.b mend.a?",
-        "mend.each mend.each mend.each check.all",
+        "mend.each send.a send.a? / damage mend.b|check.b mend.a? / mend.each mend.each mend.each check.all",
         ("", "", "is killed"),
         rounds=2,
     ),
     "mail that nobody answered for": MachineSweep(
         1.5,
-        "mend.each unheard.a send_to.a",
-        "mend.b check.b",
+        "mend.each unheard.a send_to.a / "
+        "mend.b check.b / "
         "mend.b run_steward.b lose_middle|purge|mend.b back.a mend.a send.a? mend.each check.all",
         ("", "", "is killed"),
         rounds=2,
@@ -202,8 +183,8 @@ SWEEPS: dict[str, MachineSweep] = {
     ),
     "purges": MachineSweep(
         1.5,
-        "send.a send.b mend.each check.all mend.each run_steward.a mend.each send.a",
-        "purge",
+        "send.a send.b mend.each check.all mend.each run_steward.a mend.each send.a / "
+        "purge / "
         "foreign_archived.b mend.each send.a check.all mend.each",
         ("",),
         rounds=2,
@@ -211,8 +192,8 @@ SWEEPS: dict[str, MachineSweep] = {
     ),
     "the dead": MachineSweep(
         3,
-        "mortals.a mend.each",
-        "retell.a|retell.b send.b?",
+        "mortals.a mend.each / "
+        "retell.a|retell.b send.b? / "
         "lose_state.b|lose_state.a|lose_end|lose_end|lose_end mend.each newcomer mend.each mend.each check.all",
         ("", "", "is killed"),
         machines=3,
@@ -221,70 +202,57 @@ SWEEPS: dict[str, MachineSweep] = {
     ),
     "liars": MachineSweep(
         3,
-        "send.a order.a? rename.a? forbid.a? mend.each",
-        "lie lie.b lie? mend.b|check.b|replicate.b",
+        "send.a order.a? rename.a? forbid.a? mend.each / "
+        "lie lie.b lie? mend.b|check.b|replicate.b / "
         "lie lose_state.b? replay? mend.each lie replay? mend.each",
         ("", "", "is killed"),
         rounds=2,
     ),
     "keys that the person confirms later": MachineSweep(
         2,
-        "send.a order.a rename.a? foreign_seal.b? foreign_copy.b? foreign_event.b? mend.each foreign_copy.b? edit.b?",
-        "trust.b|trust.b|blind.b",
+        "send.a order.a rename.a? foreign_seal.b? foreign_copy.b? foreign_event.b? mend.each foreign_copy.b? edit.b? / "
+        "trust.b|trust.b|blind.b / "
         "foreign_copy.b? replay? mend.each trust.b mend.each",
         ("", "", "is killed", "held"),
         rounds=1,
         trusted=("",),
     ),
     "who cannot verify": MachineSweep(
-        1, "send.a order.a", "blind.b", "mend.each send.a mend.each", ("", "is killed"), ("all",), rounds=2
+        1, "send.a order.a / blind.b / mend.each send.a mend.each", ("", "is killed"), ("all",), rounds=2
     ),
     "kills and proofs": MachineSweep(
         2,
-        "send.b?",
-        "send.a|order.a|rename.a|check.a",
-        "lose_state.a? mend.each",
+        "send.b? / send.a|order.a|rename.a|check.a / lose_state.a? mend.each",
         ("is killed", "is killed", "is killed half way"),
         trusted=("all",),
     ),
     "twins": MachineSweep(
         0.5,
-        "mend.each rename.a rename.a?",
-        "mend.b|check.b then twin.b twin.b?",
-        "mend.each",
+        "mend.each rename.a rename.a? / mend.b|check.b then twin.b twin.b? / mend.each",
         ("held", "held", "held half way", "is killed"),
         rounds=3,
     ),
     "orders": MachineSweep(
-        1,
-        "forbid.a",
-        "mend.b|check.b|replicate.b bundle_orders?",
-        "mend.each",
-        ("", "is killed"),
-        rounds=2,
+        1, "forbid.a / mend.b|check.b|replicate.b bundle_orders? / mend.each", ("", "is killed"), rounds=2
     ),
     "given back at once": MachineSweep(
         1,
-        "post.a mend.each",
-        "check.a then return.a",
-        "mend.each mend.each tally",
+        "post.a mend.each / check.a then return.a / mend.each mend.each tally",
         ("held", "both held", "both held before they ask", "held before a lock, and another before it publishes"),
         rounds=4,
         trusted=("all", ""),
     ),
     "given back beside one who decides": MachineSweep(
         0.7,
-        "post.a mend.each",
-        "check.a then unclaim.a then check.a",
-        "mend.each mend.each tally check.all",
+        "post.a mend.each / check.a then unclaim.a then check.a / mend.each mend.each tally check.all",
         ("is killed, and two are held before a lock",),
         rounds=5,
         trusted=("all",),
     ),
     "a machine that was given up": MachineSweep(
         0.7,
-        "post.a mend.each offer.a mend.each",
-        "ack.a|check.a then forget.b",
+        "post.a mend.each offer.a mend.each / "
+        "ack.a|check.a then forget.b / "
         "mend.each slip? mend.each mend.each tally check.all mend.each mend.each",
         ("", "", "held"),
         rounds=1,
@@ -292,20 +260,13 @@ SWEEPS: dict[str, MachineSweep] = {
     ),
     "files": MachineSweep(
         0.7,
-        "",
-        "attach.a mend.b?",
-        "false_file? replicate.b false_file? replicate.a replicate.b",
+        " / attach.a mend.b? / false_file? replicate.b false_file? replicate.a replicate.b",
         ("", "", "is killed"),
         rounds=3,
         network=0.15,
     ),
     "clocks": MachineSweep(
-        0.5,
-        "send.a check.all clock.a?",
-        "replicate.a",
-        "replicate.b replicate.a look_elsewhere.all",
-        ("",),
-        rounds=2,
+        0.5, "send.a check.all clock.a? / replicate.a / replicate.b replicate.a look_elsewhere.all", ("",), rounds=2
     ),
 }
 
@@ -371,13 +332,14 @@ def sweep_of(seed: int, kind: str = "") -> MachinePlan:
 def _round(chance: Random, sweep: MachineSweep) -> Iterator[tuple[str, str]]:
     """The words of a round, each with its part in the attack."""
     yield "", CALM
-    for word in drawn_words(chance, sweep.prepared):
+    prepared, met, since = sweep.words.split(PARTED)
+    for word in drawn_words(chance, prepared):
         yield "", word
     yield "", STORM
     number = 0
-    for word in drawn_words(chance, sweep.met):
+    for word in drawn_words(chance, met):
         yield ("", word) if word == THEN else (str(number), word)
         number += word != THEN
-    for number, word in enumerate(drawn_words(chance, sweep.since), 2):
+    for number, word in enumerate(drawn_words(chance, since), 2):
         yield "", REST
         yield str(number), word

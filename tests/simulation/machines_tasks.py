@@ -181,23 +181,23 @@ def _proofs(world: Machines, line: bytes) -> list[Proof | None]:
 
 COMMANDS = {one.__name__: one for one in (add_task, claim_task, end_task, hand_over, tag, fade)}
 MET = ("", "held", "held before it publishes", "both held before they ask", "is killed")
-TRUSTED = MachineSweep(1.5, "", "", "", MET, trusted=("all",), network=0.1, sessions=2, rounds=5)
+TRUSTED = MachineSweep(1.5, "", MET, trusted=("all",), network=0.1, sessions=2, rounds=5)
 """Machines that trust each other, with two sessions each: what is told of tasks hangs on no machine's word alone."""
 SWEEPS = {
     "tasks": TRUSTED._replace(
-        prepared="add_task.a add_task.b? mend.each claim_task.a? mend.each",
-        met="claim_task.a|end_task.a|add_task.a then? claim_task.b|end_task.b",
-        since="end_task.a? mend.each claim_task.b? end_task.b mend.each",
+        words="add_task.a add_task.b? mend.each claim_task.a? mend.each / "
+        "claim_task.a|end_task.a|add_task.a then? claim_task.b|end_task.b / "
+        "end_task.a? mend.each claim_task.b? end_task.b mend.each"
     ),
     "tasks handed over": TRUSTED._replace(
-        prepared="add_task.b mend.each claim_task.a add_task.b? mend.each claim_task.a",
-        met="hand_over.a then? claim_task.b|end_task.a|hand_over.a",
-        since="mend.each claim_task.b claim_task.a? mend.each end_task.b? mend.each",
+        words="add_task.b mend.each claim_task.a add_task.b? mend.each claim_task.a / "
+        "hand_over.a then? claim_task.b|end_task.a|hand_over.a / "
+        "mend.each claim_task.b claim_task.a? mend.each end_task.b? mend.each"
     ),
     "mail of each mode's time": TRUSTED._replace(
-        prepared="tag.a mend.each fade.a fade.b fade.a? mend.each night check.a mend.each",
-        met="fade.a|check.b|run_steward.a check.a|run_steward.b",
-        since="mend.each night? mend.each check.all",
+        words="tag.a mend.each fade.a fade.b fade.a? mend.each night check.a mend.each / "
+        "fade.a|check.b|run_steward.a check.a|run_steward.b / "
+        "mend.each night? mend.each check.all",
         network=0.0,
         rounds=6,
     ),

@@ -25,34 +25,25 @@ COMMANDS = ("tell", "ring", "glance", "linger", "perish", "restart", "back", "st
 HELD = ("held", "held", "both held")
 ATTACKS = {"fails to look": (0, "0 fault looking"), "cannot look": (0, "0 faults looking")}
 SWEEPS = {
-    "two holders": Sweep(2, "ring@1 ring@1?", "check@0|hook@0 check@2|hook@2", "check@0 check@2", HELD, agents=3),
+    "two holders": Sweep(2, "ring@1 ring@1? / check@0|hook@0 check@2|hook@2 / check@0 check@2", HELD, agents=3),
     "a holder that is killed": Sweep(
         2,
-        "ring@1",
-        "check@0|hook@0",
-        "check@2|hook@2 later? check@0 check@2",
+        "ring@1 / check@0|hook@0 / check@2|hook@2 later? check@0 check@2",
         ("is killed soon behind a write",),
         agents=3,
     ),
     "a claim that lapses": Sweep(
-        2,
-        "ring@1 perish@0 later",
-        "check@2 linger@0",
-        "check@0 check@2",
-        ("held before a lock",),
-        agents=3,
+        2, "ring@1 perish@0 later / check@2 linger@0 / check@0 check@2", ("held before a lock",), agents=3
     ),
     "a claimer that cannot be looked at": Sweep(
-        1, "ring@1 perish@0 later", "check@2 linger@0", "check@0 check@2", ("cannot look",), agents=3
+        1, "ring@1 perish@0 later / check@2 linger@0 / check@0 check@2", ("cannot look",), agents=3
     ),
     "a holder with little room": Sweep(
-        1, "ring@1 ring@1 ring@1?", "glance@0", "check@2 check@0", ("held",), rounds=4, agents=3
+        1, "ring@1 ring@1 ring@1? / glance@0 / check@2 check@0", ("held",), rounds=4, agents=3
     ),
     "offers": Sweep(
         1,
-        "tell@1 prompt@0|lose@0",
-        "check@0|use@0|stop@0|begin@0 tell@1?",
-        "speak@0? stop@0|use@0 stop@0",
+        "tell@1 prompt@0|lose@0 / check@0|use@0|stop@0|begin@0 tell@1? / speak@0? stop@0|use@0 stop@0",
         ("held", "fails", "is killed"),
         rounds=4,
         clients=True,
@@ -60,9 +51,7 @@ SWEEPS = {
     ),
     "offers of one turn": Sweep(
         1,
-        "tell@1 lose@0|lose@0|prompt@0 tell@1",
-        "use@0",
-        "use@0? speak@0 stop@0 use@0",
+        "tell@1 lose@0|lose@0|prompt@0 tell@1 / use@0 / use@0? speak@0 stop@0 use@0",
         ("is killed before it seals", "is killed before it seals", "is killed", "held"),
         rounds=6,
         clients=True,
@@ -70,9 +59,7 @@ SWEEPS = {
     ),
     "offers that are forgotten": Sweep(
         1,
-        "tell@2 tell@2? lose@0|prompt@0 forget",
-        "check@1 begin@0",
-        "use@0 speak@0? stop@0",
+        "tell@2 tell@2? lose@0|prompt@0 forget / check@1 begin@0 / use@0 speak@0? stop@0",
         ("late at first", "late at first", "held"),
         rounds=6,
         clients=True,
@@ -80,9 +67,7 @@ SWEEPS = {
     ),
     "hooks of one start": Sweep(
         0.7,
-        "launch@0 tell@1 begin@0",
-        "begin@0 tell@1?",
-        "use@0 speak@0? stop@0",
+        "launch@0 tell@1 begin@0 / begin@0 tell@1? / use@0 speak@0? stop@0",
         ("held", "fails"),
         rounds=4,
         clients=True,
@@ -90,9 +75,7 @@ SWEEPS = {
     ),
     "clients that are killed": Sweep(
         1,
-        "launch@0 ring@1 ring@1? prompt@0|lose@0|answer@0",
-        "die",
-        "check@2 check@2",
+        "launch@0 ring@1 ring@1? prompt@0|lose@0|answer@0 / die / check@2 check@2",
         ("held",),
         rounds=6,
         clients=True,
@@ -100,9 +83,7 @@ SWEEPS = {
     ),
     "answers of a client that is killed": Sweep(
         0.5,
-        "launch@0 ring@1 ring@1? answer@0 check@1",
-        "run_steward die",
-        "check@2 run_steward check@2 launch@0",
+        "launch@0 ring@1 ring@1? answer@0 check@1 / run_steward die / check@2 run_steward check@2 launch@0",
         ("held", "held half way", "is killed half way"),
         rounds=4,
         clients=True,
@@ -111,9 +92,7 @@ SWEEPS = {
     ),
     "a client that comes back": Sweep(
         1,
-        "launch@0 ring@1 prompt@0 die",
-        "check@2|check@2|run_steward launch@0",
-        "check@2",
+        "launch@0 ring@1 prompt@0 die / check@2|check@2|run_steward launch@0 / check@2",
         ("held", "held", "held half way"),
         rounds=6,
         clients=True,
@@ -121,9 +100,7 @@ SWEEPS = {
     ),
     "two processes of a client": Sweep(
         1,
-        "launch@0 join@0 ring@1 prompt@0? die spoil@0",
-        "check@2|run_steward check@2?",
-        "use@0? check@2 launch@0",
+        "launch@0 join@0 ring@1 prompt@0? die spoil@0 / check@2|run_steward check@2? / use@0? check@2 launch@0",
         ("held", "fails to read"),
         rounds=6,
         clients=True,
@@ -131,71 +108,54 @@ SWEEPS = {
     ),
     "the dead come back": Sweep(
         1,
-        "retire@0 ring@1",
-        "run_steward back@0",
-        "use@0 stop@0",
+        "retire@0 ring@1 / run_steward back@0 / use@0 stop@0",
         ("held before a lock",),
         rounds=4,
         clients=True,
         agents=3,
     ),
     "a delivery beside a return": Sweep(
-        1, "tell@1", "check@0|check@0|hook@0 restart@0", "check@0", ("held",), rounds=6, agents=3
+        1, "tell@1 / check@0|check@0|hook@0 restart@0 / check@0", ("held",), rounds=6, agents=3
     ),
     "a writer whose log is replaced": Sweep(
-        0.5,
-        "send everyone check",
-        "send|ack run_steward",
-        "everyone check",
-        ("held before a lock",),
-        live=(0,),
+        0.5, "send everyone check / send|ack run_steward / everyone check", ("held before a lock",), live=(0,)
     ),
     "files that wait": Sweep(
-        1.2, "attach? check", "attach steward_later", "run_steward check", ("held", "late at first"), outages=0.1
+        1.2, "attach? check / attach steward_later / run_steward check", ("held", "late at first"), outages=0.1
     ),
-    "files beside a steward": Sweep(1, "attach? check", "attach run_steward", "run_steward check", ("held",)),
+    "files beside a steward": Sweep(1, "attach? check / attach run_steward / run_steward check", ("held",)),
     "everyone is quiet": Sweep(
         1,
-        "tell everyone check tell everyone check tell",
-        "everyone check tell",
-        "tell everyone check",
+        "tell everyone check tell everyone check tell / everyone check tell / tell everyone check",
         small=1.0,
         outages=0.3,
     ),
     "leases and commands": Sweep(
         1,
-        "lease@0 shell@1?",
-        "shell@1|shell@2|edit@2 lease@2|unlease@0|edit@1",
-        "shell@1 edit@2",
+        "lease@0 shell@1? / shell@1|shell@2|edit@2 lease@2|unlease@0|edit@1 / shell@1 edit@2",
         HELD,
         agents=3,
         outages=0.3,
     ),
     "leases whose notes are lost": Sweep(
         1,
-        "lease@0 edit@1 edit@2 lose_notes?",
-        "edit@1 edit@2|lease@2",
-        "edit@1 edit@2 shell@1",
+        "lease@0 edit@1 edit@2 lose_notes? / edit@1 edit@2|lease@2 / edit@1 edit@2 shell@1",
         HELD,
         agents=3,
         outages=0.3,
     ),
     "leases of who comes back": Sweep(
         1,
-        "lease@0 retire@0 register@0",
-        "edit@1|shell@1|lease@1 lease@2|lease@0|retire@0",
-        "edit@1 edit@2 lease@2",
+        "lease@0 retire@0 register@0 / edit@1|shell@1|lease@1 lease@2|lease@0|retire@0 / edit@1 edit@2 lease@2",
         HELD,
         outages=0.1,
         agents=3,
     ),
-    "two that write": Sweep(1, "lease@2 page", "write@0 write@1", "write@2 edit@0", ("held", "both held"), agents=3),
+    "two that write": Sweep(1, "lease@2 page / write@0 write@1 / write@2 edit@0", ("held", "both held"), agents=3),
     "a turn's end that is watched": Sweep(
-        1, "watch@1 watch@2?", "check@0|hook@0|shim@0", "wake@0 check@1", ("held", "is killed"), agents=3
+        1, "watch@1 watch@2? / check@0|hook@0|shim@0 / wake@0 check@1", ("held", "is killed"), agents=3
     ),
-    "a watched one who is killed": Sweep(
-        0.5, "watch@1", "check@0", "wake@0", ("is killed before it writes",), agents=2
-    ),
+    "a watched one who is killed": Sweep(0.5, "watch@1 / check@0 / wake@0", ("is killed before it writes",), agents=2),
 }
 
 

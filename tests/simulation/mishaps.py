@@ -10,11 +10,11 @@ import sys
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from tests.simulation.calls import CAN_FAIL, LOOKS
 from tests.simulation.choices import Aim
 from tests.simulation.disk import SECOND
 from tests.simulation.open_files import failed
 from tests.simulation.process import Killed
+from tests.simulation.sites import CAN_FAIL, LOOKS
 from tests.simulation.telling import told_value
 
 if TYPE_CHECKING:

@@ -41,27 +41,19 @@ TOOL = "mcp__ops__deploy"
 SWEEPS = {
     "a tool that is forbidden": Sweep(
         1,
-        "forbid@1? deploy@1?",
-        "deploy@1|deploy@1|forbid@1|relent@1 forbid@1|relent@1|check@1|run_steward",
+        "forbid@1? deploy@1? / "
+        "deploy@1|deploy@1|forbid@1|relent@1 forbid@1|relent@1|check@1|run_steward / "
         "deploy@1 check@1 deploy@1",
         ("held", "held", "held before a lock", "is killed", "fails"),
         outages=0.2,
         agents=3,
     ),
     "a tool that is forbidden behind a stranger": Sweep(
-        1,
-        "relent@1? deploy@1 foreign",
-        "forbid@1",
-        "deploy@1 relent@1",
-        ("fails to look",),
-        rounds=6,
-        agents=3,
+        1, "relent@1? deploy@1 foreign / forbid@1 / deploy@1 relent@1", ("fails to look",), rounds=6, agents=3
     ),
     "a tool that is forbidden before a power failure": Sweep(
         0.5,
-        "deploy@1 relent@1 deploy@1 check@1",
-        "forbid@1",
-        "",
+        "deploy@1 relent@1 deploy@1 check@1 / forbid@1 / ",
         ("in peace",),
         outages=0.9,
         rounds=8,
@@ -70,9 +62,7 @@ SWEEPS = {
     ),
     "a lead that is asked": Sweep(
         1,
-        "lead@1 forbid@1? relent@1?",
-        "wish@1 decide decide?",
-        "wish@1? decide deploy@1",
+        "lead@1 forbid@1? relent@1? / wish@1 decide decide? / wish@1? decide deploy@1",
         ("held", "both held", "is killed", "held before a lock"),
         outages=0.1,
         rounds=8,

@@ -45,8 +45,8 @@ and before the 29th of 2028, by half an hour or an hour."""
 SWEEPS = {
     "minutes and months": Sweep(
         2,
-        "_meet post_shared@1 post_around? later?",
-        "claim_alone@0|claim_alone@2 take@0|take@2|run_steward",
+        "_meet post_shared@1 post_around? later? / "
+        "claim_alone@0|claim_alone@2 take@0|take@2|run_steward / "
         "soon take@0|take@2 soon? take@0|take@2 later? run_steward? browse?",
         ATTACKS,
         outages=0.1,
@@ -58,8 +58,8 @@ SWEEPS = {
     ),
     "words that resemble each other": Sweep(
         2,
-        "_meet post_around post_around@1 settle_up? browse? later?",
-        "take@0|take@1 take@1|take@2|run_steward",
+        "_meet post_around post_around@1 settle_up? browse? later? / "
+        "take@0|take@1 take@1|take@2|run_steward / "
         "take browse take",
         ATTACKS,
         outages=0.1,
@@ -68,8 +68,8 @@ SWEEPS = {
     ),
     "several addresses": Sweep(
         2,
-        "_meet post_around post_around@2 take? hand_back? depart?",
-        "run_steward|take post_around|take|browse",
+        "_meet post_around post_around@2 take? hand_back? depart? / "
+        "run_steward|take post_around|take|browse / "
         "_take browse later? browse",
         ATTACKS,
         outages=0.1,

@@ -20,18 +20,20 @@ class Scene(NamedTuple):
     """Agents that it needs: four share each role."""
 
 
+PARTED = " / "
+"""What is between the parts of a round."""
+
+
 class Sweep(NamedTuple):
     """What the rounds of a sweep consist of. A ``?`` behind a word: in half of the rounds. ``a|b``: one of them.
     ``a@2``: agent 2 does it, else anyone."""
 
     weight: float
     """Worlds of few calls have a large one."""
-    prepared: str
-    met: str
-    """The first one is attacked. ``everyone`` before a command: each agent does it. ``later``: hours go by; ``soon``:
-    as long as a claim lasts, about; ``night``:
-    up to some weeks."""
-    since: str
+    words: str
+    """Three parts, between `` / ``: what prepares a round, the commands beside each other, of which the first one is
+    attacked, and what comes behind them. ``everyone`` before a command: each agent does it. ``later``: hours go by;
+    ``soon``: as long as a claim lasts, about; ``night``: up to some weeks."""
     attacks: tuple[str, ...] = ()
     """Those of ``ATTACKS`` that suit it; none: all that have a weight."""
     outages: float = 0.0

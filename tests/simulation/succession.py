@@ -46,7 +46,7 @@ WITH_CLIENTS = {
         "clear! send! turn check call die run_steward clear",
         "everyone turn check run_steward",
         least=4,
-    ),
+    )
 }
 
 

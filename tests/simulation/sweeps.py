@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tests.simulation import days, durability, meetings, policies, rich, tables
 from tests.simulation.plans import CALM, OUTAGE, PAUSE, REST, STORM, Plan, is_numbered, numbered
 from tests.simulation.profile import Profile
-from tests.simulation.scene import Sweep
+from tests.simulation.scene import PARTED, Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,16 +70,14 @@ ATTACKS |= durability.ATTACKS | meetings.ATTACKS
 SWEEPS = {
     "a steward": Sweep(
         3,
-        "send foreign? everyone check send?",
-        "run_steward foreign|send|check|ack|release|resend|run_steward|foreign|register? foreign|send?",
+        "send foreign? everyone check send? / "
+        "run_steward foreign|send|check|ack|release|resend|run_steward|foreign|register? foreign|send? / "
         "send|run_steward|check|foreign|resend run_steward|send|check?",
         outages=0.3,
     ),
     "a steward killed half way": Sweep(
         3,
-        "send ask? everyone check send?",
-        "run_steward",
-        "send|send|run_steward|check|take|register|decide run_steward?",
+        "send ask? everyone check send? / run_steward / send|send|run_steward|check|take|register|decide run_steward?",
         (
             "is killed half way",
             "is killed half way",
@@ -92,123 +90,90 @@ SWEEPS = {
     ),
     "a steward killed, and another one": Sweep(
         1,
-        "send everyone check",
-        "run_steward",
-        "send everyone check run_steward",
+        "send everyone check / run_steward / send everyone check run_steward",
         ("is killed half way, and the power fails in the third",),
         outages=0.5,
     ),
     "requests that move": Sweep(
         0.7,
-        "lead decide decide run_steward foreign everyone check",
-        "run_steward",
-        "ask run_steward ask",
+        "lead decide decide run_steward foreign everyone check / run_steward / ask run_steward ask",
         ("is killed half way",),
         outages=0.1,
         live=(0,),
     ),
     "a steward beside strangers": Sweep(
         4,
-        "send everyone check",
-        "run_steward foreign foreign?",
-        "run_steward|send|check",
-        (
-            "held, and fails half way",
-            "held, and fails behind a name",
-            "held, and fails behind a name",
-            "held",
-        ),
+        "send everyone check / run_steward foreign foreign? / run_steward|send|check",
+        ("held, and fails half way", "held, and fails behind a name", "held, and fails behind a name", "held"),
     ),
     "a writer": Sweep(
         2,
-        "send? check?",
-        "send|ack|reply|register|send_many|check|send foreign|send|run_steward|foreign|check|register foreign|send?",
+        "send? check? / "
+        "send|ack|reply|register|send_many|check|send foreign|send|run_steward|foreign|check|register foreign|send? / "
         "everyone check",
         outages=0.3,
     ),
     "a writer beside strangers": Sweep(
-        1.5,
-        "",
-        "send|send|ack foreign foreign?",
-        "everyone check",
-        (
-            "held",
-            "held half way",
-            "both held",
-        ),
+        1.5, " / send|send|ack foreign foreign? / everyone check", ("held", "held half way", "both held")
     ),
     "a reader": Sweep(
         2,
-        "send send? foreign? check? forget?",
-        "check|check|hook|question|peek run_steward|send|foreign|ack|release|check|question send|run_steward?",
+        "send send? foreign? check? forget? / "
+        "check|check|hook|question|peek run_steward|send|foreign|ack|release|check|question send|run_steward? / "
         "everyone check",
         outages=0.3,
     ),
     "a reader beside a steward": Sweep(
         4,
-        "send send everyone check forget",
-        "check run_steward",
-        "everyone check",
+        "send send everyone check forget / check run_steward / everyone check",
         ("held between two files", "held between two files", "held"),
         live=(0,),
     ),
     "a release beside a steward": Sweep(
         3,
-        "send everyone check",
-        "release run_steward",
-        "everyone check",
+        "send everyone check / release run_steward / everyone check",
         ("held", "held half way", "held between two files"),
         live=(0,),
     ),
     "what was not told": Sweep(
         1,
-        "send? check",
-        "send|send|ack|send_many",
-        "foreign? resend|send|resend everyone check",
-        (
-            "falls short, and fails",
-            "falls short, and is killed",
-            "fails",
-            "faints",
-            "is killed",
-        ),
+        "send? check / send|send|ack|send_many / foreign? resend|send|resend everyone check",
+        ("falls short, and fails", "falls short, and is killed", "fails", "faints", "is killed"),
         outages=0.3,
     ),
     "sent again": Sweep(
         0.7,
-        "send everyone check",
-        "resend|run_steward run_steward|check?",
-        "run_steward resend everyone check",
+        "send everyone check / resend|run_steward run_steward|check? / run_steward resend everyone check",
         outages=0.1,
     ),
     "questions": Sweep(
         1.5,
-        "send foreign_note? send_many? question?",
-        "question|send|check|ack question|foreign_note|send|foreign|run_steward question?",
+        "send foreign_note? send_many? question? / "
+        "question|send|check|ack question|foreign_note|send|foreign|run_steward question? / "
         "everyone question",
         small=0.85,
         outages=0.3,
     ),
     "questions beside each other": Sweep(
         2.5,
-        "demand demand? everyone check question demand take? foreign_note?",
-        "question question question|demand?",
+        "demand demand? everyone check question demand take? foreign_note? / "
+        "question question question|demand? / "
         "everyone question",
         ("held", "held", "held between two files", "both held"),
         small=0.9,
     ),
     "twins": Sweep(
         2,
-        "send|foreign everyone check send|foreign foreign_again? check",
-        "foreign_again|check foreign_again|check|foreign check?",
+        "send|foreign everyone check send|foreign foreign_again? check / "
+        "foreign_again|check foreign_again|check|foreign check? / "
         "everyone check",
         outages=0.1,
         small=0.9,
     ),
     "records of mail to come": Sweep(
         2,
-        "foreign_note foreign_note foreign_note? question demand demand?",
-        "question|check question|foreign_note",
+        "foreign_note foreign_note foreign_note? question demand demand? / "
+        "question|check question|foreign_note / "
         "everyone question",
         ("held", "is killed"),
         outages=0.05,
@@ -216,8 +181,8 @@ SWEEPS = {
     ),
     "dead letters": Sweep(
         4,
-        "register? freeze? mortal mortal? everyone check? later? question?",
-        "give_back|take|check|foreign_note|foreign_note|foreign_again|mortal|freeze question|foreign_note? question?",
+        "register? freeze? mortal mortal? everyone check? later? question? / "
+        "give_back|take|check|foreign_note|foreign_note|foreign_again|mortal|freeze question|foreign_note? question? / "
         "later? everyone question",
         ("held", "held", "held", "is killed", "falls short, and is killed"),
         outages=0.05,
@@ -225,8 +190,8 @@ SWEEPS = {
     ),
     "dead letters beside stewards": Sweep(
         1.5,
-        "mortal mortal? everyone check? later? question",
-        "question|question|run_steward run_steward|question question|give_back?",
+        "mortal mortal? everyone check? later? question / "
+        "question|question|run_steward run_steward|question question|give_back? / "
         "everyone question",
         ("held", "held", "both held"),
         outages=0.05,
@@ -234,8 +199,8 @@ SWEEPS = {
     ),
     "clients that come back": Sweep(
         1,
-        "everyone launch call call everyone turn die",
-        "run_steward|check|turn|run_steward launch|launch|turn|send launch?",
+        "everyone launch call call everyone turn die / "
+        "run_steward|check|turn|run_steward launch|launch|turn|send launch? / "
         "turn check",
         ("held", "held", "held, and is killed", "is killed", "both held"),
         outages=0.05,
@@ -244,8 +209,8 @@ SWEEPS = {
     ),
     "clients": Sweep(
         0.8,
-        "everyone launch call send?",
-        "turn|turn|launch die|turn|ack|reply|run_steward|register launch|check?",
+        "everyone launch call send? / "
+        "turn|turn|launch die|turn|ack|reply|run_steward|register launch|check? / "
         "die? check|run_steward turn",
         outages=0.1,
         rounds=6,
@@ -253,28 +218,17 @@ SWEEPS = {
     ),
     "who leaves and comes back": Sweep(
         0.7,
-        "register send? everyone check retire",
-        "run_steward|run_steward|check register|register|check check|register?",
+        "register send? everyone check retire / "
+        "run_steward|run_steward|check register|register|check check|register? / "
         "send everyone check",
         ("held", "held", "both held"),
     ),
     "files": Sweep(
-        1.2,
-        "attach? check",
-        "attach run_steward",
-        "run_steward check",
-        (
-            "held",
-            "late",
-            "late",
-        ),
-        outages=0.1,
+        1.2, "attach? check / attach run_steward / run_steward check", ("held", "late", "late"), outages=0.1
     ),
     "beginnings": Sweep(
         25,
-        "",
-        "found",
-        "found|found|register send",
+        " / found / found|found|register send",
         ("is killed", "is killed", "is killed", "is killed", "is killed", "falls short, and is killed"),
         rounds=1,
         found=False,
@@ -282,9 +236,7 @@ SWEEPS = {
     ),
     "the first agent": Sweep(
         5,
-        "send",
-        "send|send|peek register register?",
-        "everyone register send check",
+        "send / send|send|peek register register? / everyone register send check",
         ("held behind what is not there", "held behind a log that is not there", "held behind a log that is not there"),
         rounds=1,
         registered=False,
@@ -292,14 +244,8 @@ SWEEPS = {
     ),
     "the first read": Sweep(
         1,
-        "everyone check send send",
-        "check|check|hook check check|ack",
-        "everyone check",
-        (
-            "held behind what is not there",
-            "held behind what is not there",
-            "held",
-        ),
+        "everyone check send send / check|check|hook check check|ack / everyone check",
+        ("held behind what is not there", "held behind what is not there", "held"),
         rounds=1,
         outages=0.3,
     ),
@@ -369,14 +315,15 @@ def sweep_of(seed: int, profile: Profile, name: str) -> Plan:
 def _round(chance: Random, sweep: Sweep) -> Iterator[tuple[str, str]]:
     """The words of a round, each with its part in the attack."""
     yield "", CALM
-    for word in drawn_words(chance, sweep.prepared):
+    prepared, met, since = sweep.words.split(PARTED)
+    for word in drawn_words(chance, prepared):
         if word in PAUSES:
             yield "", REST
         yield "", word
     yield "", STORM
-    for number, word in enumerate(drawn_words(chance, sweep.met)):
+    for number, word in enumerate(drawn_words(chance, met)):
         yield str(number), word
-    for number, word in enumerate(drawn_words(chance, sweep.since), 2):
+    for number, word in enumerate(drawn_words(chance, since), 2):
         yield "", REST
         yield str(number), word
 

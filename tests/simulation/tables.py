@@ -16,7 +16,7 @@ from agent_mailbox.mailbox.queries import LATELY, MailQueries
 from agent_mailbox.store.polling.poll import Poll
 from agent_mailbox.store.projection.open_ends import read_asks
 from agent_mailbox.store.projection.untaken_mail import find_untaken
-from tests.simulation import mortal, reading, second_judge, sessions, strangers
+from tests.simulation import reading, second_judge, sending, sessions, strangers
 from tests.simulation.letters import Session
 from tests.simulation.questions import Moment, _ids, _own, _same, _told, alone
 from tests.simulation.scene import Sweep
@@ -31,84 +31,49 @@ PEACE, READING, WRITING = ("in peace",), ("held as it reads what is derived",), 
 """Attacks of sweeps in which the order of the commands alone matters, or one call of a command that others overtake."""
 SWEEPS = {
     "mail that expires": Sweep(
-        2,
-        "freeze? mortal mortal note|note|unclean|twin note? loses? later",
-        "loses",
-        "loses?",
-        PEACE,
-        small=0.8,
+        2, "freeze? mortal mortal note|note|unclean|twin note? loses? later / loses / loses?", PEACE, small=0.8
     ),
     "mail that is given back": Sweep(
-        2,
-        "mortal mortal? everyone check loses? give_back give_back? twin? later",
-        "loses",
-        "loses?",
-        PEACE,
-        small=0.9,
+        2, "mortal mortal? everyone check loses? give_back give_back? twin? later / loses / loses?", PEACE, small=0.9
     ),
     "dead letters that move": Sweep(
         2,
-        "batch mortal? loses? later",
-        "run_steward",
-        "loses loses",
+        "batch mortal? loses? later / run_steward / loses loses",
         ("in peace", "is killed half way", "is killed"),
         small=0.9,
     ),
-    "dead letters that two ask for": Sweep(2, "batch later loses batch", "loses loses", "", READING, small=1.0),
+    "dead letters that two ask for": Sweep(2, "batch later loses batch / loses loses / ", READING, small=1.0),
     "debts": Sweep(
         2,
-        "note_ahead|note|torn_note demand|owes demand|owes everyone check? take? owes? demand note|torn_note|demand",
-        "owes owes",
+        "note_ahead|note|torn_note demand|owes demand|owes everyone check? take? owes? demand note|torn_note|demand / "
+        "owes owes / "
         "owes",
         (*PEACE, *READING),
         small=0.9,
     ),
     "a database put back": Sweep(
         2,
-        "mortal demand loses|owes keep_cache mortal? demand? everyone check? give_back? run_steward? later? loses|owes "
-        "later put_back",
-        "loses|owes",
+        "mortal demand loses|owes keep_cache mortal? demand? everyone check? give_back? "
+        "run_steward? later? loses|owes later put_back / "
+        "loses|owes / "
         "loses owes keep_cache? later put_back? owes loses",
         (*PEACE, *READING),
         small=0.9,
     ),
-    "debts beside a table": Sweep(
-        2,
-        "demand demand? check? forget",
-        "owes ask_on",
-        "everyone owes",
-        WRITING,
-        small=1.0,
-    ),
+    "debts beside a table": Sweep(2, "demand demand? check? forget / owes ask_on / everyone owes", WRITING, small=1.0),
     "second lines": Sweep(
-        2,
-        "start_over|unended|send everyone check start_over looks double",
-        "looks",
-        "everyone looks",
-        PEACE,
-        small=0.7,
+        2, "start_over|unended|send everyone check start_over looks double / looks / everyone looks", PEACE, small=0.7
     ),
     "second lines beside a table": Sweep(
-        2,
-        "send? forget start_over",
-        "looks read_on",
-        "everyone check double everyone looks",
-        WRITING,
-        small=1.0,
+        2, "send? forget start_over / looks read_on / everyone check double everyone looks", WRITING, small=1.0
     ),
     "second lines for another": Sweep(
-        2,
-        "everyone check start_over|foreign send looks astray",
-        "looks",
-        "everyone looks",
-        PEACE,
-        small=1.0,
-        scans=False,
+        2, "everyone check start_over|foreign send looks astray / looks / everyone looks", PEACE, small=1.0, scans=False
     ),
     "second lines for another beside a table": Sweep(
         2,
-        "forget everyone looks start_over looks foreign foreign foreign start_over",
-        "looks read_on",
+        "forget everyone looks start_over looks foreign foreign foreign start_over / "
+        "looks read_on / "
         "everyone looks astray everyone looks astray everyone looks",
         ("held as it writes the table of ids",),
         small=1.0,
@@ -117,17 +82,12 @@ SWEEPS = {
         agents=2,
     ),
     "lines without an end": Sweep(
-        2,
-        "unended|start_over|start_over forget?",
-        "check",
-        "everyone looks check everyone looks",
-        PEACE,
-        small=0.7,
+        2, "unended|start_over|start_over forget? / check / everyone looks check everyone looks", PEACE, small=0.7
     ),
-    "claims": Sweep(2, "call call? claim?", "check", "everyone looks later everyone looks", ("is killed",), small=0.5),
-    "records in other words": Sweep(2, "call call? note note note?", "looks", "everyone looks", PEACE, small=0.9),
-    "who stays": Sweep(2, "everyone check mortal mortal", "stand", "stand?", PEACE, small=0.3),
-    "guests": Sweep(2, "demand demand", "pass_by", "", PEACE, small=0.3),
+    "claims": Sweep(2, "call call? claim? / check / everyone looks later everyone looks", ("is killed",), small=0.5),
+    "records in other words": Sweep(2, "call call? note note note? / looks / everyone looks", PEACE, small=0.9),
+    "who stays": Sweep(2, "everyone check mortal mortal / stand / stand?", PEACE, small=0.3),
+    "guests": Sweep(2, "demand demand / pass_by / ", PEACE, small=0.3),
 }
 """Derived tables, scans and polls, each asked by itself."""
 
@@ -222,7 +182,7 @@ def pass_by(stage: Stage, process: Process, me: Session) -> None:
 def ask_on(stage: Stage, process: Process, me: Session) -> None:
     """Send mail that asks for an ack, and ask what is owed, again and again."""
     for _ in range(2 + int(process.chance.random() * 2)):
-        mortal.demand(stage, process, me)
+        sending.demand(stage, process, me)
         owes(stage, process, me)
 
 

@@ -35,7 +35,7 @@ SCENES = {
         "watch! wake! watch unwatch retire wake send check run_steward succeed",
         "everyone wake run_steward",
         least=3,
-    ),
+    )
 }
 
 

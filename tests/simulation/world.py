@@ -18,14 +18,13 @@ from greenlet import getcurrent
 from agent_mailbox.space.order import hurry
 from agent_mailbox.store.files import system
 from agent_mailbox.store.locks import lock
-from tests.simulation.calls import CALLS, DOUBTED, PURE, SILENT
 from tests.simulation.choices import Choices
 from tests.simulation.disk import SECOND, Disk
 from tests.simulation.hosts import Processes
 from tests.simulation.kernel import Kernel
 from tests.simulation.mishaps import befall
 from tests.simulation.process import Endless, Killed, Process
-from tests.simulation.sites import MISSING
+from tests.simulation.sites import CALLS, DOUBTED, MISSING, PURE, SILENT
 from tests.simulation.telling import PEACE, told_value
 
 if TYPE_CHECKING:

@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from agent_mailbox.swarm.protocol import tokens, wire
-from tests.swarm.crowds import memory
 from tests.swarm.machine import Authority, Machine
-from tests.swarm.wirework import Line, Person
+from tests.swarm.wirework import Line, Person, memory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

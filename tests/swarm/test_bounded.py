@@ -23,9 +23,8 @@ from tests.helpers import PATIENCE, until
 from tests.night import NIGHT
 from tests.ports import free_port
 from tests.swarm import quic
-from tests.swarm.crowds import crowd, is_let_in, memory, numbers, post, secured, told
 from tests.swarm.test_refusals import Scene
-from tests.swarm.wirework import Person
+from tests.swarm.wirework import Person, crowd, is_let_in, memory, numbers, post, secured, told
 
 if TYPE_CHECKING:
     from tests.swarm.conftest import Make

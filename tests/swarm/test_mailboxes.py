@@ -17,8 +17,8 @@ from agent_mailbox.swarm.gateway_process import GatewayProcess
 from agent_mailbox.swarm.home import Home
 from agent_mailbox.swarm.swarm_settings import GatewaySettings
 from tests.helpers import MESSAGES, refused, until
-from tests.swarm.crowds import beside as ready
 from tests.swarm.machine import Machine, meet
+from tests.swarm.wirework import beside as ready
 from tests.swarm.wirework import run
 
 if TYPE_CHECKING:

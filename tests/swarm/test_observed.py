@@ -15,9 +15,8 @@ from agent_mailbox.swarm import gateway_log
 from agent_mailbox.swarm.protocol import tokens
 from agent_mailbox.swarm.readiness import FRESH, REMEMBERED, Readiness
 from tests.helpers import until
-from tests.swarm.crowds import beside, numbers, secured, told
 from tests.swarm.machine import Authority, meet
-from tests.swarm.wirework import Line, Person, refused
+from tests.swarm.wirework import Line, Person, beside, numbers, refused, secured, told
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,7 +19,7 @@ from agent_mailbox.store.archive import rotation
 from agent_mailbox.swarm.home import Home
 from agent_mailbox.swarm.inbox_view import InboxView
 from agent_mailbox.swarm.statuses import ARCHIVED, DELETED, READ, UNREAD, Statuses
-from tests.swarm.crowds import beside
+from tests.swarm.wirework import beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
