@@ -44,7 +44,7 @@ def sent_text(sent: Sent, arrival: Arrival, roster: Roster, style: Style, comman
     lines = [f"sent {target}"]
     lines += [f"  {label}: {names}" for label, names in reach.list_arrival(arrival, roster)]
     if sent.leaves:
-        lines.append(f"  the gateway carries it: {command('swarm outbox')}")
+        lines.append(f"  delivered or not: {command('swarm outbox')}")
     elif not delivery.agents and not delivery.waiting_for:
         lines.append(f"  {frame.unreached(message)}")
     return "\n".join(lines) + "\n"
@@ -78,7 +78,8 @@ def confirm_sent(
         if sent.message.ack:
             app.give_warning("acks do not travel to a swarm: its reader is not asked for one, and none comes back")
         if not is_carried and not mailbox_gateway.is_served(desk.directory):
-            app.give_warning("no gateway serves here, so the mail waits: `agent-mailbox swarm serve` carries it")
+            serve = mailbox_gateway.serve_words(mailbox_gateway.named_home(desk.directory) or "")
+            app.give_warning(f"no gateway serves here, so the mail waits: `agent-mailbox {serve}` carries it")
     if tell is not None:
         tell(sent, found)
     elif app.json:

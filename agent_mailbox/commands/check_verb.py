@@ -128,8 +128,9 @@ class CheckPage:
         blocks = [[text] for text in texts]
         head = f"{count_noun(len(items), 'unread message')} for {frame.name_of(self._me, roster)}"
         blocks[0].insert(0, self._painter(head, "dim") + "\n")
-        # A reply answers no control, and our own programs read nothing.
-        chat = [item for item in items if item.message.type != "control" and item.message.sender not in OURS]
+        # A reply answers no control and no event of a swarm, and our own programs read nothing.
+        unanswerable = ("control", "system")
+        chat = [item for item in items if item.message.type not in unanswerable and item.message.sender not in OURS]
         last = blocks[-1]
         # A reply to the dead is refused, unless an agent has its place.
         takes = (

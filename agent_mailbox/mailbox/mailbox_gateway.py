@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..core import codec, misspelt
 from ..core.address import swarm_of
 from ..core.records import BadLine
+from ..core.text import neutral
 from ..errors import MailboxError, NotFound
 from ..store.files import paths, system
 from ..store.files.small_files import read_if_possible
@@ -30,6 +31,8 @@ IN_HOME = "mailbox.jsonl"
 ``"attached": true`` a further one. ``{"detached": PATH}`` takes it back."""
 SERVING = "serving.lock"
 """The file in the gateway's directory that is locked while it serves."""
+SERVED = "served"
+"""In the gateway's directory: the words of the command that served last."""
 PEERS = "peers.json"
 """In the gateway's directory: ``{ALIAS: {"mailbox": PATH, "agents": [ID]}}`` of the swarms that it is in. One that it
 asks to join has no agents."""
@@ -62,6 +65,12 @@ def is_served(mailbox: str) -> bool:
     """Return whether the mailbox's gateway serves at this moment."""
     home, is_mutual = gateway_of(mailbox) or ("", False)
     return is_mutual and is_held(system.join(home, SERVING))
+
+
+def serve_words(home: str) -> str:
+    """Return the words that serve a gateway as it served last: with other options peers would not reach it."""
+    said = read_if_possible(system.join(home, SERVED), 4096) or b"swarm serve"
+    return neutral(said.decode("utf-8", "replace"))
 
 
 def named_home(mailbox: str) -> str | None:

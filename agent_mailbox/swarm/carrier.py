@@ -24,7 +24,7 @@ from .joining import REFUSED, ask_to_join, confirm_membership, stop_asking
 from .ledger import Ledger
 from .outbox import Outbox
 from .peer_client import TIMEOUT, Peers
-from .protocol import signing, wire
+from .protocol import lifecycle, signing, wire
 from .protocol.envelope import Envelope, Model, PublicKey, encode_envelope, object_of, read_model
 from .protocol.membership import DENIED, JOINING, Memberships
 from .protocol.outgoing import DELIVERED, FAILED, SENT, Parcel, PeerAnswer, backoff_seconds, failure_reason, verdict_on
@@ -265,9 +265,10 @@ class Carrier:
             return "it expired, or its recipient was away for too long"
         if parcel.event.get("content") is None:
             return "its record in the outbox has no text"
-        if parcel.event.get("announces"):
-            return ""
         swarm = self.ledger.read_knowledge().active_swarm(parcel.event["swarm_id"])
+        if parcel.event.get("announces"):
+            is_back = swarm is not None and lifecycle.is_leaving(parcel.event["content"])
+            return "this gateway joined again before it arrived" if is_back else ""
         if swarm is None or agent not in swarm.members:
             return "it is no longer in a swarm with this agent"
         if swarm.members[agent].endpoint != endpoint:

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..core import instant
-from ..mailbox.mailbox_gateway import SERVING
+from ..mailbox.mailbox_gateway import SERVING, serve_words
 from ..store.locks.lock import is_held
 from . import home as names
 from . import own_certificate
@@ -64,11 +64,12 @@ async def check_network(ledger: Ledger, peers: Peers, settings: GatewaySettings)
 def _unfit_words(ledger: Ledger, agent: str, answer: PeerAnswer, *, ours: bool) -> str:
     """Return what is wrong with a gateway that is not healthy; of ours, what to do."""
     serves = is_held(ledger.home.path_of(SERVING))
+    serve = f"`agent-mailbox {serve_words(ledger.home.directory)}`"
     if answer.status == 503 and answer.body is not None and answer.body.get("agent_id") == agent:
-        again = "; make room, or start `agent-mailbox swarm serve` again if the mailbox was moved" if ours else ""
+        again = f"; make room, or start {serve} again if the mailbox was moved" if ours else ""
         return f"{agent} answers, and can keep no mail now{again}"
-    start = "; run `agent-mailbox swarm serve`" if ours and not serves else ""
-    return f"{agent} cannot be reached: {answer.message}{start}"
+    remedy = f"; {'serve at the address where the endpoint leads' if serves else f'run {serve}'}" if ours else ""
+    return f"{agent} cannot be reached: {answer.message}{remedy}"
 
 
 def _check_clocks(skews: Mapping[str, int], at: Mapping[str, Member]) -> list[Finding]:

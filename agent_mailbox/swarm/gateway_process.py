@@ -97,7 +97,10 @@ def bind_socket(address: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> t
             sock.listen(BACKLOG)
     except OSError as error:
         sock.close()
-        raise Refused(f"cannot listen at {address}: {error.strerror}", "choose another HOST:PORT") from None
+        raise Refused(
+            f"cannot listen at {address}: {error.strerror}",
+            "end the program that listens there, or choose another HOST:PORT to which the endpoint leads",
+        ) from None
     name = sock.getsockname()
     return sock, f"[{name[0]}]:{name[1]}" if family == socket.AF_INET6 else f"{name[0]}:{name[1]}"
 

@@ -5,6 +5,8 @@ Belongs here: parsing and answering. ``swarm_mail_commands`` has the mail to and
 
 from __future__ import annotations
 
+import os
+import shlex
 from typing import TYPE_CHECKING
 
 import click
@@ -14,10 +16,11 @@ from ..cli.group import CommandGroup, cli
 from ..core.frame import word
 from ..core.text import neutral
 from ..errors import Busy, MailboxError, Malformed, Refused
-from ..mailbox.mailbox_gateway import SERVING
+from ..mailbox.mailbox_gateway import SERVED, SERVING
+from ..store.files.small_files import write_if_possible
 from ..store.locks.lock import SOON, FileLock
 from . import pairing
-from .swarm_context import SwarmCommand, SwarmContext, session_option, swarm_json
+from .swarm_context import COPY_WHOLE, SwarmCommand, SwarmContext, session_option, swarm_json
 
 if TYPE_CHECKING:
     from .peer_client import Peers
@@ -102,6 +105,10 @@ def serve(
     from . import gateway_identity, gateway_process, home, own_certificate
 
     own = gateway_identity.key_of(door.ledger)
+    files = {name: os.path.abspath(path) for name, path in (("--cert", cert), ("--key", key)) if path}
+    options = {"--bind": bind, **files, "--quic-bind": quic_bind, "--api": api}
+    words = [word for name, value in options.items() if value for word in (name, value)]
+    words += [name for name, on in (("--self-signed", self_signed), ("--behind-proxy", behind_proxy)) if on]
     if self_signed:
         if cert or key or behind_proxy:
             raise Malformed("options exclude each other: --self-signed, --cert, --key, --behind-proxy", "pass one way")
@@ -113,6 +120,7 @@ def serve(
     gateway_process.check_listening(listening)
 
     def report_listening(address: str) -> None:
+        write_if_possible(door.home.path_of(SERVED), f"swarm serve {shlex.join(words)}".encode())
         door.app.print_answer(f"listening at {address}\n", {"listening": address})
 
     try:
@@ -199,8 +207,13 @@ def join(door: SwarmContext, which: str, alias: str | None, session: str | None)
 
 
 def read_invitation(door: SwarmContext, which: str) -> str:
-    """Return an invitation as it was handed over: - by standard input, @FILE in a file, else as it is."""
-    return values.read_body(door.app, which).strip() if which == "-" or which.startswith("@") else which
+    """Return an invitation as it was handed over: - by standard input, @FILE in a file; else the word, perhaps a
+    swarm's. Raise ``Malformed`` for a wrong paste, which would name a swarm to make."""
+    is_read = which == "-" or which.startswith("@")
+    said = values.read_body(door.app, which).strip() if is_read else which
+    if not said.startswith("swarm://") and (is_read or "://" in said):
+        raise Malformed(f"invitation invalid: {said[:80]!r}", COPY_WHOLE)
+    return said
 
 
 def join_by(door: SwarmContext, which: str, alias: str | None, session: str | None, patience: int = 0) -> None:

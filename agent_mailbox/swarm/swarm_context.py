@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .swarm_settings import GatewaySettings
 
 T = TypeVar("T")
+COPY_WHOLE = "copy the whole line that `agent-mailbox swarm pair SWARM` or `swarm invite` printed: swarm://…"
 
 
 class SwarmContext:
@@ -171,7 +172,8 @@ class SwarmCommand(CommandWithOptions):
             try:
                 return callback(door, **values)
             except Refusal as refusal:
-                raise Refused(refusal.message, "", code=refusal.code.lower()) from None
+                hint = COPY_WHOLE if refusal.code in ("INVALID_TOKEN", "INVALID_SIGNATURE") else ""
+                raise Refused(refusal.message, hint, code=refusal.code.lower()) from None
 
         said = "The gateway's directory (else AGENT_SWARM_HOME, else ~/.swarm)."
         params = [*params, click.Option(["--home"], metavar="DIR", help=said)]

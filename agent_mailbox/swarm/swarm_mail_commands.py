@@ -22,7 +22,7 @@ from ..core.records import PRIORITIES
 from ..core.showing import message_frame
 from ..core.text import clipped, neutral
 from ..errors import Malformed, NotFound
-from ..mailbox.mailbox_gateway import SERVING
+from ..mailbox.mailbox_gateway import SERVING, serve_words
 from ..store.locks.lock import is_held
 from .protocol.outgoing import SENT
 from .protocol.refusal import Refusal
@@ -61,7 +61,8 @@ def _queue_draft(door: SwarmContext, draft: Draft) -> None:
     verbs.confirm_sent(door.app, door.app.mailbox, sent, is_carried=carried)
     if carried and not door.app.json:
         door.app.give_warning(
-            "no gateway serves here: this command sent it; answers wait for `agent-mailbox swarm serve`"
+            "no gateway serves here: this command sent it; answers wait for"
+            f" `agent-mailbox {serve_words(door.home.directory)}`"
         )
 
 
@@ -199,7 +200,7 @@ def status(door: SwarmContext) -> None:
         door.open_outbox().queue_outgoing()
     view = InboxView(door.home, door.app.mailbox)
     open_parcels, counts = view.open_parcels(door.ledger), view.count_statuses()
-    not_serving = f"not serving: {door.app.complete_command('swarm serve')}"
+    not_serving = f"not serving: {door.app.complete_command(serve_words(door.home.directory))}"
     lines = [
         f"{known.agent_id} at {known.endpoint}, {'serving' if serving else not_serving}",
         f"key {public} = {gateway_identity.key_fingerprint(public)}",

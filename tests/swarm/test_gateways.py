@@ -318,7 +318,7 @@ def test_the_doctor_names_what_is_wrong_with_a_gateway(machine: Make) -> None:
     found = a.call("swarm", "doctor", "--json")
     assert found.rc == 3
     said = " ".join(f"{one['place']} {one['what']}" for one in found.json["problems"])
-    for word in ("can be read by others", "ledger.jsonl:2", "cannot be reached", "run `agent-mailbox swarm serve`"):
+    for word in ("can be read by others", "ledger.jsonl:2", "cannot be reached", "run `agent-mailbox swarm serve --b"):
         assert word in said, said
 
 

@@ -67,7 +67,7 @@ def test_the_person_gets_the_answers_and_what_comes_while_no_agent_has_joined(la
     assert "nobody joined, so its mail goes to the person" in a.call("swarm", "members", "demo").stdout
     nowhere: dict[str, str | None] = {"AGENT_SWARM_HOME": None}
     sent = a.call("send", "--from", "user", "--to", "swarm:demo/beta", "--body", "Hello.", env=nowhere).stdout
-    named = sent.partition("the gateway carries it: agent-mailbox ")[2].split()
+    named = sent.partition("delivered or not: agent-mailbox ")[2].split()
     assert named[-2:] == ["--home", str(a.swarm_home)]
     assert a.call(*named, env=nowhere).rc == 0
     asked = until(lambda: b.ok("check", "--session", "beta-agent", "--peek")["messages"])[0]["id"]
@@ -251,7 +251,7 @@ def test_an_invitation_whose_key_was_replaced_is_refused_before_anything_is_sent
     with pytest.raises(Refusal, match="not signed by"):
         tokens.parse_url(tokens.invitation_url(claims, token, signing.public_of(OTHER)))
     for bad in ("", "zz", "00" * 31, "00" * 32, "é"):
-        with pytest.raises(Refusal, match="key is none"):
+        with pytest.raises(Refusal, match="key is incomplete"):
             tokens.parse_url(f"{tokens.invitation_url(claims, token)}&key={bad}")
 
 
@@ -281,6 +281,52 @@ def test_the_certificate_is_made_when_it_is_needed(tmp_path: Path) -> None:
     slow = x509.load_pem_x509_certificate(made(now=0))
     assert slow.not_valid_before_utc.year == 2020
     assert slow.not_valid_after_utc.year > 2035
+
+
+def test_who_joins_again_before_its_leaving_arrived_stays_a_member(lan: Any) -> None:
+    """The master was away as it left, and would take the old news for a new leaving."""
+    a, b = lan("alpha").serve(), lan("beta").serve()
+    a.register("ann")
+    invitation = a.call("swarm", "pair", "demo", "--session", "ann").stdout
+    b.pairs(invitation)
+    for one in (a, b):
+        one.kill()
+    b.ok("swarm", "leave", "demo")
+    a.serve()
+    b.pairs(invitation)
+    b.serve()
+    sent = b.send("beta-agent", "swarm:demo/alpha", "back again")
+    until(lambda: b.outbox()[sent] == {"alpha": "delivered"})
+    assert [states for key, states in b.outbox().items() if key != sent] == [{"alpha": "failed"}]
+    assert a.members() == b.members() == {"alpha", "beta"}
+    shown = a.call("check", "--session", "ann").stdout
+    assert shown.index("beta joined demo") < shown.index(f"reply {sent[:8]}")  # an event is not answered
+
+
+def test_a_gateway_is_started_again_by_the_words_that_started_it(lan: Any) -> None:
+    """Other words would have it listen elsewhere, or unencrypted: peers would not reach it."""
+    a = lan("alpha").serve()
+    a.register("ann")
+    a.call("swarm", "create", "demo", "--session", "ann")
+    a.kill()
+    words = f" --bind 127.0.0.1:{a.port} --self-signed"
+    assert words in a.call("swarm", "status").stdout
+    assert f"{words}`" in a.call("swarm", "doctor").stdout
+    assert f"{words}` carries it" in a.call("send", "--from", "ann", "--to", "swarm:demo", "--body", "x").stderr
+
+
+def test_a_wrong_paste_makes_no_swarm(lan: Any) -> None:
+    """The name of a swarm to make is an argument; what comes by standard input is an invitation, or a mistake."""
+    a = lan("alpha")
+    a.register("ann")
+    for pasted in ("", "hello", "warm://x"):
+        for verb in ("pair", "join"):
+            refused(
+                a.call("swarm", verb, "-", "--session", "ann", stdin=pasted), 2, "invitation invalid", "copy the whole"
+            )
+    refused(a.call("swarm", "pair", "https://x", "--session", "ann"), 2, "invitation invalid")
+    refused(a.call("swarm", "pair", "swarm://x@y?token=z", "--session", "ann"), 1, "incomplete", "copy the whole")
+    assert a.ok("swarm", "status")["swarms"] == []
 
 
 def test_two_ways_to_serve_at_once_are_refused(lan: Any) -> None:

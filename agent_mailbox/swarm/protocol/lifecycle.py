@@ -71,6 +71,11 @@ def _parse_content(text: str) -> dict[str, Any] | None:
         return {"action": spliced[1], "agent_id": spliced[2]} if spliced else None  # prose: mail like any other
 
 
+def is_leaving(text: str) -> bool:
+    """Return whether a content tells that its sender left."""
+    return (_parse_content(text) or {}).get("action") == LEFT
+
+
 def decide_lifecycle(envelope: Envelope, swarm: Swarm, me: str) -> Outcome:
     """Return the effect of a member's verified system message. Raise ``Refusal`` if its sender lacks the authority."""
     content = _parse_content(envelope.content)

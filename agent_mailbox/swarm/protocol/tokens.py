@@ -67,7 +67,7 @@ def invitation_url(claims: TokenClaims, token: str, key: str | None = None) -> s
 def _read_claims(token: str, key: Ed25519PublicKey | None) -> TokenClaims:
     """Return the verified claims, or without a key what is claimed. Raise ``Refusal``."""
     if len(token) > MAX_TOKEN or not token.isascii() or token.count(".") != 2:
-        raise Refusal("INVALID_TOKEN", "the invite token has not the form of one")
+        raise Refusal("INVALID_TOKEN", "the invite token is incomplete")
     tokens = jwt.PyJWS(algorithms=["EdDSA"])
     options: Any = {"verify_signature": key is not None}
     try:
@@ -126,7 +126,7 @@ def _master_key_of(told: str | None, claims: TokenClaims, token: str) -> str | N
         key = wire.base64_of(bytes.fromhex(told))
         wire.raw_key(key)
     except ValueError:
-        raise Refusal("INVALID_TOKEN", "the invitation's key is none") from None
+        raise Refusal("INVALID_TOKEN", "the invitation's key is incomplete") from None
     if claims.issuer in (None, claims.master):
         verified_claims(token, key)
     return key
