@@ -1,7 +1,7 @@
 """The written form of a field of a control message, and of the messages that the founding texts show in other forms.
 
 Belongs here: how ``messages`` declares a field. Reading and writing (``message_text``) and the published JSON Schemas
-(``schema``) follow from that. The shapes are those of the founding texts' catalog of schemas. ``catalog`` brings the
+follow from that. The shapes are those of the founding texts' catalog of schemas. ``catalog`` brings the
 other forms that they show into these, as far as more differs than a key's name. Any other form is left as it is, for
 ``message_text`` to refuse.
 """

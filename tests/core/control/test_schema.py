@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_mailbox.core.control import message_text, schema
+from agent_mailbox.core.control import message_text
 from agent_mailbox.core.control.messages import TYPES as MESSAGES
 from agent_mailbox.core.control.messages import Payload, Unknown
+from scripts.control_schemas import schema
 from tests.core.control.samples import CATALOG
 from tests.core.control.test_messages import INSTANTS, PLAIN, payloads
 from tests.helpers import ROOT
@@ -52,7 +53,7 @@ def test_what_is_published_is_the_model() -> None:
     """One file a type, as ``scripts/schemas`` writes them."""
     assert set(PUBLISHED) == set(MESSAGES)
     for kind, path in PUBLISHED.items():
-        assert json.loads(path.read_text(encoding="utf-8")) == schema.schema(kind), "run scripts/schemas"
+        assert json.loads(path.read_text(encoding="utf-8")) == schema(kind), "run scripts/schemas"
 
 
 @given(payloads(), INSTANTS)
@@ -60,14 +61,14 @@ def test_everything_that_is_written_fits(payload: Payload, when: int) -> None:
     """Each control message that we write fits its schema and has no key that the schema lacks."""
     kind = payload.kind
     written = json.loads(message_text.written(payload.replace(timestamp=when)))
-    assert fits(written, schema.schema(kind))
-    assert written.keys() <= schema.schema(kind)["properties"].keys()
+    assert fits(written, schema(kind))
+    assert written.keys() <= schema(kind)["properties"].keys()
 
 
 @pytest.mark.parametrize("kind", CATALOG)
 def test_the_catalog_s_samples_fit(kind: str) -> None:
     """Each sample of the catalog, with the version that ours add, fits its schema."""
-    assert fits({**json.loads(CATALOG[kind]), "version": 1}, schema.schema(kind))
+    assert fits({**json.loads(CATALOG[kind]), "version": 1}, schema(kind))
 
 
 @given(st.sampled_from(sorted(CATALOG)), st.data())
@@ -75,7 +76,7 @@ def test_what_does_not_fit_is_not_taken(kind: str, data: st.DataObject) -> None:
     """A required field of another type makes a message unknown: but for the time, which decides nothing, for what has
     other spellings, and for a mode that is said a second time."""
     obj = {**json.loads(CATALOG[kind]), "version": 1}
-    wanted = schema.schema(kind)
+    wanted = schema(kind)
     key = data.draw(st.sampled_from(sorted({*wanted["required"]} - {"timestamp", "mode"})))
     value = data.draw(PLAIN)
     if value is None or (key, type(value)) in (("approved", str), ("tool", str)):

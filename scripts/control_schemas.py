@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..address import MAX_ID
-from .messages import MODES, TYPES, VERSION
+from agent_mailbox.core.address import MAX_ID
+from agent_mailbox.core.control.messages import MODES, TYPES, VERSION
 
 _INSTANT = {"type": "string", "format": "date-time"}
 _TEXTS = {"type": "array", "items": {"type": "string"}}
