@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.store.projection.sqlite import sqlite3
+from agent_mailbox.store.projection.projection_file import sqlite3
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -56,7 +56,7 @@ SYSTEM = {
 }
 """The modules of Python that ask the system; ``builtins.open`` is one more."""
 BYPASSES = {
-    ("store.projection.sqlite", "_sqlite3"): "SQLite does its own input and output",
+    ("store.projection.projection_file", "_sqlite3"): "SQLite does its own input and output",
     **{
         ("store.files.programs", name): "asking a program, for a limited time"
         for name in ("os", "selectors", "signal", "subprocess", "tempfile", "time")

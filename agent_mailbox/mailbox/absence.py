@@ -37,11 +37,7 @@ def note(desk: OpenMailbox, sessions: Collection[str], actor: str) -> tuple[Rost
     if not new or desk.prove(actor) is None:
         return ()
     hand_back(desk, new, actor)
-
-    def find_still_gone(roster: Roster) -> set[str]:
-        return _newly_gone(desk, new, roster)
-
-    return _freeze(desk, actor, find_still_gone)
+    return _freeze(desk, actor, lambda roster: _newly_gone(desk, new, roster))
 
 
 def note_bearer(desk: OpenMailbox, name: str | None, actor: str) -> None:

@@ -66,7 +66,7 @@ HOT_MODULES = {
     "check hook show start": ("core.showing core.showing.message_frame"),
     "dead-letters start status": ("store.projection.open_ends"),
     "search show": (
-        "cli.show_verbs store.projection.line_facts store.projection.intake store.projection.sqlite "
+        "cli.show_verbs store.projection.line_facts store.projection.intake "
         "store.projection.projection_file store.projection.projection store.projection.lookup"
     ),
     "hook start": (
@@ -87,7 +87,7 @@ HOT_MODULES = {
 LATER_MODULES = {
     "ack check dead-letters release reply roster search send show status": "identity.outsiders",
     "check dead-letters hook start status": (
-        "store.projection.line_facts store.projection.intake store.projection.sqlite "
+        "store.projection.line_facts store.projection.intake "
         "store.projection.projection_file store.projection.projection"
     ),
     "dead-letters search start status": "core.exact_lines",

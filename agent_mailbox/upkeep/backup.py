@@ -13,13 +13,17 @@ from __future__ import annotations
 import hashlib
 import io
 import tarfile
+import tomllib
 from typing import IO, TYPE_CHECKING, Any
 
+from ..config import config_file
+from ..config.config import Config
 from ..core import codec, instant
 from ..core.address import check_id
 from ..core.attachments import DIRECTORY, is_stored
 from ..core.proofs import is_machine
 from ..core.records import BadLine, Record
+from ..core.text import clipped, neutral
 from ..errors import BadData, MailboxError, NotFound, Refused
 from ..space import space as spaces
 from ..store.attachments import attachment_files
@@ -27,7 +31,6 @@ from ..store.files import paths, system
 from ..store.files.lines import CHUNK
 from ..store.files.small_files import OpenFile, Storing, open_file, storage_failed
 from ..store.locks.lock import FileLock
-from . import brought_settings
 from .snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -36,6 +39,9 @@ if TYPE_CHECKING:
     from ..mailbox.mailbox import Mailbox
 
 VERSION = 1
+MOST_SHOWN = 64 << 10
+"""Bytes of a configuration that are looked at; every setting of ours takes two."""
+_LINES, _WIDTH = 30, 100
 ABOUT, SUMS = "backup.json", "SHA256SUMS"
 LIVE = (paths.MESSAGES, paths.READS, paths.ROSTER, paths.CONFIG)
 MAX_ABOUT = 64 << 20
@@ -225,7 +231,7 @@ def _verify_members(file: str, tar: tarfile.TarFile, take: Callable[[str, Iterat
             pass
         sums[entry.name] = digest.hexdigest()
     _compare_sums(file, sums, told or b"")
-    return _parse_about(file, about, sizes).replace(settings=brought_settings.describe_settings(bytes(config)))
+    return _parse_about(file, about, sizes).replace(settings=describe_settings(bytes(config)))
 
 
 class _Entry(tarfile.TarInfo):
@@ -241,7 +247,7 @@ class _Entry(tarfile.TarInfo):
 def _hash_while_reading(content: IO[bytes], digest: Any, config: bytearray | None) -> Iterator[bytes]:
     while chunk := content.read(CHUNK):
         digest.update(chunk)
-        if config is not None and len(config) <= brought_settings.MOST_BYTES:
+        if config is not None and len(config) <= MOST_SHOWN:
             config.extend(chunk)
         yield chunk
 
@@ -300,3 +306,38 @@ def _parse_about(file: str, text: bytes, sizes: Mapping[str, int]) -> Backup:
 
 def _damaged_error(file: str, what: str) -> BadData:
     return BadData(f"the backup {file} is damaged: {what}", "use another backup; nothing was restored", code="damaged")
+
+
+# -- the settings that it brings -------------------------------------------------------------------------------------
+
+
+def describe_settings(text: bytes) -> tuple[str, ...]:
+    """Return the settings that differ from the defaults, one a line: ``[ttl] broadcast = 5``. The text comes from
+    elsewhere: it is shown short and neutral."""
+    if len(text) > MOST_SHOWN:
+        return (f"{paths.CONFIG} is too long to show",)
+    try:
+        table = tomllib.loads(text.removeprefix(codec.BOM).decode())
+        found = [line for section, content in table.items() for line in _describe_section(section, content)]
+    except (ValueError, RecursionError):
+        return (f"{paths.CONFIG} is not valid TOML",)
+    more = len(found) - _LINES
+    return (*found[:_LINES], *([f"and {more} more"] if more > 0 else []))
+
+
+def _describe_section(section: str, content: Any) -> Iterator[str]:
+    for key, value in content.items() if isinstance(content, dict) else [("", content)]:
+        why = _remark_on(section, key, value)
+        if why is not None:
+            yield clipped(neutral(f"[{section}] {key}"), _WIDTH) + clipped(neutral(f" = {value}"), _WIDTH) + why
+
+
+def _remark_on(section: str, key: str, value: Any) -> str | None:
+    """Return a remark on a setting (empty for most); None if the setting is the default."""
+    fields = config_file.parse_config({section: {key: value} if key else value})
+    if fields.pop("faults"):
+        return " (wrong: it does not count)"
+    if fields.pop("misplaced"):
+        return " (ignored: it counts in your own configuration alone)"
+    default = Config()
+    return None if all(getattr(default, name) == said for name, said in fields.items()) else ""

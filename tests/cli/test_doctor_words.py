@@ -20,7 +20,7 @@ from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.files import system
 from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.store.log.custody import Kept
-from agent_mailbox.upkeep import brought_settings, doctor
+from agent_mailbox.upkeep import backup, doctor
 from agent_mailbox.upkeep.doctor import (
     clock_signs,
     derived_checks,
@@ -28,7 +28,6 @@ from agent_mailbox.upkeep.doctor import (
     log_checks,
     obstacles,
     proof_checks,
-    torn_lines,
     use_checks,
 )
 from agent_mailbox.upkeep.doctor.id_index import CheckedLog
@@ -92,11 +91,11 @@ def test_settings_that_a_backup_brings_are_counted_behind_thirty() -> None:
     """It names so many. A file that is too long is told as that."""
     lines = [f"x{n} = 1" for n in range(32)]
     for count, more in ((30, []), (31, ["and 1 more"]), (32, ["and 2 more"])):
-        told = brought_settings.describe_settings("\n".join(["[other]", *lines[:count]]).encode())
+        told = backup.describe_settings("\n".join(["[other]", *lines[:count]]).encode())
         assert [*told[30:]] == more
-    long = b"#" * brought_settings.MOST_BYTES
-    assert brought_settings.describe_settings(long) == ()
-    assert brought_settings.describe_settings(long + b"#") == ("config.toml is too long to show",)
+    long = b"#" * backup.MOST_SHOWN
+    assert backup.describe_settings(long) == ()
+    assert backup.describe_settings(long + b"#") == ("config.toml is too long to show",)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +112,7 @@ def test_settings_that_a_backup_brings_are_counted_behind_thirty() -> None:
 )
 def test_a_setting_that_a_backup_brings_is_named_unless_it_is_the_default(text: str, told: tuple[str, ...]) -> None:
     """One that does not count is named with the reason."""
-    assert brought_settings.describe_settings(text.encode()) == told
+    assert backup.describe_settings(text.encode()) == told
 
 
 def test_what_a_repair_cuts_is_kept_as_it_was() -> None:
@@ -135,12 +134,12 @@ def test_a_torn_line_is_cut_only_behind_what_was_sealed() -> None:
     """One that was torn before it was archived is a note; a newer version's event is left alone."""
     log = CheckedLog("/x", lambda: iter(()), "2026-01", 4)
     torn, bad = b'{"id": "a', BadLine("not JSON")
-    found = [torn_lines.bad_line(log, number, torn, bad) for number in (4, 5)]
+    found = [log_checks.bad_line(log, number, torn, bad) for number in (4, 5)]
     assert [(one.note, one.repair == REMOVE_TORN) for one in found] == [(True, False), (False, True)]
-    (newer, other) = (torn_lines.bad_line(log, 5, b"x", BadLine(said)) for said in ("unknown event: x", "not JSON"))
+    (newer, other) = (log_checks.bad_line(log, 5, b"x", BadLine(said)) for said in ("unknown event: x", "not JSON"))
     assert (newer.note, newer.what.partition(":")[0]) == (True, "unknown event")
     assert (other.note, other.what.partition(";")[0]) == (False, "not a record: not JSON")
-    assert [torn_lines.is_torn(line) for line in (b"\0\0", b'{"a":1}\0', b'{"a":1}', b'[{"a', b"", b'{"a" 1')] == [
+    assert [log_checks.is_torn(line) for line in (b"\0\0", b'{"a":1}\0', b'{"a":1}', b'[{"a', b"", b'{"a" 1')] == [
         *(True, True, False, False, True, False)
     ]
 

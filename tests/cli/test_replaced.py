@@ -159,7 +159,7 @@ from agent_mailbox import errors
 from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.mailbox.queries import MailQueries
 from agent_mailbox.store.projection import projection_file
-from agent_mailbox.store.projection.sqlite import sqlite3
+from agent_mailbox.store.projection.projection_file import sqlite3
 from agent_mailbox.store.user_state import replaced_program
 box = Mailbox(sys.argv[2])
 def find():

@@ -12,7 +12,7 @@ from typing import Any
 from portalocker import LockException
 
 from agent_mailbox.store.files.system import LOCK_EX, LOCK_NB, LOCK_UN
-from agent_mailbox.store.projection.sqlite import sqlite3
+from agent_mailbox.store.projection.projection_file import sqlite3
 
 PAGE = 512
 """Bytes of a database's page: the least there are."""

@@ -32,7 +32,7 @@ from agent_mailbox.store.files import paths, system
 from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.store.projection import index_keys, intake, line_facts, lookup, projection_file
 from agent_mailbox.store.projection.lookup import ask_index
-from agent_mailbox.store.projection.sqlite import connect, sqlite3
+from agent_mailbox.store.projection.projection_file import connect, sqlite3
 from agent_mailbox.upkeep import steward as stewards
 from tests.helpers import PATIENCE, Post, start_at_once
 from tests.store.history import AGENTS, BODIES, NOON, History, mailbox, rotate

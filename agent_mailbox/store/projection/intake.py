@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ..archive.archive import Archive
     from ..log.logs import OpenLogs
     from .line_facts import Facts
-    from .sqlite import Connection
+    from .projection_file import Connection
 
 BATCH = 4 << 20
 """Bytes of log lines taken in one go: some thousand messages, and no more memory however long they are."""

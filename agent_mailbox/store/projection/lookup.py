@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ..archive.archive import Archive
     from ..log.logs import Logs, OpenLogs
     from .index_keys import Row
-    from .sqlite import Connection
+    from .projection_file import Connection
 
     T = TypeVar("T")
 

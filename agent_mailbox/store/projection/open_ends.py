@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ...core.records import Read
     from ..log.logs import Logs, OpenLogs
-    from .sqlite import Connection
+    from .projection_file import Connection
 
     T = TypeVar("T")
 

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     from ..archive.archive import Archive
     from ..log.logs import Logs
-    from .projection_file import OpenProjection
-    from .sqlite import Connection
+    from .projection_file import Connection, OpenProjection
 
     T = TypeVar("T")
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from ...core.records import Read
     from ..log.logs import Logs
-    from .sqlite import Connection
+    from .projection_file import Connection
 
 _LONELY = f"state = {LONELY} AND {IS_LIVE}"
 

@@ -6,13 +6,18 @@ written. Files in no repository have the root as their project.
 
 from __future__ import annotations
 
+import re
+
 from ...core.control import lease_paths
 from ...core.control.lease_paths import OUTSIDE
-from ...core.named_paths import find_paths
 from ...core.records import Record
 from ..files import system
 from ..files.paths import common_directory, worktree_of
 from . import work_trees
+
+_MOST = 20
+"""Paths of one text that are looked up."""
+_WORD = re.compile(r"(?<![\w/.:@-])(?:\./)?[\w@+-][\w.@+-]*(?:/[\w.@+-]+)*/?(?![\w/]|:/)")
 
 
 class ProjectPath(Record):
@@ -44,7 +49,14 @@ def named_in(text: str, top: str) -> list[str]:
         path = system.join(top, name)
         return system.exists(path) and ("/" in name or not system.is_directory(path))
 
-    return [name for name in find_paths(text) if is_there(name)]
+    return [name for name in _find_paths(text) if is_there(name)]
+
+
+def _find_paths(text: str) -> list[str]:
+    """Return the words of a text that may be the path of a file or directory within a project, each once."""
+    found = (match.group().rstrip(".") for match in _WORD.finditer(text))
+    likely = (word.removeprefix("./") for word in found if "/" in word or "." in word.strip("."))
+    return list(dict.fromkeys(word for word in likely if ".." not in word.split("/")))[:_MOST]
 
 
 def is_blind(path: str) -> bool:

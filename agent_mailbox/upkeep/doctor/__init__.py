@@ -28,7 +28,6 @@ from . import (
     log_checks,
     place_checks,
     proof_checks,
-    torn_lines,
     use_checks,
 )
 
@@ -163,4 +162,4 @@ def _keep_torn_lines(beside: Log, torn: Sequence[dict[str, Any]], when: str) -> 
 
 
 def _is_torn(line: bytes) -> bool:
-    return isinstance(codec.parse(line), BadLine) and torn_lines.is_torn(line)
+    return isinstance(codec.parse(line), BadLine) and log_checks.is_torn(line)

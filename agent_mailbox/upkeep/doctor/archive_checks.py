@@ -15,7 +15,7 @@ from ...space import exchanged_files
 from ...store.archive.manifest import Manifest
 from ...store.attachments import attachment_files
 from ...store.files import paths, system
-from .torn_lines import is_torn
+from .log_checks import is_torn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

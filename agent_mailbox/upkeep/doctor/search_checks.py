@@ -19,14 +19,14 @@ from ...store.log.logs import OpenLogs
 from ...store.projection import index_keys, projection_file
 from ...store.projection.index_keys import number_of
 from ...store.projection.intake import sources
-from ...store.projection.sqlite import sqlite3
+from ...store.projection.projection_file import sqlite3
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ...mailbox.mailbox import Mailbox
     from ...store.projection.intake import IndexSource
-    from ...store.projection.sqlite import Connection
+    from ...store.projection.projection_file import Connection
 
 UNSOUND = "changed since its last use (another program wrote, or a writer was killed); the next search rebuilds it"
 
