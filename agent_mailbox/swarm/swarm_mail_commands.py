@@ -114,7 +114,6 @@ def send(
 def inbox(door: SwarmContext, ids: Sequence[str], status: str, which: str | None, mark: str | None, limit: int) -> None:
     """List mail from swarms, newest first. It has the gateway's statuses; nothing is ever removed."""
     from . import decisions
-    from .inbox_view import InboxView
     from .statuses import ACTIONS, STATUSES, Statuses
 
     app = door.app
@@ -132,7 +131,7 @@ def inbox(door: SwarmContext, ids: Sequence[str], status: str, which: str | None
         rows = Statuses(door.home, app.mailbox).set_status([one.id for one in found], ACTIONS[mark])
     else:
         swarm_id = decisions.find_swarm(door.ledger.identified_knowledge(), which).swarm_id if which else None
-        rows = InboxView(door.home, app.mailbox).choose_rows(status, swarm_id, limit)
+        rows = Statuses(door.home, app.mailbox).choose_rows(status, swarm_id, limit=limit)
     lines = [
         (frame.short(m.id), frame.when(m.timestamp), state, frame.word(m.sender), clipped(frame.title(m), 50))
         for m, state, _ in rows
@@ -190,16 +189,16 @@ def flush(door: SwarmContext) -> None:
 def status(door: SwarmContext) -> None:
     """Show this gateway: its identity, its swarms, its waiting mail."""
     from . import gateway_identity
-    from .inbox_view import InboxView
     from .protocol import signing
+    from .statuses import Statuses
 
     known = door.ledger.identified_knowledge()
     public = signing.public_of(gateway_identity.key_of(door.ledger))
     serving = is_held(door.home.path_of(SERVING))
+    carried = door.open_outbox()
     if not serving:  # a gateway would have queued what was sent
-        door.open_outbox().queue_outgoing()
-    view = InboxView(door.home, door.app.mailbox)
-    open_parcels, counts = view.open_parcels(door.ledger), view.count_statuses()
+        carried.queue_outgoing()
+    open_parcels, counts = carried.open_parcels(), Statuses(door.home, door.app.mailbox).count_statuses()
     not_serving = f"not serving: {door.app.complete_command(serve_words(door.home.directory))}"
     lines = [
         f"{known.agent_id} at {known.endpoint}, {'serving' if serving else not_serving}",
@@ -237,13 +236,12 @@ def status(door: SwarmContext) -> None:
 def context(door: SwarmContext, which: str, limit: int) -> None:
     """Show a woken agent what it needs. That is recent and pending messages, membership, mute lists."""
     from . import decisions
-    from .inbox_view import InboxView
-    from .statuses import UNREAD
+    from .statuses import UNREAD, Statuses
 
     known = door.ledger.identified_knowledge()
     found = decisions.find_swarm(known, which)
-    view = InboxView(door.home, door.app.mailbox)
-    recent = list(reversed(view.choose_rows("all", found.swarm_id, limit)))
+    view = Statuses(door.home, door.app.mailbox)
+    recent = list(reversed(view.choose_rows("all", found.swarm_id, limit=limit)))
     pending = view.list_ids(UNREAD, found.swarm_id)
     roster, box = door.app.mailbox.logs.read_roster(), door.app.mailbox.directory
     lines = [f"swarm:{found.alias}, master {found.master}: {', '.join(found.members)}"]
