@@ -18,10 +18,9 @@ from ..core import instant
 from ..mailbox.mailbox_gateway import SERVING, serve_words
 from ..store.locks.lock import is_held
 from . import home as names
-from . import own_certificate
 from .home_checks import SKEW, Finding
 from .ledger import Ledger
-from .peer_client import Peers, verifying_context
+from .peer_client import Peers, context_for_key, verifying_context
 from .protocol import signing, wire
 from .protocol.membership import ACTIVE, Member
 from .protocol.outgoing import PeerAnswer
@@ -97,7 +96,7 @@ def _check_certificate(endpoint: str, key: str, now: int, settings: GatewaySetti
         except ssl.SSLCertVerificationError:
             if not key:
                 raise
-            certificate = _fetch_certificate(endpoint, own_certificate.context_for_key(key))
+            certificate = _fetch_certificate(endpoint, context_for_key(key))
     except ssl.SSLError as error:
         return [(endpoint, f"its certificate does not verify: {error}", False)]
     except OSError:

@@ -32,16 +32,15 @@ from . import swarm_settings as configured
 from .carrier import Carrier
 from .gateway import Gateway
 from .gateway_log import log_event
-from .gateway_metrics import GatewayMetrics
 from .home import Home
 from .listener import Certificates, Listener
+from .local import LocalWaker, secret_in
 from .outbox import Outbox
 from .peer_client import Peers
 from .protocol.limits import Acquaintances, Room
-from .readiness import Readiness
+from .readiness import GatewayMetrics, Readiness
 from .statuses import AllStatuses, Statuses
 from .swarm_settings import GatewaySettings
-from .wake import WakeCaller, secret_in
 
 GRACE = 2.0
 """Seconds that requests under way have after a stop; a connection that does not close is waited for as long."""
@@ -197,7 +196,7 @@ class GatewayProcess:
                 outbox.queue_announcements()  # before the gateway reads the mailbox
         opened = [outbox.mailbox for outbox in outboxes]
         self.gateway = Gateway(opened, ledger, outboxes[0], settings)
-        self.waker = WakeCaller(settings)
+        self.waker = LocalWaker(settings)
         self.carrier = Carrier(ledger, carried, Peers(settings), settings)
         self.readiness = Readiness(opened, ledger, self.gateway.unread)
         self.carrier.looked = self._look_at_mailboxes

@@ -1,17 +1,20 @@
 """The local API: for programs beside the gateway, never on the public side.
 
 Belongs here: a Unix socket private to its owner, or loopback with a token; inbox, outbox, statuses, counts, wake,
-readiness, metrics.
-Answers have the reference's shapes, with JSON where it has TOON.
+readiness, metrics. Also the call that tells a configured program of new mail (founding text, "Wake trigger"). Answers
+have the reference's shapes, with JSON where it has TOON.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hmac
+import os
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+import httpx
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
@@ -21,16 +24,16 @@ from starlette.routing import Route
 
 from ..core import codec, instant
 from ..core.records import Message
-from ..errors import NotFound
+from ..errors import BadData, NotFound, Refused
 from .carrier import Carrier
-from .gateway_metrics import CONTENT_TYPE, GatewayMetrics
+from .home import mode_problem
 from .protocol.envelope import Model, Uuid, read_model
 from .protocol.refusal import Refusal
 from .protocol.wire import parse_json
-from .readiness import Readiness
+from .readiness import CONTENT_TYPE, GatewayMetrics, Readiness
 from .server import DRAINED, ERRORS, DrainingServer, body_of, json_answer, refusal_answer
 from .statuses import ACTIONS, READ, STATUSES, AllStatuses
-from .wake import WakeCaller
+from .swarm_settings import GatewaySettings
 
 MAX_BODY = 64 * 1024
 MAX_LIST = 100
@@ -46,7 +49,7 @@ class Batch(Model):
 
 
 def local_application(
-    statuses: AllStatuses, meter: GatewayMetrics, readiness: Readiness, token: str | None, waker: WakeCaller
+    statuses: AllStatuses, meter: GatewayMetrics, readiness: Readiness, token: str | None, waker: LocalWaker
 ) -> Starlette:
     """Return the local side of a gateway. ``token``: what a caller must show (None: the socket's owner is enough)."""
     carrier = meter.carrier
@@ -165,7 +168,7 @@ async def _answer_metrics(meter: GatewayMetrics, _: AllStatuses, __: Request) ->
     return Response(await run_in_threadpool(meter.metrics_text), media_type=CONTENT_TYPE)
 
 
-async def _answer_wake(carrier: Carrier, waker: WakeCaller, _: AllStatuses, request: Request) -> Response:
+async def _answer_wake(carrier: Carrier, waker: LocalWaker, _: AllStatuses, request: Request) -> Response:
     secret = waker.secret
     given = request.headers.get("x-wake-secret", "")
     if secret is not None and not hmac.compare_digest(given.encode(), secret.encode()):
@@ -187,3 +190,60 @@ def _entry_of(message: Message, status: str, read_at: str | None) -> dict[str, A
         "read_at": read_at,
         "content_preview": codec.dumps(codec.message_object(message)),
     }
+
+
+def secret_in(path: str | None, what: str) -> str | None:
+    """Return the secret in a file of its own; None without a path. Raise ``Refused`` if others may read it,
+    ``BadData``."""
+    if path is None:
+        return None
+    problem = mode_problem(os.path.expanduser(path))
+    if problem:
+        raise Refused(f"{what} is unsafe: {path} {problem}", f"own it yourself, then run `chmod 600 {path}`")
+    try:
+        with open(os.path.expanduser(path), encoding="utf-8-sig") as file:
+            secret = file.read(4096).strip()
+        secret.encode("ascii")
+    except (OSError, ValueError) as error:
+        raise BadData(f"{what} is unreadable: {path} ({error})", "write one line of ASCII into it") from None
+    if not secret:
+        raise BadData(f"{what} is empty: {path}", "write one line of ASCII into it")
+    return secret
+
+
+class LocalWaker:
+    """Tells a program of new mail, after it was kept."""
+
+    def __init__(self, settings: GatewaySettings) -> None:
+        self.apply_settings(settings)
+        self._queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(100)
+
+    def apply_settings(self, settings: GatewaySettings) -> None:
+        """Go on with other settings; raise what ``secret_in`` raises, and then change nothing."""
+        self.secret = secret_in(settings.wake_secret_file, "the wake secret")
+        """The value that ``X-Wake-Secret`` must have."""
+        self._url = settings.wake_url
+
+    def note_arrival(self, loop: asyncio.AbstractEventLoop, messages: list[Message]) -> None:
+        """Queue new mail to tell of, from any thread, without waiting: the mail is kept already."""
+        if self._url is None:
+            return
+        for message in messages:
+            about = (message.extra or {})["swarm"]
+            value = {"message_id": message.id, "swarm_id": about["swarm_id"], "sender_id": about["agent_id"]}
+            loop.call_soon_threadsafe(self._put_in_queue, {**value, "notification_level": message.priority})
+
+    def _put_in_queue(self, value: dict[str, Any]) -> None:
+        if not self._queue.full():
+            self._queue.put_nowait(value)
+
+    async def wake_forever(self) -> None:
+        """Tell of each message once, in order; a failed call is not repeated."""
+        async with httpx.AsyncClient(trust_env=False, timeout=5) as client:
+            while True:
+                value = await self._queue.get()
+                headers = {"X-Wake-Secret": self.secret} if self.secret else {}
+                try:
+                    await client.post(self._url or "", json=value, headers=headers)
+                except (httpx.HTTPError, httpx.InvalidURL):
+                    pass

@@ -102,7 +102,7 @@ def serve(
     """Receive and carry mail until stopped. It prints one line with the listening address."""
     import asyncio
 
-    from . import gateway_identity, gateway_process, home, own_certificate
+    from . import gateway_identity, gateway_process, home, peer_client
 
     own = gateway_identity.key_of(door.ledger)
     files = {name: os.path.abspath(path) for name, path in (("--cert", cert), ("--key", key)) if path}
@@ -112,7 +112,7 @@ def serve(
     if self_signed:
         if cert or key or behind_proxy:
             raise Malformed("options exclude each other: --self-signed, --cert, --key, --behind-proxy", "pass one way")
-        cert = key = own_certificate.ready_certificate(
+        cert = key = peer_client.ready_certificate(
             door.home, own, door.ledger.read_knowledge().endpoint, door.ledger.now()
         )
     loading_ahead.load_rooms("swarm")

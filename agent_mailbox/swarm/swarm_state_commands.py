@@ -1,6 +1,6 @@
 """``swarm``: the gateway's own state: its membership as a file, its key, its backup, and pairing by its key.
 
-Belongs here: parsing and answering; see ``swarm_commands``. ``own_certificate`` says how an invitation's key takes the
+Belongs here: parsing and answering; see ``swarm_commands``. ``peer_client`` says how an invitation's key takes the
 place of a certificate authority.
 """
 

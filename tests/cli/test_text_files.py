@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.space.nats.connection import NatsConnection
-from agent_mailbox.swarm.wake import secret_in
+from agent_mailbox.swarm.local import secret_in
 from tests.helpers import FRAME, MESSAGES, READS, ROSTER, Post, begin_again, record, refused
 
 if TYPE_CHECKING:

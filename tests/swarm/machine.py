@@ -76,7 +76,7 @@ class Machine(Post):
         words = ["swarm", "serve", "--bind", f"127.0.0.1:{self.port}", "--json", *more]
         if not {"--behind-proxy", "--self-signed"} & set(more):
             words += ["--cert", str(self.authority.cert), "--key", str(self.authority.key)]
-        from agent_mailbox.swarm import gateway_process, own_certificate  # noqa: F401 - what is forked has it
+        from agent_mailbox.swarm import gateway_process  # noqa: F401 - what is forked has it
 
         with open(self.scratch / "gateway.log", "ab") as log:
             self.gateway = self.start(*words, stdin=subprocess.DEVNULL, stderr=log, under=under, forked=True)

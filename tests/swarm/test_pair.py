@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from agent_mailbox.core import instant
 from agent_mailbox.identity import tls_certificates as certificates
-from agent_mailbox.swarm import joining, own_certificate
+from agent_mailbox.swarm import joining, peer_client
 from agent_mailbox.swarm.home import Home
 from agent_mailbox.swarm.listener import LONGEST, Served
 from agent_mailbox.swarm.peer_client import Peers
@@ -94,7 +94,7 @@ def test_two_machines_pair_in_two_commands_and_a_third_is_known_to_both(lan: Any
     until(lambda: b.members() == {"alpha", "beta", "gamma"})
     c.ok("swarm", "send", "demo", "--from", "gamma-agent", "--body", "to both")
     until(lambda: (a.received(), b.received()) == (["to both"], ["to both"]))
-    file = b.swarm_home / own_certificate.FILE
+    file = b.swarm_home / peer_client.FILE
     assert file.stat().st_mode & 0o777 == 0o600
     b.kill()
     file.unlink()
@@ -175,8 +175,8 @@ def test_a_man_in_the_middle_hears_nothing(lan: Any, authority: Authority, tmp_p
     trusts does not count. A certificate that only names the key does not count either."""
     a, b = lan("alpha"), lan("beta", ca_file=str(authority.ca))
     at, real = certificates.BEGIN, a.ledger.home.read_key().public_key()
-    own = _written(tmp_path / "own.pem", own_certificate._make_certificate(OTHER, OTHER.public_key(), "localhost", at))
-    forged = _written(tmp_path / "forged.pem", own_certificate._make_certificate(OTHER, real, "localhost", at))
+    own = _written(tmp_path / "own.pem", peer_client._make_certificate(OTHER, OTHER.public_key(), "localhost", at))
+    forged = _written(tmp_path / "forged.pem", peer_client._make_certificate(OTHER, real, "localhost", at))
     for files in ((own, own), (forged, forged), (str(authority.cert), str(authority.key))):
         between = Between(*files)
         try:
@@ -207,7 +207,7 @@ def test_whose_word_for_a_certificate_counts(authority: Authority, tmp_path: Pat
     """The peer's own key's, or an authority's, for the endpoint's name; nobody else's, and no expired one."""
 
     def files(name: str, host: str = "localhost", by: Ed25519PrivateKey = KEY) -> tuple[str, str]:
-        data = own_certificate._make_certificate(by, by.public_key(), host, certificates.BEGIN)
+        data = peer_client._make_certificate(by, by.public_key(), host, certificates.BEGIN)
         return (_written(tmp_path / name, data),) * 2
 
     key, signed = signing.public_of(KEY), (str(authority.cert), str(authority.key))
@@ -262,7 +262,7 @@ def test_the_certificate_is_made_when_it_is_needed(tmp_path: Path) -> None:
     home.ensure_directory()
 
     def made(key: Ed25519PrivateKey = KEY, endpoint: str = ENDPOINT, now: int = NOW) -> bytes:
-        with open(own_certificate.ready_certificate(home, key, endpoint, now), "rb") as file:
+        with open(peer_client.ready_certificate(home, key, endpoint, now), "rb") as file:
             return file.read()
 
     first = made()
@@ -270,7 +270,7 @@ def test_the_certificate_is_made_when_it_is_needed(tmp_path: Path) -> None:
     for more in ({"endpoint": "https://[fd00::1]/swarm"}, {"key": OTHER}, {"now": NOW + 15 * 365 * instant.DAY}):
         before = made()
         assert made(**more) != before  # type: ignore[arg-type]
-    path = tmp_path / "home" / own_certificate.FILE
+    path = tmp_path / "home" / peer_client.FILE
     for damaged in (first[:300], b"", made()[:260] + first[260:]):
         path.write_bytes(damaged)
         assert made() != damaged
