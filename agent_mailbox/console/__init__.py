@@ -1,7 +1,7 @@
 """The console: a local web page where the person sees all mail, writes and decides. A door, in its own process.
 
     serve     the listening socket, the launch link, the end
-    gate      launch links and sessions · guard: checks of every request, headers of every answer
+    guard     launch links and sessions, checks of every request, headers of every answer
     app       the routes · views: the pages · actions: the buttons · presenters: records as a page shows them
     details cards   the rail and an opened message · requests, whose inputs ``calls`` spells
     desk      the mailbox behind locks · survey: figures about all agents, counted in the background

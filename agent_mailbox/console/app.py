@@ -58,11 +58,9 @@ from .all_mailboxes import name_mailbox
 from .desk import Desk, Looking, Params
 from .entrance import Entrance, describe_sessions, keep_files, local_path, read_form
 from .error_pages import describe_error
-from .gate import Gate, Session
-from .guard import STATIC, TOO_LARGE, AllowedHosts, Guard, TooMuch
-from .live import Event, LiveHub, OpenPage, Watcher
+from .guard import STATIC, TOO_LARGE, AllowedHosts, Gate, Guard, Session, TooMuch
+from .live import Event, LiveHub, OpenPage, PageUpdater, Watcher
 from .notifier import Notifier
-from .page_updates import PageUpdater
 from .survey import SurveyThread
 
 HERE = Path(__file__).parent

@@ -29,8 +29,7 @@ from ..core.text import visible_text
 from ..errors import MailboxError, Refused, StorageFailed
 from ..store.files.small_files import make_file
 from .consoles import Consoles, Hint, own_host
-from .gate import LINK_SECONDS
-from .guard import LOOPBACK, AllowedHosts
+from .guard import LINK_SECONDS, LOOPBACK, AllowedHosts
 
 MAX_CONNECTIONS = 256
 _OPENER = (

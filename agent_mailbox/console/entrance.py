@@ -1,6 +1,6 @@
 """Signing in and out, the way on to another mailbox's page, and what forms bring.
 
-Belongs here: the answers about browser sessions, and the sessions in words; ``gate`` has them and their secrets. Also
+Belongs here: the answers about browser sessions, and the sessions in words; ``guard`` has them and their secrets. Also
 what is taken of a form's body (RFC 7578): one that has too much, or is wrong, is refused. A
 browser's name for itself is its own text, shortened. A token is in an address's fragment alone, which no browser sends.
 """
@@ -24,8 +24,7 @@ from ..errors import Malformed
 from ..store.attachments import attachment_files
 from . import presenters
 from .desk import Looking
-from .gate import Gate, Session
-from .guard import ENTRANCE, PARTED, AllowedHosts
+from .guard import ENTRANCE, PARTED, AllowedHosts, Gate, Session
 
 MAX_FIELDS = 512
 """Fields of a form: a page of boxes that are chosen, and the others."""

@@ -18,8 +18,7 @@ from agent_mailbox.console import charts, mail_lists, presenters, unread_mail, v
 from agent_mailbox.console.console_server import TimelyConnection, _Inert
 from agent_mailbox.console.desk import Looking
 from agent_mailbox.console.error_pages import describe_error
-from agent_mailbox.console.gate import MAX_SESSIONS, Gate, Session
-from agent_mailbox.console.guard import MAX_BODY
+from agent_mailbox.console.guard import MAX_BODY, MAX_SESSIONS, Gate, Session
 from agent_mailbox.console.live import Event, LiveHub, OpenPage
 from agent_mailbox.core import instant
 from agent_mailbox.core.instant import DAY, HOUR

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import TimeoutError, expect
 
 from agent_mailbox.console.entrance import name_browser
-from agent_mailbox.console.gate import MAX_AGE, MAX_REST, Gate
+from agent_mailbox.console.guard import MAX_AGE, MAX_REST, Gate
 from tests.console.conftest import Running, Window
 from tests.helpers import MESSAGES, Post, record, until
 

@@ -13,7 +13,7 @@ import pytest
 
 from agent_mailbox.console import charts, markup
 from agent_mailbox.console.error_pages import describe_error
-from agent_mailbox.console.gate import Gate
+from agent_mailbox.console.guard import Gate
 from agent_mailbox.console.live import MAX_WINDOWS, LiveHub, OpenPage
 from agent_mailbox.control.tasking import Tasking
 from agent_mailbox.core.compose import EXAMPLE_ID, Draft
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from playwright.sync_api import Browser
-
-    from tests.helpers import Post
 
 
 def test_with_many_windows_the_page_of_requests_stays_live() -> None:

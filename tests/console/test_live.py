@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.console.desk import Desk
-from agent_mailbox.console.gate import Session
+from agent_mailbox.console.guard import Session
 from agent_mailbox.console.live import KEPT, MAX_PAGES, QUEUE, Event, LiveHub, OpenPage, Watcher
 from agent_mailbox.console.survey import SurveyThread
 from agent_mailbox.core.instant import HOUR

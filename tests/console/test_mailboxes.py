@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import expect
 
 from agent_mailbox.console import all_mailboxes, app
-from agent_mailbox.console.gate import MAX_WAYS, Gate
+from agent_mailbox.console.guard import MAX_WAYS, Gate
 from agent_mailbox.store.files.paths import MESSAGES
 from tests.console.conftest import Running, Window
 from tests.helpers import Post

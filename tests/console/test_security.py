@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from agent_mailbox.console.gate import LINK_SECONDS, MAX_SESSIONS, Gate
-from agent_mailbox.console.guard import MAX_BODY, AllowedHosts
+from agent_mailbox.console.guard import LINK_SECONDS, MAX_BODY, MAX_SESSIONS, AllowedHosts, Gate
 from tests.console.conftest import Running
 from tests.helpers import MESSAGES, PATIENCE, ROOT, Post, refused, refused_both, until
 from tests.surroundings import NOBODY_SAID
