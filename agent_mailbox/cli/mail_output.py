@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..core import codec, instant, proofs
 from ..core.codec import message_object
-from ..core.text import ascii_json, is_utf8
+from ..core.text import ascii_json, is_utf8, neutral
 from ..core.text import count_noun as count_noun
 
 TYPE_CHECKING = False
@@ -82,6 +82,11 @@ def item_json(item: Item, box: str) -> dict[str, Any]:
     note = {"control": item.note} if item.message.type == "control" else {}
     whole = _whole_object(item.message, item.read_by, box)
     return {**whole, "mode": item.mode, "expires_at": expires, **note}
+
+
+def waiting_text(count: int, why: str) -> str:
+    """Return that role mail cannot be claimed now, and why; empty without a reason."""
+    return f"{count_noun(count, 'message')} for a role cannot be claimed now: {neutral(why)}" if why else ""
 
 
 def check_json(session_id: str, items: Sequence[Item], more: int, box: str) -> dict[str, Any]:

@@ -42,6 +42,8 @@ def check_mail(app: Context, desk: OpenMailbox, session: str | None, peek: bool,
 
     def show_items(items: list[Item]) -> Sequence[Item]:
         shown = page.choose_items(items)
+        if delivery.waits:
+            page.waiting = mail_output.waiting_text(delivery.left, delivery.waits)
         pieces = page.output_pieces(shown, len(items) - len(shown) + delivery.left)
         taken, error = app.hand_over(pieces) if pieces else (0, None)
         if error is None:
@@ -66,6 +68,7 @@ class CheckPage:
     """
 
     offer: Offering | None = None
+    waiting = ""
     rows: Sequence[Sequence[Item]] = ()
     """The messages of each piece of the text."""
 
@@ -111,7 +114,7 @@ class CheckPage:
             self.rows = [items]
             return [mail_output.json_document(mail_output.check_json(me, items, more, desk.directory))]
         if not items:
-            app.write_answer("no new mail\n")
+            app.write_answer(f"{self.waiting or 'no new mail'}\n")
             return []
         self.rows, texts = [(item,) for item in items], list[str]()
         for item in items if len(items) > 1 else ():
@@ -144,7 +147,9 @@ class CheckPage:
             last.append(f"Reply{wide}: {reply}")
         elif chat:
             last.append(f"Nobody can be answered: {frame.name_of(chat[0].message.sender, roster)} is dead")
-        if more:
+        if self.waiting:
+            last.append(self.waiting)
+        elif more:
             last.append(f"{more} more: {command('check')}")
         return ["\n".join(block) + "\n" for block in blocks]
 

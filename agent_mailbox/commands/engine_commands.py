@@ -213,7 +213,9 @@ def leave(app: App, /) -> None:
     rest = f"; {found.waiting} lines were never published: {neutral(found.trouble)}" if found.waiting else ""
     roster = app.mailbox.logs.read_roster()
     cut_off = app.mailbox.cut_off(roster.agents)
-    text = f"left {found.space}{rest}\n" + render.leaving_text(kept, cut_off, app.mailbox.now(), roster, app.painter)
+    told = render.leaving_text(kept, cut_off, app.mailbox.now(), roster, app.painter)
+    forget = f"if it does not join again, run on another machine: agent-mailbox engine forget {found.machine}\n"
+    text = f"left {found.space}{rest}\n{told}{forget}"
     app.print_answer(text, {**_value_of(found), "kept": [one.id for one in kept], "cut_off": cut_off})
 
 
@@ -368,7 +370,7 @@ def doctor(app: App, /, system: str | None) -> int | None:
         notes = [] if found.trouble else list(space_checks.space_notes(logs, app.complete_command, system))
     text = "".join(f"{neutral(problem)}\n" for problem in problems) or "no problems found\n"
     app.print_answer(
-        text + "".join(f"{note}\n" for note in notes), {"ok": not problems, "problems": problems, "notes": notes}
+        text + "".join(f"note: {note}\n" for note in notes), {"ok": not problems, "problems": problems, "notes": notes}
     )
     return 3 if problems else None
 

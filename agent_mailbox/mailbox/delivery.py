@@ -80,13 +80,15 @@ class Delivery:
     """Shows sessions the mail of an opened mailbox.
 
     ``registered``: its check made a session known. ``left``: how much role mail the last delivery did not claim, for
-    want of room. ``withheld``: another claimed role mail at the last look, and has not read it.
+    want of room, or since ``waits`` (why) keeps it. ``withheld``: another claimed role mail at the last look, and has
+    not read it.
     """
 
     def __init__(self, box: OpenMailbox) -> None:
         self.box = box
         self.registered = False
         self.left = 0
+        self.waits = ""
         self.withheld = False
 
     def peek(self, session_id: str, *, control: bool = True) -> list[Item]:
@@ -140,7 +142,7 @@ class Delivery:
             items = poll.unread(self.box.now())
             if only is not None:
                 items = [item for item in items if item.message.id in only]
-            self.left = 0
+            self.left, self.waits = 0, ""
             if any(item.claims for item in items):
                 items = self._claimed(poll, items, items if choose is None else choose(items))
             return self._show(poll, items, show, offering)
@@ -166,10 +168,11 @@ class Delivery:
             if self._is_away(poll.session_id):  # the person gave this machine up meanwhile
                 self._admit(poll.session_id)
                 may = reads.decide(self._claim, poll, items, wanted)
-        except Busy:
+        except Busy as error:
             if not self.box.logs.is_shared:
                 raise
             # Role mail waits for the engine, or for whoever keeps the machine's lock; one's own mail does not.
+            self.waits = error.what
             may = [item for item in items if not item.claims]
         self.left = len(items) - len(may)
         return may

@@ -100,10 +100,12 @@ def _check_mail(app: CallContext, desk: Mailbox, given: Given) -> None:
 
     def show_items(items: list[Item]) -> Sequence[Item]:
         roster, shown, box = desk.logs.read_roster(), choose_items(items), desk.directory
-        more = len(items) - len(shown) + desk.part(Delivery).left
+        delivery = desk.part(Delivery)
+        more, waiting = len(items) - len(shown) + delivery.left, mail_output.waiting_text(delivery.left, delivery.waits)
         data = {"session": me, "messages": [_item_data(i, roster, room, box) for i in shown], "count": len(shown)}
         texts = _message_blocks(desk, shown, roster, room)
-        app.tell(_check_text(me, shown, more, roster, texts), data | {"more": more})
+        rest = waiting or (f"{more} more: check again" if more else "")
+        app.tell(_check_text(me, shown, rest, roster, texts), data | {"more": more})
         offer.titles.update(i.message.id for i in shown if len(_whole_message(i, roster, box)) > room)  # those were cut
         return shown
 
@@ -150,11 +152,11 @@ def _message_blocks(desk: Mailbox, shown: Sequence[Item], roster: Roster, room: 
     return found
 
 
-def _check_text(me: str, shown: Sequence[Item], more: int, roster: Roster, texts: Sequence[str]) -> str:
+def _check_text(me: str, shown: Sequence[Item], rest: str, roster: Roster, texts: Sequence[str]) -> str:
     if not shown:
-        return "no new mail\n"
+        return f"{rest or 'no new mail'}\n"
     head = f"{mail_output.count_noun(len(shown), 'unread message')} for {frame.name_of(me, roster)}"
-    return "\n\n".join([head, *texts, *([f"{more} more: check again"] if more else [])]) + "\n"
+    return "\n\n".join(filter(None, [head, *texts, rest])) + "\n"
 
 
 def _item_data(item: Item, roster: Roster, room: int, box: str) -> dict[str, Any]:

@@ -137,7 +137,7 @@ def describe_unheard(found: SpaceStanding, command: Callable[[str], str]) -> Ite
             yield f"{_count_lines(one)} by its key before another mailbox took its name over: they count for nothing"
         elif one["machine"] not in keys:
             confirm = _confirming(one["machine"], one["fingerprint"], command)
-            until = "until you say for whom it speaks"
+            until = "allow nothing until you say for whom it speaks"
             yield f"{_count_lines(one)} {until}; if its own `engine status` has this key: {confirm}"
         elif keys[one["machine"]] == one["fingerprint"]:
             more = command(f"engine join --speaks {neutral(str(one['machine']))}=WHO,…")
@@ -158,6 +158,8 @@ def _confirming(machine: object, fingerprint: object, command: Callable[[str], s
 
 def _count_records(found: SpaceStanding) -> str:
     """Return how much of the order is here; an engine that lost its end has less than this machine."""
+    if found.trouble:
+        return f"{found.applied} are here"  # how many there are, the engine alone knows
     if found.applied <= found.records:
         return f"{found.applied} of {found.records} are here"
     return f"{found.applied} are here, and the engine has {found.records}: what it lost comes back from the machines"

@@ -274,6 +274,25 @@ def test_without_the_engine_mail_is_read_and_sends_wait(program: Program, creden
         assert b"at a dead engine" in pair.ordered()[-1]
 
 
+def test_role_mail_that_nothing_can_claim_is_not_called_no_mail(program: Program, credential: str, place: Path) -> None:
+    """The engine alone orders claims. While it is away, `check` says what waits, why, and names no command in vain."""
+    check = ("check", "--session", "ann", "--dir", program.scratch / "north")
+    with serving(place / "away") as url:
+        pair = Pair(program, url, credential)
+        pair.join("north")
+        pair.ok("north", "roster", "register", "--session-id", "ann", "--role", "lead")
+        pair.send("north", "--from", "ben", "--to", "role:lead", "--body", "for whoever leads")
+    waits = "1 message for a role cannot be claimed now: engine is out of reach"
+    assert program.run(*check).stdout.startswith(waits)
+    pair.send("north", "--from", "ann", "--to", "ben", "--body", "x")
+    status = pair.program.run("engine", "status", "--dir", program.scratch / "north").stdout
+    assert re.search(r"^records +\d+ are here$", status, re.MULTILINE), status
+    with serving(place / "away", int(url.rpartition(":")[2])):
+        assert "for whoever leads" in program.run(*check).stdout
+        left = program.run("engine", "leave", "--dir", program.scratch / "north").stdout
+        assert left.endswith("run on another machine: agent-mailbox engine forget north\n")
+
+
 def test_a_mailbox_that_was_shared_is_made_again_and_restored_at_its_path(pair: Pair) -> None:
     """Its files are lost, not its record: `init` and `restore` make it the same machine of the space, and say so.
 

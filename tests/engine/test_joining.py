@@ -341,7 +341,7 @@ def test_a_machine_s_place_in_its_space_is_shown_whole() -> None:
         "space      s as north, nats://h\n"
         "engine     engine is away\n"
         "replicator does not run: `engine serve --install`\n"
-        "records    7 of 7 are here\n"
+        "records    7 are here\n"
         "waiting    1 line of this machine, 1 send\n"
         "unsent     2 messages whose ids are other messages'\n"
         "south      not heard of yet\n"
