@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from ..core import codec, instant
 from ..core.findings import Problem
 from ..core.records import BadLine
+from ..core.text import typed
 from ..errors import MailboxError
 from ..mailbox import mailbox_gateway
 from ..store.files.small_files import list_names
+from ..store.locks.lock import is_held
 from ..store.log.log import Log
 from ..upkeep import extras
 from . import EXTRA
@@ -96,3 +98,7 @@ def examine_gateway(mailbox: str, now: int) -> Iterator[Problem]:
         path, _, line = place.rpartition(":")
         number = int(line) if path and line.isdigit() else None
         yield Problem(path if number else place, number, what, note=note)
+    if not is_held(home.path_of(mailbox_gateway.SERVING)):
+        serve = f"{mailbox_gateway.serve_words(directory)} --home {typed(directory)}"
+        what = f"its gateway does not serve: mail of swarms neither leaves nor comes; run `agent-mailbox {serve}`"
+        yield Problem(mailbox, None, what, note=True)

@@ -269,6 +269,8 @@ def _remedy_for(said: str) -> str:
             "if it serves with `--self-signed`, ask for an invitation by `agent-mailbox swarm pair`; else name the"
             " authority's file as ca_file under [swarm] in your own configuration"
         )
+    if "with another key" in said:
+        return "your key changed: ask its master to run `agent-mailbox swarm kick SWARM AGENT`, then to invite you"
     return "try again, or ask the swarm's master for another invitation"
 
 

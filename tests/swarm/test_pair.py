@@ -122,6 +122,8 @@ def test_mail_that_a_peer_does_not_take_waits_and_its_last_reason_is_told(lan: A
     why = "its certificate does not verify, nor is it by the key that it had"
     until(lambda: why in a.call("swarm", "outbox").stdout)
     assert why in a.call("swarm", "doctor").stdout
+    again = a.call("swarm", "pair", "demo", "--session", "ann").stdout
+    refused(b.call("swarm", "pair", "-", "--session", "beta-agent", stdin=again), 1, "another key", "swarm kick")
 
 
 def test_a_connection_without_its_tls_does_not_end_the_sweeping_of_others() -> None:
@@ -308,8 +310,10 @@ def test_a_gateway_is_started_again_by_the_words_that_started_it(lan: Any) -> No
     a = lan("alpha").serve()
     a.register("ann")
     a.call("swarm", "create", "demo", "--session", "ann")
+    assert "does not serve" not in a.call("doctor").stdout
     a.kill()
     words = f" --bind 127.0.0.1:{a.port} --self-signed"
+    assert f"{words} --home {a.swarm_home}`" in a.call("doctor").stdout
     assert words in a.call("swarm", "status").stdout
     assert f"{words}`" in a.call("swarm", "doctor").stdout
     assert f"{words}` carries it" in a.call("send", "--from", "ann", "--to", "swarm:demo", "--body", "x").stderr
