@@ -1,101 +1,27 @@
-"""The state narrowed to what asks and answers: the same obligations as the whole state gives."""
+"""What asks and answers, by the projection: when it is taken in, read again and made again."""
 
 from __future__ import annotations
 
 import json
 import os
-import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agent_mailbox import Draft, Mailbox
 from agent_mailbox.core import codec, obligations, proofs
 from agent_mailbox.core.address import DEFAULT_TTL
-from agent_mailbox.core.message_reads import Reads
 from agent_mailbox.core.records import USER
-from agent_mailbox.mailbox.delivery import Offer, recall_offers
 from agent_mailbox.store.log.logs import Logs
-from agent_mailbox.store.projection import index_keys, intake, line_facts, open_ends, projection_file
+from agent_mailbox.store.projection import line_facts, open_ends, projection_file
 from agent_mailbox.store.projection.open_ends import read_asks
 from agent_mailbox.store.user_state import creation
 from tests.helpers import MESSAGES, READS, ROSTER, stamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from agent_mailbox.core.inbox import InboxState
-
-    Choice = Callable[[Sequence[Any]], Any]
-
-WHO = ("ann", "bob", "cat")
 NOW = stamp().encode()
-IDS = ("m1", 'm"2', "m\\3", "m4", "é5")
-
-
-def lines(choose: Choice) -> tuple[list[bytes], list[bytes]]:
-    """Messages and reads as several programs spell them."""
-
-    def spelt(record: dict[str, Any]) -> bytes:
-        separators = choose([(",", ":"), (", ", ": ")])
-        return json.dumps(record, separators=separators, ensure_ascii=choose((False, True))).encode()
-
-    messages = []
-    for message_id in IDS:
-        record: dict[str, Any] = {
-            "id": message_id,
-            "sender": choose(WHO),
-            "recipient": choose([*WHO, "all"]),
-            "timestamp": stamp(),
-            "content": choose(['"ack"', '"thread":null', "x"]),
-        }
-        if choose((False, True)):
-            record["thread"] = choose([None, *IDS])
-        if choose((False, True)):
-            record["metadata"] = {"thread": None}
-        if choose((False, True)):
-            record["ack"] = choose((False, True))
-        messages.append(spelt(record))
-    reads = [
-        spelt(
-            {
-                "message_id": choose(IDS),
-                "reader_session_id": choose(WHO),
-                "timestamp": stamp(),
-                "event": choose(["read", "read", "ack", "release", "seen", "claim"]),
-                **choose(({}, {"nonce": "a1"}, {"nonce": "b2"}, {"nonce": "a1", "title": True})),
-            }
-        )
-        for _ in range(choose(range(9)))
-    ]
-    return messages, reads
-
-
-@given(data=st.data())
-def test_what_is_owed_and_asked_is_the_same(data: st.DataObject, tmp_path_factory: Any) -> None:
-    """However the lines are spelt, and whatever their texts hold."""
-    box: Path = tmp_path_factory.mktemp("box")
-    messages, reads = lines(lambda options: data.draw(st.sampled_from(options)))
-    for name, content in ((MESSAGES, messages), (READS, reads), (ROSTER, [])):
-        (box / name).write_bytes(b"".join(line + b"\n" for line in content))
-    logs = Logs(str(box))
-    narrow = logs.asking(DEFAULT_TTL)
-    for who in WHO:
-        agrees(who, narrow, logs)
-
-
-def agrees(who: str, narrow: InboxState, logs: Logs) -> None:
-    whole = logs.state(DEFAULT_TTL)
-    for question in (obligations.obligations, obligations.unanswered):
-        assert question(who, narrow) == question(who, whole)
-        for message in question(who, whole):
-            assert obligations.staleness(message, narrow, 0) == obligations.staleness(message, whole, 0)
-
-
-DAMAGES = (*["none"] * 9, "torn", "move", "lose", "flip", "older")
 
 
 @pytest.fixture(autouse=True)
@@ -128,50 +54,6 @@ def test_nothing_is_saved_of_a_log_that_changed_while_it_was_read(
     assert [asked(), asked()] == [["m2"], ["m2"]]
 
 
-@given(seed=st.integers(0, 1 << 32))
-def test_the_projection_answers_as_the_whole_logs_do(seed: int, tmp_path_factory: Any) -> None:
-    """The answers are those of the logs, whatever becomes of its file, and when the steward moves mail."""
-    chance, box = random.Random(seed), tmp_path_factory.mktemp("box")
-    told = lines(chance.choice)
-    files = {name: [spelt + b"\n" for spelt in part] for name, part in zip((MESSAGES, READS), told, strict=True)}
-    (box / ROSTER).write_bytes(b'{"event":"register","session_id":"cat","timestamp":"%b","continues":"bob"}\n' % NOW)
-    for name in files:
-        (box / name).touch()
-    table = box / ".cache" / index_keys.FILE
-    older, at = b"", 0
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(intake, "SLICE", chance.choice((100, intake.SLICE)))
-        patch.setattr(intake, "MANY", chance.choice((-1, intake.MANY)))
-        patch.setattr(projection_file, "PAUSE", 0)
-        while any(files.values()):
-            for name, left in files.items():
-                written = b"".join(left.pop(0) for _ in range(min(len(left), chance.randint(0, 2))))
-                with (box / name).open("ab") as file:
-                    file.write(written)
-            damage = chance.choice(DAMAGES)
-            if damage == "torn":
-                name = chance.choice((MESSAGES, READS))
-                with (box / name).open("ab") as file:
-                    file.write(files[name][0][:-1] if files[name] else b'{"torn')
-                files[name][:1] = [b"\n"]
-            elif damage == "move":
-                moved(box / MESSAGES)
-            elif damage == "flip" and table.exists():
-                data = table.read_bytes()
-                place = chance.randrange(len(data))
-                table.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
-            elif damage == "lose" and table.exists():
-                older, at = table.read_bytes(), table.stat().st_mtime_ns
-                table.unlink()
-            elif damage == "older" and older:
-                table.write_bytes(older)
-                os.utime(table, ns=(at, at))
-            logs = Logs(str(box))
-            for who in chance.sample(WHO, 3):
-                agrees(who, read_asks(logs, who, DEFAULT_TTL), logs)
-                assert recall_offers(logs, who) == recalled_plainly(logs, who)
-
-
 def test_what_is_proven_of_an_ask_and_of_its_answer_is_the_same(tmp_path: Path) -> None:
     """The person's ask is settled by the session that it reached, by whose proof."""
 
@@ -186,26 +68,6 @@ def test_what_is_proven_of_an_ask_and_of_its_answer_is_the_same(tmp_path: Path) 
     found, plainly = read_asks(box.logs, "bob", DEFAULT_TTL), box.logs.asking(DEFAULT_TTL)
     assert found.messages == plainly.messages
     assert [proofs.proves(one.proof) for one in found.messages.values()] == [True, True]
-
-
-def recalled_plainly(logs: Logs, who: str) -> list[Offer]:
-    """The session's open offers, by all its reads."""
-    mine = [read for read in logs.read_records() if read.session_id == who]
-    found: dict[str, Offer] = {}
-    for message_id in dict.fromkeys(read.message_id for read in mine if read.nonce):
-        for read in Reads(mine).unseen(message_id):
-            nonce = read.nonce or ""
-            before = found.get(nonce) or Offer(nonce, read.timestamp, 0, ())
-            found[nonce] = before.replace(messages=(*before.messages, message_id))
-    return list(found.values())
-
-
-def moved(log: Path) -> None:
-    """The steward moves the first half of the mail and puts a fresh log in its place."""
-    kept = log.read_bytes().splitlines(keepends=True)
-    fresh = log.with_suffix(".new")
-    fresh.write_bytes(b"".join(kept[len(kept) // 2 :]))
-    fresh.replace(log)
 
 
 def append(box: Path, name: str, **record: Any) -> None:
@@ -250,14 +112,9 @@ def test_a_torn_record_is_none(box: Path) -> None:
 
 def test_lines_that_were_taken_in_are_not_read_again(box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A session that owes nothing reads nothing of a long log, and one that owes reads only what it owes."""
-    told = [
-        {"id": f"m{n}", "sender": "ann", "recipient": "bob", "timestamp": stamp(), "content": "x", "thread": None}
-        for n in range(300)
-    ]
-    told[7]["ack"] = True
-    (box / MESSAGES).write_bytes(b"".join(json.dumps(one).encode() + b"\n" for one in told))
-    read = {"message_id": "m7", "reader_session_id": "bob", "timestamp": stamp()}
-    (box / READS).write_bytes(json.dumps(read).encode() + b"\n")
+    for n in range(300):
+        append(box, MESSAGES, id=f"m{n}", sender="ann", recipient="bob", content="x", thread=None, ack=n == 7)
+    append(box, READS, message_id="m7", reader_session_id="bob")
     read_asks(Logs(str(box)), "bob", DEFAULT_TTL)
     decoded = []
     message = codec.message
