@@ -23,6 +23,12 @@ EVERYBODY = (*SESSIONS, USER)
 TASKS = ("task-1", "task-10", "Task-1")
 MODES = ("acceptEdits", "default", "safe", "plan", "locked-down")
 RULES = ("Bash", "Bash(rm:*)", "Read")
+ASKS: dict[str, Line] = {
+    "plan_approval_request": {"plan": {"goal": "G"}},
+    "permission_request": {"tool": {"name": "Bash"}},
+    "sandbox_permission_request": {"capability": "network", "details": {"hostnames": ["a.example"]}},
+    "shutdown_request": {},
+}
 who = st.sampled_from(SESSIONS)
 anybody = st.sampled_from(EVERYBODY)
 proven = st.sampled_from((True, True, True, False))
@@ -94,13 +100,12 @@ class Core(RuleBasedStateMachine):
         asker=anybody,
         to=who,
         is_proven=proven,
-        kind=st.sampled_from(("plan_approval_request", "permission_request", "shutdown_request")),
+        kind=st.sampled_from(sorted(ASKS)),
         name=st.integers(0, 5),
     )
     def someone_asks(self, asker, to, is_proven, kind, name):
-        """For a plan, a tool, or another's end."""
-        more = {"plan": {"goal": "G"}} if kind.startswith("plan") else {"tool": {"name": "Bash"}}
-        self._say(asker, is_proven, to, kind, requestId=f"ask-{name}", **more)
+        """For a plan, a tool, a host, or another's end."""
+        self._say(asker, is_proven, to, kind, requestId=f"ask-{name}", **ASKS[kind])
 
     @precondition(lambda self: any("_request" in word.said["type"] for word in self.words))
     @rule(
@@ -117,7 +122,9 @@ class Core(RuleBasedStateMachine):
             return
         ask = asks[-1 - at % len(asks)]
         kind = ask.said["type"].replace("_request", "_response")
-        said: Line = {"approved": what == "yes"} | ({"permissionMode": mode} if mode else {})
+        said: Line = {"approved": what == "yes"} | (
+            {"permissionMode": mode} if mode and not kind.startswith("sandbox") else {}
+        )
         if kind.startswith("shutdown"):
             kind, said = ("shutdown_approved" if what == "yes" else "shutdown_rejected"), {}
         said |= {"cause": "timeout"} if what == "timeout" else {}

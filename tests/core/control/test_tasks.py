@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from hypothesis import given
-from hypothesis import strategies as st
-
 from agent_mailbox.core.control import message_text, transitions
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.control.state import ControlState
@@ -31,86 +26,6 @@ def said(number: int, who: str, payload: m.Payload, to: str = "lee", *, proven: 
         id=f"m{number}", sender=who, recipients=(to,), timestamp=number * MINUTE, type="control",
         content=message_text.written(payload), proof=of_session(who) if proven else None,
     )  # fmt: skip
-
-
-@st.composite
-def histories(draw: st.DrawFn) -> list[Message]:
-    """Any steps of any task by anybody, most of them proven."""
-    history = []
-    for number in range(draw(st.integers(0, 25))):
-        task = draw(st.sampled_from(IDS))
-        over = draw(st.sampled_from(("", *(one.id for one in history[-4:]))))
-        after = tuple(draw(st.lists(st.sampled_from(IDS), max_size=2)))
-        step = draw(
-            st.sampled_from(
-                (
-                    m.TaskAssignment(request_id=task, title="T", after=after),
-                    m.TaskClaim(request_id=task, over=over),
-                    m.TaskClaim(request_id=task),
-                    m.TaskProgress(request_id=task, phase="verifying"),
-                    m.TaskCompleted(request_id=task),
-                    m.TaskDropped(request_id=task),
-                    m.TaskCancelled(request_id=task),
-                )
-            )
-        )
-        to = draw(st.sampled_from(("role:worker", "role:worker", "ann")))
-        proven = draw(st.integers(0, 5)) > 0
-        history.append(said(number, draw(st.sampled_from((*WORKERS, "lee"))), step, to, proven=proven))
-    return history
-
-
-@given(histories())
-def test_any_history_gives_a_task_one_holder_and_ends_it_by_that_one(history: list[Message]) -> None:
-    """A task has the holder of its last claim at each moment. Another claim counts only if the task is free, or if it
-    names that one. Only its proven holder ends it as done, and nothing follows."""
-    fold, holder, over = ControlState(ROSTER), dict[str, str](), dict[str, str]()
-    claims: dict[str, str] = {}
-    for message in history:
-        payload: Any = message_text.parse(message.content)
-        verdict, task_id, who = fold.apply(message), payload.request_id, message.sender
-        assert verdict is not None
-        if verdict.outcome == "applied":
-            assert task_id not in over
-            waits = [one for one in fold.tasks[task_id].after if one in fold.tasks and over.get(one) != "done"]
-            if isinstance(payload, m.TaskAssignment):
-                holder[task_id] = "ann" if message.recipients == ("ann",) else ""
-                claims[task_id] = message.id if holder[task_id] else ""
-            elif isinstance(payload, m.TaskClaim):
-                is_free = holder[task_id] in ("", who) or payload.over == claims[task_id]
-                assert is_free or message.proof
-                assert not waits
-                holder[task_id], claims[task_id] = who, message.id
-            elif isinstance(payload, m.TaskDropped):
-                assert who in (holder[task_id], "lee") or message.proof
-                holder[task_id] = claims[task_id] = ""
-            elif isinstance(payload, m.TaskCancelled):
-                over[task_id] = "cancelled"
-            else:
-                assert who == holder[task_id]
-                assert not waits
-                if isinstance(payload, m.TaskCompleted):
-                    assert message.proof
-                    over[task_id] = "done"
-        for task in fold.tasks.values():
-            assert task.answerer == holder[task.id]
-            assert (task.state if task.is_over else None) == over.get(task.id)
-    again = ControlState(ROSTER, [one for message in history for one in (message, message)])
-    assert again.tasks == fold.tasks
-    for task in fold.tasks.values():
-        assert task.id not in reach(fold, task.id)
-        assert fold.tasks.state(task, fold.roster) in (*transitions.UNFINISHED, "blocked", "done", "cancelled")
-
-
-def reach(fold: ControlState, task_id: str) -> set[str]:
-    """The tasks that one waits for, if only through others."""
-    found, left = set[str](), [*fold.tasks[task_id].after]
-    while left:
-        one = left.pop()
-        if one in fold.tasks and one not in found:
-            found.add(one)
-            left += fold.tasks[one].after
-    return found
 
 
 def test_a_proven_claim_stands_until_one_names_it() -> None:
