@@ -141,6 +141,8 @@ def refuse_other(box: OpenMailbox, me: str, worker: str, what: str) -> None:
     lead = authority.lead_of(worker, roster)
     who = "the person" if lead == USER else f"{lead} or the person"
     why = "no agent commands itself" if me == worker else f"{me} is not the lead of {worker}"
+    if authority.commands(me, worker, box.now(), roster, proven=False):
+        why = f"nothing proves that {me} leads {worker}: what made it the lead had no proof"
     note_step(box, me, what, REFUSED, worker, {"cause": why})
     raise Refused(why, f"ask {who} to do it", code="not_lead")
 

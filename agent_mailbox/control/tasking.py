@@ -91,6 +91,8 @@ class Tasking:
             self.decide_claims(lambda log: self._claim(log, me, holder, task.id, seen))
         found = self.views.task(task.id, me)
         if found.holder != holder:
+            if holder != me and self.box.prove(me) is None:
+                raise _unproven(f"{task.id} is not given to {holder}: nothing proves that {me} gives it")
             raise self.views.held_error(found)
         return found.replace(already=found.task.claim == before.task.claim and before.holder == holder)
 
@@ -265,11 +267,7 @@ class Tasking:
             return view.replace(already=True)
         self._refuse_step(view)
         if phase == "done" and self.box.prove(me) is None:
-            raise Refused(
-                f"{task.id} is not done: nothing proves that {me} did it",
-                "say it in a session of a client with our hooks: `agent-mailbox install --list` has them",
-                code="unverified",
-            )
+            raise _unproven(f"{task.id} is not done: nothing proves that {me} did it")
         if phase == "done":
             payload: Payload = messages.TaskCompleted(
                 request_id=task.id, summary=text, artifacts=tuple(artifacts), errors=tuple(errors)
@@ -374,3 +372,9 @@ class Tasking:
         """Record that the holder was shown what its task says, and read its own claim: nobody else needs them."""
         way = route(view.task.to, self.box.logs.read_roster().reader(me))
         note_read(self.box, me, {view.task.message_id: me if way is None else way.via, view.task.claim: me})
+
+
+def _unproven(what: str) -> Refused:
+    """Return the error for a step that counts only if it is proven who takes it."""
+    hint = "say it in a session of a client with our hooks: `agent-mailbox install --list` has them"
+    return Refused(what, hint, code="unverified")

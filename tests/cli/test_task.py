@@ -382,6 +382,11 @@ def test_nothing_unproven_closes_a_task(team: Post) -> None:
         assert f"unverified: this task {told} has no effect: nothing proves who wrote it; " in said
     said = refused(team, "ann", "done", "task-a", "--summary", "s")
     assert "unverified: task-a is not done: nothing proves that ann did it; " in said
+    said = refused(team, "lee", "claim", "task-a", "--for", "ben")
+    assert "unverified: task-a is not given to ben: nothing proves that lee gives it; " in said
+    team.ok("roster", "register", "--session-id", "new", "--lead", "lee")
+    said = refused(team, "lee", "add", "--to", "new", "--title", "t", "--plan-required")
+    assert "not_lead: nothing proves that lee leads new: " in said
     again = ("add", "--to", "role:worker", "--title", "Another", "--task-id", "task-a")
     assert "another task has this id; leave the id out" in refused(team, "ci", *again)
     assert added(team, "task-ci", by="ci")["proof"] is None
