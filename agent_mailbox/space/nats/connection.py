@@ -373,7 +373,7 @@ def _place_in(url: str) -> Place:
     scheme, _, where, _ = split_address(url)
     place = place_in(where, PORT) if scheme in ("nats", "tls") else None
     if place is None:
-        hint = "write nats://HOST:PORT, with a port up to 65535, and an IPv6 address in brackets"
+        hint = "write nats://HOST:PORT (IPv6 in brackets, a port up to 65535), or postgresql://USER@HOST/DATABASE"
         raise Malformed(f"engine's address is no nats:// or tls:// URL: {url}", hint)
     return place
 
