@@ -266,11 +266,13 @@ def _remedy_for(said: str) -> str:
         return "serve with `--self-signed` on the other machine; if it does so already, somebody is between you"
     if "certificate does not verify" in said:
         return (
-            "if it serves with `--self-signed`, ask for an invitation by `agent-mailbox swarm pair`; else name the"
+            "if it serves with `--self-signed`, ask for an invitation by `swarm pair`; else name the"
             " authority's file as ca_file under [swarm] in your own configuration"
         )
     if "with another key" in said:
-        return "your key changed: ask its master to run `agent-mailbox swarm kick SWARM AGENT`, then to invite you"
+        return "your key changed: ask its master to run `swarm kick SWARM AGENT`, then to invite you"
+    if said.startswith("ConnectError"):
+        return "have `swarm serve` run there, and the way to its port open; then repeat this command"
     return "try again, or ask the swarm's master for another invitation"
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .swarm_settings import GatewaySettings
 
 T = TypeVar("T")
-COPY_WHOLE = "copy the whole line that `agent-mailbox swarm pair SWARM` or `swarm invite` printed: swarm://…"
+COPY_WHOLE = "copy the whole line that `swarm pair` or `swarm invite` printed: swarm://…"
 
 
 class SwarmContext:

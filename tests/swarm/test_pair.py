@@ -294,6 +294,8 @@ def test_who_joins_again_before_its_leaving_arrived_stays_a_member(lan: Any) -> 
     for one in (a, b):
         one.kill()
     b.ok("swarm", "leave", "demo")
+    away = b.call("swarm", "join", invitation.strip(), "--session", "beta-agent")
+    refused(away, 1, "ConnectError", "have `swarm serve` run there")
     a.serve()
     b.pairs(invitation)
     b.serve()
