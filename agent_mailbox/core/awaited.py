@@ -49,11 +49,7 @@ def owing(message: Message, state: InboxState, repliers: Collection[str], now: i
 
     def owes(who: str) -> bool:
         lineage = roster.lineage(who)
-        return (
-            message.sender not in lineage
-            and not state.reads.acked(message, lineage)
-            and not any(one in repliers for one in lineage)
-        )
+        return message.sender not in lineage and obligations.is_owed(message, lineage, state, repliers)
 
     stages = state.reads.stages(message.id)
     for reader in message_reads.readers(message, state.reads):

@@ -12,7 +12,7 @@ from .roster import DEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from .inbox import InboxState
     from .records import Message
@@ -40,12 +40,12 @@ def obligations(session_id: str, state: InboxState) -> list[Message]:
     if not asked:
         return []
     replies = repliers(state)
-    return [m for m in asked if _is_owed(m, lineage, state, replies)]
+    return [m for m in asked if is_owed(m, lineage, state, replies.get(m.id, ()))]
 
 
-def _is_owed(message: Message, lineage: Sequence[str], state: InboxState, replies: Mapping[str, set[str]]) -> bool:
+def is_owed(message: Message, lineage: Sequence[str], state: InboxState, repliers: Collection[str]) -> bool:
     """Return whether none of these sessions has acked or answered the message."""
-    return not state.reads.acked(message, lineage) and replies.get(message.id, set()).isdisjoint(lineage)
+    return not state.reads.acked(message, lineage) and not any(one in repliers for one in lineage)
 
 
 def unanswered(session_id: str, state: InboxState) -> list[Message]:
@@ -103,7 +103,7 @@ def owed_on_death(sessions: Iterable[str], state: InboxState) -> Iterator[tuple[
             m
             for m in (() if state.roster.heirs(session_id) else asked.get(session_id, {}).values())
             if message_reads.is_holder(session_id, m, state.reads, state.roster)
-            and _is_owed(m, lineage, state, replies)
+            and is_owed(m, lineage, state, replies.get(m.id, ()))
             and not state.reads.acked(m, line)
         ]
         owed = {

@@ -107,13 +107,13 @@ def without_open(move: set[str], state: InboxState, readers: Collection[str], no
     unread = ((who, item) for who in readers for item in inbox.waiting(part.roster.reader(who), part, now))
     asking = [message for message in part.messages.values() if message.ack]
     replies = obligations.repliers(state) if asking else {}
-    owed = {m.id for m in asking if _owed(m, state, replies.get(m.id, frozenset()), frozenset(readers))}
+    owed = {m.id for m in asking if _owed(m, state, replies.get(m.id, ()), frozenset(readers))}
     return move - {item.message.id for who, item in unread if who != USER or item.mode == DIRECT} - owed
 
 
 def is_finished(message: Message, state: InboxState, now: int, replies: Mapping[str, set[str]]) -> bool:
     """Return whether the message is finished, by mode (semantics, "Archive"). Pending mail never is."""
-    if message.ack and _owed(message, state, replies.get(message.id, frozenset())):
+    if message.ack and _owed(message, state, replies.get(message.id, ())):
         return False
     if state.expired(message, now):
         return True
@@ -132,18 +132,11 @@ def _part_done(address: str, message: Message, state: InboxState) -> bool:
     return False  # tag and broadcast mail is finished by expiry alone
 
 
-def _owed(
-    message: Message, state: InboxState, repliers: set[str] | frozenset[str], among: frozenset[str] | None = None
-) -> bool:
+def _owed(message: Message, state: InboxState, repliers: Collection[str], among: frozenset[str] | None = None) -> bool:
     """Return whether an agent that is not dead still owes the requested ack: one ``among`` these (None: any)."""
-    for read in state.reads.of(message.id):
-        for heir in state.roster.heirs(read.session_id):
-            if among is not None and heir not in among:
-                continue
-            lineage = state.roster.lineage(heir)
-            if not state.reads.acked(message, lineage) and repliers.isdisjoint(lineage):
-                return True
-    return False
+    heirs = {heir for read in state.reads.of(message.id) for heir in state.roster.heirs(read.session_id)}
+    some = heirs if among is None else heirs & among
+    return any(obligations.is_owed(message, state.roster.lineage(heir), state, repliers) for heir in some)
 
 
 def is_pending(message: Message, state: InboxState, now: int) -> bool:
