@@ -53,6 +53,13 @@ def mailbox(root: str, now: Callable[[], int] = lambda: NOON, seed: int = 7) -> 
     return Mailbox(directory, clock=now, new_id=ids(seed), wait=2)
 
 
+def delivered(box: Mailbox, who: str) -> list[str]:
+    """What a session is shown, and reads."""
+    shown: list[str] = []
+    box.deliver(who, lambda items: shown.extend(item.message.content for item in items) or items)
+    return shown
+
+
 def rotate(box: Mailbox, max_live: int = 0) -> None:
     with rotation.alone(box.archive, 1):
         rotation.rotate(

@@ -15,9 +15,8 @@ from agent_mailbox.mailbox.queries import MailQueries
 from agent_mailbox.store.log.logs import parse_messages
 from agent_mailbox.store.polling import poll
 from agent_mailbox.store.polling.poll import Poll
-from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import steward
-from tests.door import switches
+from tests.store.history import mailbox
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,7 +54,7 @@ class Clock:
 
 def _written(root: Path, clock: Clock) -> Mailbox:
     """Return a mailbox to which Ann sent all that, with mail for others between."""
-    made = Mailbox(creation.create(str(root / "box"), {switches.STATE: str(root)}), clock=clock)
+    made = mailbox(str(root), clock)
     clock.now = NOW - 100 * HOUR
     for who in ("ann", "bob", "cat"):
         made.register(Request(session_id=who, roles=("dev",) * (who == "bob"), tags=("project:p",)), "user")

@@ -14,8 +14,7 @@ from agent_mailbox import Draft, Mailbox
 from agent_mailbox.core.address import route
 from agent_mailbox.core.codec import MAX_LINE
 from agent_mailbox.store.log.logs import parse_messages
-from agent_mailbox.store.user_state import creation
-from tests.door import switches
+from tests.store.history import mailbox
 
 if TYPE_CHECKING:
     from agent_mailbox.core.inbox import Item
@@ -64,7 +63,7 @@ class Scene:
 
     def __init__(self, root: str) -> None:
         self.now = NOON
-        self.box = Mailbox(creation.create(f"{root}/box", {switches.STATE: root}), clock=lambda: self.now)
+        self.box = mailbox(root, lambda: self.now)
         self.log = self.box.logs.messages.path
         self.shown: list[str] = []
 

@@ -17,6 +17,7 @@ from agent_mailbox.store.projection import index_keys, open_ends
 from agent_mailbox.store.user_state import creation
 from tests.door import switches
 from tests.steps import steps
+from tests.store.history import delivered
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,12 +37,6 @@ def mailbox(place: Path, messages: int) -> Mailbox:
     if max(size for _, size in box.logs.ends()[:2]) > foreign_lines.NEAR:
         open_ends.keep_up(box.logs)
     return box
-
-
-def delivered(box: Mailbox, who: str) -> list[str]:
-    shown: list[str] = []
-    box.deliver(who, lambda items: shown.extend(item.message.content for item in items) or items)
-    return shown
 
 
 def foreign(box: Mailbox, *ids: str, to: str = ME) -> None:

@@ -17,6 +17,7 @@ from agent_mailbox.store.log.stamps import StampFiles
 from agent_mailbox.store.polling import foreign_lines
 from agent_mailbox.store.user_state import creation
 from tests.door import switches
+from tests.store.history import delivered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,12 +39,6 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixture
     for who in (ME, OTHER):
         delivered(box, who)
     return box
-
-
-def delivered(box: Mailbox, who: str) -> list[str]:
-    shown: list[str] = []
-    box.deliver(who, lambda items: shown.extend(item.message.content for item in items) or items)
-    return shown
 
 
 def send(box: Mailbox, to: str) -> None:

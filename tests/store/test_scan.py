@@ -19,8 +19,7 @@ from agent_mailbox.store.log import scan
 from agent_mailbox.store.log.logs import OpenLogs
 from agent_mailbox.store.polling import poll
 from agent_mailbox.store.polling.poll import Poll
-from agent_mailbox.store.user_state import creation
-from tests.door import switches
+from tests.store.history import mailbox
 
 if TYPE_CHECKING:
     pass
@@ -84,7 +83,7 @@ def _mailed(objects: list[dict[str, Any]]) -> st.SearchStrategy[bytes]:
 def box(tmp_path_factory: pytest.TempPathFactory) -> Mailbox:
     """A mailbox with a reader that continues another, two roles, a tag and a name."""
     root = tmp_path_factory.mktemp("scan")
-    made = Mailbox(creation.create(str(root / "box"), {switches.STATE: str(root)}), clock=lambda: NOW)
+    made = mailbox(str(root), lambda: NOW)
     made.register(Request(session_id="old", name="nan"), "user")
     made.end("old", "retire", "user")
     made.register(

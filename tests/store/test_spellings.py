@@ -19,8 +19,7 @@ from agent_mailbox.store.files import paths
 from agent_mailbox.store.polling import poll
 from agent_mailbox.store.polling.poll import Poll
 from agent_mailbox.store.projection import control_table, line_facts
-from agent_mailbox.store.user_state import creation
-from tests.door import switches
+from tests.store.history import mailbox
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,7 +149,7 @@ def test_what_bytes_say_of_a_read_is_what_the_codec_says(line: bytes) -> None:
 def box(tmp_path_factory: pytest.TempPathFactory) -> Mailbox:
     """A mailbox with a reader that holds a role."""
     root = tmp_path_factory.mktemp("spellings")
-    made = Mailbox(creation.create(str(root / "box"), {switches.STATE: str(root)}), clock=lambda: NOW)
+    made = mailbox(str(root), lambda: NOW)
     made.register(Request(session_id="me", roles=("role:dev",)), "user")
     return made
 
