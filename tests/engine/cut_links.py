@@ -1,18 +1,23 @@
 """Links to servers that a test may cut: TCP proxies on loopback, one for each server and machine.
 
-Belongs here: passing bytes on, and not passing them on. A cut link refuses at once; a stalled one says nothing.
+Belongs here: passing bytes on, and not passing them on. A cut link refuses at once; a stalled one says nothing, as
+does a server that is stopped for a while.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import threading
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from tests.helpers import until
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
 
 OPEN, CUT, STALLED = "open", "cut", "stalled"
 
@@ -95,3 +100,19 @@ class Links:
             pass
         finally:
             self._loop.call_later(self.delay, writer.close)
+
+
+@contextmanager
+def stopped(*pids: int) -> Iterator[None]:
+    """These processes are stopped within."""
+    try:
+        _signal_all(pids, signal.SIGSTOP)
+        yield
+    finally:
+        _signal_all(pids, signal.SIGCONT)
+
+
+def _signal_all(pids: Iterable[int], what: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):  # a database's server may end one that it started
+            os.kill(pid, what)

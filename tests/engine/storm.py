@@ -28,8 +28,7 @@ from tests.helpers import PATIENCE, READS, Program, end_all_when_terminated, unt
 from tests.helpers import ROSTER as AGENTS
 
 from .conformance import everything
-from .cut_links import CUT, OPEN, STALLED, Links
-from .dark_servers import stopped
+from .cut_links import CUT, OPEN, STALLED, Links, stopped
 from .storm_engines import ENGINES
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from agent_mailbox.space.servers.first_server import connect_first
 from agent_mailbox.store.locks.lock import FileLock
 from tests.helpers import PATIENCE, ROSTER, until
 
-from .dark_servers import stopped
+from .cut_links import stopped
 from .nats_server import serving
 from .test_commands import MACHINES, Pair
 

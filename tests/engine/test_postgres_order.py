@@ -33,7 +33,7 @@ from agent_mailbox.upkeep import steward as stewards
 from tests.helpers import PATIENCE, Program, until
 
 from .conformance import Pair, SpaceConformance, lines_of
-from .dark_servers import stopped
+from .cut_links import stopped
 from .hostile_space import Joined, lock_nobody_out
 from .postgres_server import OLD, OWNER, PASSWORD, PostgresServer, credential, made
 from .test_commands import MACHINES

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
+import subprocess
 import uuid
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -16,7 +18,9 @@ import pytest
 
 from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order.order import MESSAGES
-from tests.helpers import PATIENCE, Post, until
+from tests.helpers import PATIENCE, ROOT, TOOLS, Post, Program, until
+from tests.shell_blocks import blocks
+from tests.test_pages import has_own_network
 
 from .conformance import everything
 
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterator
     from pathlib import Path
+
 
 LEAD, WORKER = str(uuid.uuid4()), str(uuid.uuid4())
 LOOKS = """
@@ -226,3 +231,34 @@ def test_a_replayed_approval_approves_nothing_else(team: Team) -> None:
     assert team.south.ok("engine", "status")["refused"] == {"north": 2}
     team.south.ok("control", "deny", second, "--session", "user")
     assert team.south.told(child)["decision"]["behavior"] == "deny"
+
+
+PLACES = ("server", "ssh", "first", "second")
+
+
+def test_two_laptops_and_a_server_share_a_mailbox_as_the_page_says(tmp_path: Path) -> None:
+    """All blocks run but the one of `ssh`, whose address the server has here itself. Mail of the second laptop is shown
+    on the first one."""
+    if not has_own_network():
+        pytest.skip("no network of its own")
+    programs = {place: Program(tmp_path / place) for place in PLACES}
+    written = dict(zip(PLACES, blocks(ROOT / "docs/engine.md"), strict=False))
+    lines = ["set -e", "trap 'kill $(jobs -p) 2> /dev/null || true' EXIT", "ip link set lo up"]
+    for place, program in programs.items():
+        if place == "ssh":
+            continue
+        state = program.home / ".config/agent-mailbox"
+        (program.home / "project").mkdir()
+        lines += [f"export HOME={program.home} AGENT_MAILBOX_TEST_STATE={state}"]
+        lines += [f"cp {programs['server'].home}/mail/token ~/team.token"] * (place != "server")
+        lines += [written[place].text]
+        lines += ["until (echo > /dev/tcp/127.0.0.1/4222) 2> /dev/null; do :; done"] * (place == "server")
+    first = programs["first"]
+    lines += [f"export HOME={first.home} AGENT_MAILBOX_TEST_STATE={first.home}/.config/agent-mailbox; cd ~/project"]
+    lines += ["agent-mailbox wait --session ann --timeout 60", "agent-mailbox check --session ann"]
+    file = tmp_path / "page.sh"
+    file.write_text("\n".join(lines))
+    env = first.environ() | {"PATH": f"{TOOLS}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": ""}
+    done = subprocess.run(["unshare", "-rn", "bash", file], env=env, capture_output=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"Hello from the south." in done.stdout

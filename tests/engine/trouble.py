@@ -22,7 +22,7 @@ from agent_mailbox import Draft, Mailbox
 from scripts.benchmarks.arguments import given as arguments_given
 from tests.helpers import PATIENCE, Program, end_all_when_terminated, until
 
-from .dark_servers import stopped
+from .cut_links import stopped
 from .figures import run_at_once, run_timed, write_table
 from .postgres_server import PostgresServer, credential, made
 from .test_cluster import Servers, joined

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 TESTS = (
     *("core", "judge", "store", "cli", "trust", "engine", "claude", "mcp", "console", "swarm", "teams", "fuzz"),
-    *("simulation/test_outcomes.py", "simulation/test_found.py"),
+    "simulation/test_found.py",
 )
 SAMPLE = 10
 """One in so many of those that tests find is tried in worlds."""

@@ -1,8 +1,8 @@
 """The choices of a run: who goes on and what happens at each call, drawn from its seed, or taken from a list.
 
-Belongs here: drawing them, and aims: things that shall befall a process at one of its calls. A choice is known by the
-process's name and the number of its call. So a run is its seed, or, for a shorter story, a list of choices that are
-made while all others are left out. Doing what was chosen is ``mishaps``'.
+Belongs here: how likely each is, drawing them, and aims: things that shall befall a process at one of its calls. A
+choice is known by the process's name and the number of its call. So a run is its seed, or, for a shorter story, a list
+of choices that are made while all others are left out. Doing what was chosen is ``mishaps``'.
 """
 
 from __future__ import annotations
@@ -14,7 +14,37 @@ from tests.simulation.sites import EACH_TIME, Site
 
 if TYPE_CHECKING:
     from tests.simulation.process import Process
-    from tests.simulation.profile import Profile
+
+
+class Profile(NamedTuple):
+    """What a world is like, drawn from its seed. Probabilities are of one call."""
+
+    ordered: bool = True
+    grain: int = 1
+    lockless: bool = False
+    watchless: bool = False
+    switch: float = 0.2
+    kill: float = 0.0
+    stop: float = 0.0
+    fault: float = 0.0
+    short: float = 0.0
+    full: float = 0.0
+    jump: float = 0.0
+    power: float = 0.0
+    slow: float = 0.0
+    strict: bool = False
+    """Does whoever has the highest rank go on (probabilistic concurrency testing, Burckhardt 2010)? Else anyone."""
+    spots: int = 0
+    """How many calls are chosen before which more happens."""
+    heat: int = 0
+    """At how many calls behind a turning one more happens."""
+    focused: bool = False
+    """Do kills and faults come there, and hardly elsewhere? Else few long commands come to their end."""
+    aimed: float = 0.0
+    """How many processes are aimed at: one thing befalls each, before a call that is drawn when it starts."""
+    aims: tuple[str, ...] = ()
+    """The things that befall them."""
+
 
 CHANGING = {"write", "pwrite", "ftruncate", "fsync", "fdatasync", "utime", "unlink", "rename", "link", "flock"}
 """Calls before which five times as much happens: between them lie the states that matter."""

@@ -17,11 +17,11 @@ from agent_mailbox.errors import MailboxError, Unavailable
 from agent_mailbox.space.relay.relayed_order import AWAY
 from agent_mailbox.store.log.unordered import unsealed
 from tests.engine.memory_order import MemoryOrder, MemorySpace
+from tests.simulation.choices import Profile
 from tests.simulation.disk import SECOND, Disk
 from tests.simulation.hosts import Processes
 from tests.simulation.kernel import Kernel
 from tests.simulation.process import Process
-from tests.simulation.profile import Profile
 from tests.simulation.telling import told_record
 from tests.simulation.world import START, World
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tests.simulation.choices import Profile
 from tests.simulation.disk import SECOND
 from tests.simulation.plans import AIMS, CALM, NIGHT, REST
-from tests.simulation.profile import Profile
 from tests.simulation.rich import TURNS
 
 if TYPE_CHECKING:

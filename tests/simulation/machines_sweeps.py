@@ -10,10 +10,10 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
+from tests.simulation.choices import Profile
 from tests.simulation.disk import SECOND
 from tests.simulation.machines_plans import LONG, SWEPT, MachinePlan, Network
 from tests.simulation.plans import CALM, NIGHT, REST, STORM
-from tests.simulation.profile import Profile
 from tests.simulation.scene import PARTED
 from tests.simulation.sweeps import attack, drawn_words
 

@@ -13,9 +13,9 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.simulation import coordination, side_files, succession, tasks, watches
+from tests.simulation.choices import Profile
 from tests.simulation.commands import WEIGHTS
 from tests.simulation.disk import SECOND
-from tests.simulation.profile import Profile
 from tests.simulation.scene import Scene
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 from tests.simulation import commands, hooks, judge_durable, judge_showings, plans, sending, strangers, upkeep
 from tests.simulation import judge as judging
 from tests.simulation import stage as staging
+from tests.simulation.choices import Profile
 from tests.simulation.judge import Judge
 from tests.simulation.places import BOX
-from tests.simulation.profile import Profile
 from tests.simulation.stage import Stage
 from tests.simulation.world import World
 

@@ -1,15 +1,22 @@
 """A failing run made short, and told in words.
 
 Belongs here: leaving out commands and choices as long as the same promise is broken (delta debugging, Zeller 1999),
-and the story of what is left: who did what between which calls.
+the story of what is left: who did what between which calls, and keeping it. ``python -m tests.simulation.shorten NAME
+SEED [KIND]`` keeps a world that breaks a promise, whatever the drawing of worlds becomes: plan, commands, choices.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from tests.simulation import kinds, plans, runs
+from tests.simulation import kinds, machines_run, plans, runs
+from tests.simulation.choices import Profile
+from tests.simulation.machines_plans import MachinePlan
+from tests.simulation.plans import Plan
 from tests.simulation.telling import BROKEN, PEACE, READY
 
 if TYPE_CHECKING:
@@ -20,6 +27,7 @@ if TYPE_CHECKING:
     Jobs = list[plans.Job]
     Made = list[tuple[tuple[str, int], str]]
     Breaks = Callable[[Jobs, Made], bool]
+
 
 T = TypeVar("T")
 TOUCHING = 20
@@ -156,3 +164,37 @@ def _telling(result: Result) -> re.Pattern[str]:
     about = " ".join([*result.breaches, *(line for line in result.story if line.startswith("  "))])
     syncs = f"|{SYNCS}" if "durable" in about or "power" in about else ""
     return re.compile(rf": (publish\(|ask\('read behind [1-9].*\[\d|({WRITES})\(.*/m/({FILES}){syncs})")
+
+
+PLACE = Path(__file__).parent / "worlds"
+
+
+def keep(name: str, seed: int, kind: str = "") -> None:
+    """Write the shortened world of a seed, as a ``kind`` of plan, to a file."""
+    found = kinds.run(seed, kind)
+    if not found.breaches:
+        raise SystemExit(f"seed {seed} breaks no promise")
+    short = shortened(found, steps=1000)
+    plan = kinds.plan_of(seed, kind)
+    about = plan._asdict() | {"profile": plan.profile._asdict(), "jobs": [list(job) for job in short.jobs]}
+    machines = {"machines": True} if isinstance(plan, MachinePlan) else {}
+    about |= {"network": plan.network._asdict()} if isinstance(plan, MachinePlan) else {}
+    made = [[process, number, what] for (process, number), what in short.made.items()]
+    told = {"seed": seed, "broke": short.breaches[0], "plan": about, "made": made, "story": [*words(short)]}
+    PLACE.mkdir(exist_ok=True)
+    (PLACE / f"{name}.json").write_text(json.dumps(told | machines, indent=1) + "\n")
+
+
+def again(name: str) -> runs.Result:
+    """Run a kept world."""
+    kept = json.loads((PLACE / f"{name}.json").read_text())
+    about, only = kept["plan"], {(process, number): what for process, number, what in kept["made"]}
+    if kept.get("machines"):
+        return machines_run.run(kept["seed"], plan=MachinePlan.again(about), only=only)
+    profile = Profile(**about["profile"])
+    plan = Plan(**about | {"profile": profile, "jobs": [tuple(job) for job in about["jobs"]]})
+    return runs.run(kept["seed"], plan=plan, only=only)
+
+
+if __name__ == "__main__":
+    keep(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])

@@ -12,8 +12,8 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from tests.simulation import days, durability, meetings, policies, rich, tables
+from tests.simulation.choices import Profile
 from tests.simulation.plans import CALM, OUTAGE, PAUSE, REST, STORM, Plan, is_numbered, numbered
-from tests.simulation.profile import Profile
 from tests.simulation.scene import PARTED, Sweep
 
 if TYPE_CHECKING:

@@ -16,13 +16,13 @@ import pytest
 from agent_mailbox.core.address import uuid_of
 from agent_mailbox.core.compose import Draft
 from tests.simulation import plans, runs, sessions, upkeep
+from tests.simulation.choices import Profile
 from tests.simulation.disk import Disk
 from tests.simulation.judge import Judge
 from tests.simulation.kernel import Kernel
 from tests.simulation.open_files import OpenFile
 from tests.simulation.places import BOX
 from tests.simulation.process import Process
-from tests.simulation.profile import Profile
 from tests.simulation.stage import Stage
 from tests.simulation.world import World
 

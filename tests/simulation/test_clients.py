@@ -10,10 +10,10 @@ from agent_mailbox.clients.hooks.hook_events import Hook
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.store.files import system
 from tests.simulation import commands, upkeep
+from tests.simulation.choices import Profile
 from tests.simulation.clients import TRANSCRIPTS, Turn
 from tests.simulation.judge import Judge
 from tests.simulation.letters import BACK, LEFT, MAYBE, OFFERED, READ
-from tests.simulation.profile import Profile
 from tests.simulation.stage import LASTING, Stage
 from tests.simulation.world import World
 

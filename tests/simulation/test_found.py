@@ -17,10 +17,10 @@ from agent_mailbox.store.log import custody, custody_setup
 from agent_mailbox.store.log.logs import Logs
 from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import steward
-from tests.simulation import upkeep
+from tests.simulation import durability, outcomes, runs, sweeps, upkeep
+from tests.simulation.choices import Profile
 from tests.simulation.judge import Judge
 from tests.simulation.places import BOX, LIVE, STATE
-from tests.simulation.profile import Profile
 from tests.simulation.stage import Stage
 from tests.simulation.world import World
 
@@ -209,3 +209,32 @@ def test_a_file_stays_though_the_one_who_made_its_directory_was_killed(seed: int
         world.power_off()
         alone(world, lambda: kept.append(str(attachment_files.content(BOX, kept[0]))))
     assert kept[1] == str(b"a file")
+
+
+@pytest.mark.parametrize("syncs", [True, False])
+def test_an_outcome_is_found_and_leaves_no_trace(syncs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record that notes more of a log than the disk has breaks a promise; the world has the same disk as before."""
+    world, stage = machine(ordered=False)
+
+    if not syncs:
+        monkeypatch.setattr(custody_setup, "_sync", lambda _: None)
+    with world:
+        alone(world, lambda: upkeep.found(stage, None), lose_record, append_unsynced)  # type: ignore[arg-type]
+        alone(world, lambda: custody_setup.ensure(BOX, {}))
+        disk, now = world.disk, world.now
+        before = [(path, bytes(inode.data), bytes(inode.solid)) for path, inode in disk.files(solid=False)]
+        outcomes.ask(stage, "a record is made")
+        assert [breach.split(":")[0] for breach in stage.judge.breaches] == (
+            [] if syncs else ["if the power fails when a record is made, the steward says"]
+        )
+        assert (world.disk, world.kernel.disk, world.now, world.processes) == (disk, disk, now, [])
+        after = [(path, bytes(inode.data), bytes(inode.solid)) for path, inode in disk.files(solid=False)]
+        assert before == after
+
+
+@pytest.mark.parametrize("name", durability.SWEEPS)
+def test_the_promises_hold_in_each_sweep_of_durability(name: str) -> None:
+    """One world of each; its attacks are known ones."""
+    assert {*durability.SWEEPS[name].attacks} <= sweeps.ATTACKS.keys()
+    result = runs.run(5, kind=f"sweep {name}")
+    assert result.breaches == []

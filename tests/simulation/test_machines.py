@@ -17,10 +17,10 @@ from tests.engine.memory_order import MemorySpace
 from tests.helpers import ROOT
 from tests.night import nightly
 from tests.simulation import machines_days, machines_joining, machines_run, machines_stage
+from tests.simulation.choices import Profile
 from tests.simulation.machines import Machines
 from tests.simulation.machines_judge import Judge
 from tests.simulation.machines_plans import Network
-from tests.simulation.profile import Profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

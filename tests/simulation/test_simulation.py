@@ -16,7 +16,7 @@ from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.files import system
 from agent_mailbox.upkeep import backup, steward
 from tests.helpers import ROOT
-from tests.simulation import commands, days, kept, kinds, mutation, plans, real, rich, runs, shorten, succession
+from tests.simulation import commands, days, kinds, mutation, plans, real, rich, runs, shorten, succession
 from tests.simulation.__main__ import main
 from tests.simulation.choices import Choices
 from tests.simulation.sites import BESIDE, Site, Sites
@@ -116,10 +116,10 @@ def test_what_the_simulation_found_stays_mended(mutant: Mutant) -> None:
     assert (seed, kind, kinds.run(seed, kind, beside=beside).breaches) == (seed, kind, [])
 
 
-@pytest.mark.parametrize("name", sorted(file.stem for file in kept.PLACE.iterdir()))
+@pytest.mark.parametrize("name", sorted(file.stem for file in shorten.PLACE.iterdir()))
 def test_a_world_that_broke_a_promise_breaks_none(name: str) -> None:
     """Kept with its plan and its choices, which a changed drawing of worlds would lose."""
-    assert kept.again(name).breaches == []
+    assert shorten.again(name).breaches == []
 
 
 @pytest.mark.parametrize("name", [*rich.SWEEPS, *days.SWEEPS])

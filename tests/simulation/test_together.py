@@ -21,8 +21,8 @@ from agent_mailbox.mailbox.queries import MailQueries
 from agent_mailbox.upkeep import steward
 from tests.helpers import MAIN
 from tests.simulation import coordination, upkeep
+from tests.simulation.choices import Profile
 from tests.simulation.judge import Judge
-from tests.simulation.profile import Profile
 from tests.simulation.stage import LASTING, Stage
 from tests.simulation.world import World
 

@@ -30,8 +30,8 @@ from tests.simulation.telling import PEACE, told_value
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from tests.simulation.choices import Profile
     from tests.simulation.disk import Inode
-    from tests.simulation.profile import Profile
     from tests.simulation.sites import Sites
 
 TICK = 20_000
