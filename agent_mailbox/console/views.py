@@ -28,8 +28,8 @@ from . import (
     note_board,
     presenters,
     rail,
-    recent_talks,
     task_board,
+    topics,
     unread_mail,
 )
 from .desk import Looking, Params
@@ -203,7 +203,7 @@ PAGES: dict[str, tuple[str, View]] = {
     "/agents": ("agents.html", fleet_page.list_agents),
     "/agent": ("agent.html", view_agent),
     "/transcript": ("transcript.html", activity.view_activity),
-    "/conversations": ("conversations.html", recent_talks.view_talks),
+    "/conversations": ("conversations.html", topics.view_talks),
     "/channels": ("channels.html", channel_list),
     "/channel": ("channel.html", view_channel),
     "/direct": ("direct.html", view_direct),
