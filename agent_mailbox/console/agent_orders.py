@@ -136,7 +136,6 @@ def hand_over_tasks(now: Looking, fields: Params) -> str:
 
 
 def rename_agent(now: Looking, fields: Params) -> str:
-    """Give an agent a name."""
     agent, name = _agent_of_form(now, fields), fields.get("name", "").strip()
     if not name:
         raise Malformed("the name is missing", "write the agent's new name")

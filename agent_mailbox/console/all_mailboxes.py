@@ -77,11 +77,9 @@ class AllMailboxes:
         self._thread = threading.Thread(target=self._look_forever, name="mailboxes", daemon=True)
 
     def start_looking(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def stop_looking(self) -> None:
-        """End the thread."""
         os.write(self._stop, b"x")
         self._thread.join(5)
 

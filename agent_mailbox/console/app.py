@@ -169,7 +169,6 @@ class ConsoleApp:
         self.notifier.start_notifying()
 
     def stop_serving(self) -> None:
-        """End it."""
         self.notifier.stop_notifying()
         self.hub.close_streams()
         self.watcher.stop_watching()

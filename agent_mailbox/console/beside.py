@@ -50,7 +50,6 @@ def links_of(message: Message) -> tuple[Linked, ...]:
 
 
 def conflict_lines(message: Message) -> tuple[str, ...]:
-    """Return the lines that tell of a conflict of claims."""
     return tuple(line for line in references.lines(message) if line.startswith("Conflict: "))
 
 

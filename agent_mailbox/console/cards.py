@@ -127,7 +127,6 @@ class CardWords(Record):
 
 
 def describe_call(tool: str, given: Any) -> CardWords:
-    """Return a call in a few words."""
     fields = given if isinstance(given, dict) else {}
     if tool == calls.QUESTIONS and isinstance(asked := fields.get("questions"), list):
         fields = {"question": "\n".join(_text_of(one.get("question")) for one in asked if isinstance(one, dict))}

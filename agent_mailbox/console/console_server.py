@@ -93,7 +93,6 @@ class TimelyConnection(H11Protocol):
         self._set_timer(state is h11.SEND_BODY or (state is h11.IDLE and bool(self.conn.trailing_data[0])))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting."""
         self._set_timer(False)
         super().connection_lost(exc)
 
@@ -149,7 +148,6 @@ class Server:
         return f"{link}\nfor a browser that does not know that name: {other}\n"
 
     def serve_until_signal(self) -> None:
-        """Serve until a signal ends the process."""
         _handle_signal(signal.SIGHUP, self._server.handle_exit)  # as uvicorn does with the two others
         try:
             self._server.run(sockets=[self._socket])

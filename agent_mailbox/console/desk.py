@@ -107,7 +107,6 @@ class Looking:
 
     @property
     def roster(self) -> Roster:
-        """Return the present roster."""
         return self.mailbox.logs.read_roster()
 
     def is_cold(self) -> bool:

@@ -80,11 +80,9 @@ class Session:
         return self._was_left or now - self.began >= MAX_AGE or now - self.used >= MAX_REST
 
     def note_use(self) -> None:
-        """Note that it is used now."""
         self.used = self._clock()
 
     def leave(self) -> None:
-        """End it."""
         self._was_left = True
 
 
@@ -154,7 +152,6 @@ class Gate:
         return len(others)
 
     def leave_session(self, cookie: str | None) -> None:
-        """Forget a session."""
         session = self._sessions.pop(_digest_of(cookie), None) if cookie else None
         if session is not None:
             self._end_session(session)

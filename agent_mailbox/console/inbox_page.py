@@ -164,7 +164,6 @@ def expires_at(request: ControlRequest) -> int | None:
 
 
 def _request_line(now: Looking, request: ControlRequest, deciders: Sequence[str]) -> InboxLine:
-    """Return an open request as a line."""
     roster, clock = now.roster, now.mailbox.now()
     expires, name = expires_at(request), presenters.party_name(request.asker, roster)
     saying, mine = cards.describe_request(request, roster), USER in deciders
@@ -189,7 +188,6 @@ def _request_line(now: Looking, request: ControlRequest, deciders: Sequence[str]
 
 
 def _mail_line(now: Looking, message: Message, to_others: bool) -> InboxLine:
-    """Return a message as a line."""
     roster = now.roster
     name = presenters.sender_name(message, roster)
     text = clipped(presenters.one_line(message.content[:600]), 140)

@@ -52,7 +52,6 @@ async def answer_jump(desk: Desk, request: Request) -> Response:
 
 
 async def answer_save(desk: Desk, request: Request) -> Response:
-    """Answer with a conversation as a file to save."""
     params = dict(request.query_params)
     path = params.pop("page", "")
     if (form := FORMS.get(params.pop("as", ""))) is None:

@@ -107,11 +107,9 @@ class Watcher:
         self._thread = threading.Thread(target=self._watch_forever, name="watcher", daemon=True)
 
     def start_watching(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def stop_watching(self) -> None:
-        """End the thread."""
         os.write(self._stop, b"x")
         self._thread.join(5)
 
@@ -180,7 +178,6 @@ class OpenPage:
         return True
 
     def end_stream(self) -> None:
-        """End the stream."""
         if not self.queue.full():
             self.queue.put_nowait(None)
 
@@ -223,7 +220,6 @@ class LiveHub:
         return f"{self._run}.{self._count}"
 
     def close_streams(self) -> None:
-        """End every stream."""
         for page in self._pages:
             page.end_stream()
         self._pages.clear()

@@ -36,7 +36,6 @@ class Notifier:
         self._thread = threading.Thread(target=self._notify_forever, name="notify", daemon=True)
 
     def start_notifying(self) -> None:
-        """Start the thread."""
         self._changed.set()
         self._thread.start()
 

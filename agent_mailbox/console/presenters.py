@@ -169,7 +169,6 @@ def sender_name(message: Message, roster: Roster, person: str = "you") -> str:
 
 
 def living_agents(roster: Roster) -> list[Agent]:
-    """Return the agents that are not dead."""
     return [agent for agent in roster.agents.values() if agent.state != DEAD]
 
 

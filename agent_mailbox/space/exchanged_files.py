@@ -80,7 +80,6 @@ class ExchangedFiles:
             small_files.save_derived(self._path, codec.dumps(self._state_to_save()).encode())
 
     def _read_new_messages(self, now: int) -> None:
-        """Note the files of new messages."""
         fd = self._logs.messages.open()
         if fd is None:
             return

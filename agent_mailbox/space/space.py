@@ -45,7 +45,6 @@ class Space(Record):
 
     @property
     def is_postgres(self) -> bool:
-        """Return whether PostgreSQL is its engine."""
         return self.url.partition("://")[0] in ("postgresql", "postgres")
 
 

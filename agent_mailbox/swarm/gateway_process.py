@@ -262,7 +262,6 @@ class GatewayProcess:
         return bounded
 
     def local_application(self, token: str | None) -> Any:
-        """Return the local application."""
         app = local.local_application(self.statuses, self.meter, self.readiness, token, self.waker)
         return server.BoundedServer(app, Room(REQUESTS * LOCAL, REQUESTS * LOCAL, Acquaintances()), lambda _: "")
 

@@ -31,7 +31,6 @@ class Home:
         self.directory = directory
 
     def path_of(self, name: str) -> str:
-        """Return the path of a file in it."""
         return os.path.join(self.directory, name)
 
     def ensure_directory(self) -> None:

@@ -76,7 +76,6 @@ class InboundIndex:
                 self.add_message(message)
 
     def has_id(self, message_id: str) -> bool:
-        """Return whether one of our records has that id."""
         return _pack_id(message_id) in self._ids
 
     def local_id_of(self, message_id: str) -> str | None:

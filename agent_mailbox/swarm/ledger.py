@@ -75,7 +75,6 @@ class Ledger:
         self._lock = threading.Lock()
 
     def read_knowledge(self) -> Memberships:
-        """Return the fold of the ledger as it is now."""
         with self._lock:
             if self._tail.changed():
                 with self._tail.news() as (replaced, lines):
@@ -160,5 +159,4 @@ class Ledger:
         return [] if not known.here or is_here else [self.make_event("placed", swarm_id=swarm_id, mailbox=known.here)]
 
     def make_event(self, kind: str, **more: Any) -> dict[str, Any]:
-        """Return an event of this moment."""
         return {"event": kind, **more, "at": instant.text(self.now())}

@@ -70,7 +70,6 @@ class Certificates:
         return tuple((one.st_ino, one.st_size, one.st_mtime_ns) for one in found)
 
     def current_context(self) -> ssl.SSLContext:
-        """Return the context for a new connection."""
         seen = self._stat_files()
         if seen is not None and seen != self._seen:
             self.reload_files()

@@ -89,7 +89,6 @@ class Outbox:
         return sum(self._is_ours(parcel.event, known) for parcel in list(self.refresh_fold().open.values()))
 
     def append_events(self, events: Iterable[Mapping[str, Any]]) -> None:
-        """Append events durably."""
         lines = [event_line(event) for event in events]
         if lines:
             Log(self.path).append(lines)

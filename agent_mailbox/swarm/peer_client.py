@@ -113,7 +113,6 @@ class _Request(Record):
 
     @property
     def port(self) -> int:
-        """Return the port to connect to."""
         return urlsplit(self.url).port or 443
 
     @property

@@ -162,7 +162,6 @@ class Datagrams(asyncio.DatagramProtocol):
         self.queue: asyncio.Queue[RawData] = asyncio.Queue(QUEUE)
 
     def datagram_received(self, data: bytes, addr: Any) -> None:
-        """Queue it."""
         if not self.queue.full():
             self.queue.put_nowait(RawData(data=data, address=addr))
 

@@ -153,7 +153,6 @@ class GatewayMetrics:
         return max(0.0, (self._gateway.ledger.now() - instant.parse(min(waiting))) / 1000) if waiting else 0.0
 
     def count_request(self, endpoint: str, status: int) -> None:
-        """Count an answer."""
         self._requests.labels(endpoint, str(status)).inc()
 
     def count_refused(self, why: str) -> None:

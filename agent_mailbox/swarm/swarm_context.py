@@ -51,7 +51,6 @@ class SwarmContext:
 
     @property
     def settings(self) -> GatewaySettings:
-        """Return the gateway's settings."""
         return swarm_settings.settings_of(self.app.mailbox.config, self.app.mailbox.own)
 
     def claim_mailbox(self) -> None:

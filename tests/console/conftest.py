@@ -69,7 +69,6 @@ class Running:
 
     @property
     def token(self) -> str:
-        """The launch token."""
         return self.link.partition("#token=")[2]
 
     @property

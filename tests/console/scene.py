@@ -72,14 +72,12 @@ class Scene:
         return str(uuid.UUID(int=self._chance.getrandbits(128), version=4))
 
     def agent(self, name: str, role: str | None = None, tags: Sequence[str] = (), **more: str) -> str:
-        """Register an agent."""
         session_id = self.ids[name] = self._id()
         request = Registration(session_id, name=name, roles=(role,) if role else (), tags=tuple(tags), **more)
         self.mailbox.register(request, "user")
         return session_id
 
     def send(self, sender: str, to: str, content: str, **more: object) -> Message:
-        """Send a message."""
         who = self.ids.get(sender, sender)
         return self.mailbox.send(Draft(sender=who, to=(self.ids.get(to, to),), content=content, **more)).message  # type: ignore[arg-type]
 

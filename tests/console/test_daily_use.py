@@ -48,14 +48,12 @@ class Office:
         return str(self.post.ok(*ASK, who)["request"]["id"])
 
     def state_of(self, request: str) -> str:
-        """What became of a request."""
         found = self.post.ok("control", "log", "--request", request, "--session", "user")["messages"]
         return str(found[-1]["to"])
 
 
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    """The office."""
     post = Post(tmp_path_factory.mktemp("office"))
     with Running(post) as console:
         yield Office(post, console.enter())
@@ -287,13 +285,11 @@ class Tunnel:
             is_old.set()
 
     def close(self) -> None:
-        """End it."""
         self._listening.close()
 
 
 @contextmanager
 def tunnel_to(port: int) -> Iterator[Tunnel]:
-    """A tunnel, for a ``with`` block."""
     try:
         made = Tunnel(port)
     except OSError:

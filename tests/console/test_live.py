@@ -163,7 +163,6 @@ class Stream:
         assert self.answer.headers["content-type"].startswith("text/event-stream")
 
     def events(self) -> Iterator[dict[str, Any]]:
-        """What comes."""
         event: dict[str, Any] = {"data": ""}
         while line := self.answer.readline():
             name, _, value = line.decode().rstrip("\n").partition(": ")
@@ -176,7 +175,6 @@ class Stream:
                 event[name] = value
 
     def next(self, kind: str) -> dict[str, Any]:
-        """The next event of a kind."""
         return next(event for event in self.events() if event["event"] == kind)
 
     def close(self) -> None:

@@ -47,7 +47,6 @@ def words(html: str) -> str:
 
 
 def hold(html: str) -> None:
-    """Hold HTML to the rules."""
     for tag, attributes in Sieve(html).found:
         assert tag in markup.TAGS, html
         allowed = {

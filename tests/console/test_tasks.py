@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 def column(page: str, state: str) -> str:
-    """A column of the board."""
     return page.partition(f'aria-labelledby="h-{state}"')[2].partition("</section>")[0]
 
 

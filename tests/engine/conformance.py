@@ -39,7 +39,6 @@ def everything(order: TotalOrder, page: int = 100) -> list[Ordered]:
 
 
 def lines_of(order: TotalOrder, log: str) -> list[bytes]:
-    """The lines of one log."""
     return [record.line for record in everything(order) if record.log == log]
 
 

@@ -44,7 +44,6 @@ class Links:
         self._loop.call_soon_threadsafe(self._become, state)
 
     def close(self) -> None:
-        """End them."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 

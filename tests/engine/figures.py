@@ -57,7 +57,6 @@ class Figures:
         self.add(what, f"{median(seconds) * 1000:.1f} ms", f"{worst * 1000:.1f} ms", goal)
 
     def add(self, *cells: str) -> None:
-        """Add a row."""
         self.lines.append(f"| {' | '.join(cells)} |")
         print(self.lines[-1], flush=True)
 

@@ -71,7 +71,6 @@ class Joined:
         machine_keys.save_rights(self.directory, {other.space.machine: rights}, applied=True)
 
     def catch_up(self) -> Joined:
-        """Take in what is new."""
         self.box.catch_up()
         return self
 
@@ -80,7 +79,6 @@ class Joined:
         return self.catch_up().box.logs.read_roster().get(session_id)
 
     def close(self) -> None:
-        """Close the connections."""
         self.order.close()
 
     # -- what no command writes ---------------------------------------------------------------------------------------

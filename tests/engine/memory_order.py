@@ -85,7 +85,6 @@ class MemoryOrder:
             raise Unavailable("engine is out of reach: memory", "try again")
 
     def last_position(self) -> int:
-        """Return the position of the last record."""
         self._reach()
         return self.space.end()
 
@@ -119,7 +118,6 @@ class MemoryOrder:
             return self.space.changed.wait_for(lambda: self.space.end() > after, seconds)
 
     def joined_machines(self) -> list[str]:
-        """Return the machines that joined."""
         self._reach()
         return [*self.space.joined]
 
@@ -130,7 +128,6 @@ class MemoryOrder:
         yield from [record for record in there if record.log == log and not record.damaged]
 
     def remove_records(self, positions: Sequence[int]) -> None:
-        """Remove records for ever."""
         self._reach()
         self.space.remove(positions)
 

@@ -192,7 +192,6 @@ def made(place: Path | None = None) -> Iterator[PostgresServer]:
 
 
 def credential(path: Path, user: str = OWNER, password: str = PASSWORD) -> str:
-    """A password file."""
     path.touch(0o600)
     path.write_text(f"*:*:*:{user}:{password}\n")
     return str(path)

@@ -84,13 +84,11 @@ class Machine:
             assert result.rc == 0, result
 
     def serve(self) -> None:
-        """Start the replicator."""
         with (self.program.scratch / "replicator").open("ab") as log:
             to = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
             self.replicator = self.program.start("engine", "serve", "--dir", self.box, **to)
 
     def end_serving(self) -> None:
-        """Kill it."""
         if self.replicator is not None:
             self.replicator.kill()
             self.replicator.wait(PATIENCE)
@@ -116,7 +114,6 @@ class Agent(threading.Thread):
         self.failure: BaseException | None = None
 
     def run(self) -> None:
-        """Act."""
         try:
             while not self.run_.ended.wait(self.random.uniform(0.3, 1.7) * self.run_.pause):
                 self.random.choice([self.send, self.send, self.send, self.check, self.check, self.settle])()

@@ -60,13 +60,11 @@ class Nats:
         self.ports = [int(one.rpartition(":")[2]) for one in self.servers.written["url"].split(",")]
 
     def start_all(self) -> None:
-        """Start the servers."""
         for node in (1, 2, 3):
             self._start(node)
         until(self.servers.is_ready)
 
     def end(self) -> None:
-        """End them."""
         for child in self.nodes.values():
             child.kill()
             child.wait(PATIENCE)
@@ -121,11 +119,9 @@ class Postgres:
         self.ports = [self.server.port]
 
     def start_all(self) -> None:
-        """Start the server."""
         self._run.enter_context(self.server.running())
 
     def end(self) -> None:
-        """End it."""
         self._run.close()
         self._all.close()
 

@@ -53,7 +53,6 @@ class Attacker:
         self.connection._send_bytes(b"%s %s %s" % (verb, subject.encode(), reply.encode()) + rest[len(subject) :])
 
     def subscribe(self, subject: str, queue: str = "") -> None:
-        """Listen."""
         self.connection._send_bytes(f"SUB {subject} {queue} 77\r\n".encode())
 
     def settle(self) -> list[bytes]:
@@ -81,7 +80,6 @@ class Attacker:
         self.close()
 
     def close(self) -> None:
-        """End it."""
         self.connection.close()
 
 

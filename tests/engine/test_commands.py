@@ -74,14 +74,12 @@ class Pair:
         assert text in result.stderr
 
     def join(self, machine: str, **other: str) -> Any:
-        """Have a machine join."""
         options = {"space": self.space, "machine": machine, "credential": self.credential, **other}
         words = itertools.chain.from_iterable((f"--{key}", value) for key, value in options.items())
         return self.ok(machine, "engine", "join", self.url, *words)
 
     @contextmanager
     def serving(self, machine: str) -> Iterator[subprocess.Popen[bytes]]:
-        """The replicator of a machine."""
         with self.program.start("engine", "serve", "--dir", self.program.scratch / machine) as child:
             assert child.stdout is not None
             assert child.stdout.readline() == f"serving {self.space} as {machine}\n".encode()

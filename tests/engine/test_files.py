@@ -142,7 +142,6 @@ class Files:
         return self.exchanged
 
     def catch_up(self) -> None:
-        """Take in mail."""
         with self.copy.machine_lock():
             self.copy.catch_up()
 

@@ -124,7 +124,6 @@ def wakes(north: Joined, south: Joined, other: Space) -> None:
 
 
 def shown(machine: Joined, who: str) -> list[str]:
-    """What a session is shown."""
     found: list[str] = []
     machine.box.deliver(who, lambda items: found.extend(one.message.content for one in items) or items)
     return found

@@ -69,12 +69,10 @@ class Two:
 
 @pytest.fixture
 def two(tmp_path: Path) -> Two:
-    """Two machines."""
     return Two(tmp_path)
 
 
 def shown(box: Mailbox, who: str) -> list[str]:
-    """What a session is shown."""
     found: list[Item] = []
     box.deliver(who, lambda items: (found.extend(items), items)[1])
     return [item.message.content for item in found]

@@ -77,7 +77,6 @@ class Machine:
         machine_keys.save_rights(self.directory, rights, applied=True)
 
     def catch_up(self) -> Machine:
-        """Take in what is new."""
         self.box.catch_up()
         return self
 

@@ -50,7 +50,6 @@ class Asked(MemoryOrder):
     def append_lines(
         self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None
     ) -> int:
-        """Append, with what happens."""
         before, behind, self.before, self.behind = self.before, self.behind, None, None
         if before is not None:
             before()

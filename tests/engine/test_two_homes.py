@@ -51,7 +51,6 @@ class Home(Post):
         self.space = space
 
     def join(self) -> Any:
-        """Join the space."""
         where = "--space", self.space, "--machine", self.machine, "--credential", self.credential
         return self.ok("engine", "join", self.url, *where)
 
@@ -63,7 +62,6 @@ class Home(Post):
 
     @contextmanager
     def serving(self) -> Iterator[subprocess.Popen[bytes]]:
-        """The replicator."""
         with self.start("engine", "serve") as child:
             assert child.stdout is not None
             assert child.stdout.readline() == f"serving {self.space} as {self.machine}\n".encode()

@@ -56,12 +56,10 @@ class Table:
         self.rows: dict[str, dict[str, tuple[str, str]]] = {}
 
     def add(self, what: str, engine: str, cells: tuple[str, str]) -> None:
-        """Add the cells of an engine to a row."""
         self.rows.setdefault(what, {})[engine] = cells
         print(f"{engine}: {what}: {' | '.join(cells)}", flush=True)
 
     def lines(self) -> list[str]:
-        """The table, in Markdown."""
         found = ["| | before | NATS, a replicator runs | none runs | PostgreSQL, one runs | none runs |"]
         found.append("| --- " * 6 + "|")
         for what, cells in self.rows.items():
@@ -93,7 +91,6 @@ class Team:
         return run_timed(self.program, self.program.scratch / "north", *words, stdin=stdin)
 
     def at_once(self, count: int, *words: object) -> list[Outcome]:
-        """So many at once."""
         return run_at_once(count, lambda: self.run(*words))
 
     def hook(self, who: str = "ann") -> Outcome:

@@ -93,7 +93,6 @@ class _Copy:
             lost_records.compare_with_order(self.copy)
 
     def lines(self) -> list[list[bytes]]:
-        """What is in the files."""
         logs = (self.box.logs.roster, self.box.logs.messages, self.box.logs.reads)
         return [sorted(unsealed(line) for _, line in log.lines()) for log in logs]
 

@@ -35,7 +35,6 @@ class Sums:
         self.broken: list[int] = []
 
     def add(self, result: runs.Result) -> None:
-        """Count one."""
         self.worlds += 1
         self.calls += result.calls
         self.shown += result.shown
@@ -47,7 +46,6 @@ class Sums:
             self.broken.append(result.seed)
 
     def told(self) -> str:
-        """One line."""
         rate, days = self.calls / max(self.seconds, 1e-9), self.simulated / 86400
         return (
             f"{self.worlds:,} worlds; {self.calls:,} calls ({rate:,.0f} a second); {days:,.1f} days; "

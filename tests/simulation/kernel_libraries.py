@@ -28,46 +28,37 @@ class Raw(io.RawIOBase):
         self._at = 0
 
     def readable(self) -> bool:
-        """It may be."""
         return True
 
     def writable(self) -> bool:
-        """It may be."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
         return True
 
     def fileno(self) -> int:
-        """The descriptor."""
         return self._fd
 
     def readinto(self, buffer: Any) -> int:
-        """Read once."""
         data = self._doors["pread"](self._fd, len(buffer), self._at)
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)
 
     def write(self, data: Any) -> int:
-        """Write once."""
         done: int = self._doors["pwrite"](self._fd, bytes(data), self._at)
         self._at += done
         return done
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Move."""
         size = self._doors["fstat"](self._fd).st_size if whence == 2 else 0
         self._at = offset + (0, self._at, size)[whence]
         return self._at
 
     def tell(self) -> int:
-        """The position."""
         return self._at
 
     def close(self) -> None:
-        """Close once."""
         if not self.closed:
             super().close()
             if self._doors["world"].running is not None and not self._doors["world"].running.dead:
@@ -98,7 +89,6 @@ class LibraryLock:
             self._doors["sleep"](0.25)
 
     def release(self) -> None:
-        """Give it back."""
         self._doors["flock"](self._fd, LOCK_UN)
         self._doors["close"](self._fd)
 

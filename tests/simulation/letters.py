@@ -97,7 +97,6 @@ class Session:
         return letter.sender != self.id and letter.to in ("all", *(self._words if self.may_hold else ()), *self.line)
 
     def must_get(self, letter: Letter) -> bool:
-        """Is the letter for it?"""
         return letter.sender not in self.line and letter.to in ("all", *(self._words if self.holds else ()), *self.owns)
 
     @property

@@ -132,7 +132,6 @@ class Question:
         self.lines = lines
 
     def __call__(self) -> Any:
-        """Ask it."""
         return self.ask()
 
     def __repr__(self) -> str:
@@ -199,7 +198,6 @@ class Machines(World):
 
     @property
     def disk(self) -> Disk:
-        """That machine's disk."""
         return self.here.disk
 
     @disk.setter
@@ -235,7 +233,6 @@ class Machines(World):
 
     @property
     def started(self) -> int:
-        """When that machine started."""
         return self.here.started
 
     @started.setter
@@ -253,7 +250,6 @@ class Machines(World):
             self._numbers[machine, log] = max(last, seal.number)
 
     def begin(self, machine: Machine, name: str, work: Callable[[Process], object]) -> Process:
-        """Start a process on a machine."""
         self.at = machine
         process = self.spawn(name, work)
         self.place[process] = machine
@@ -306,14 +302,12 @@ class LossyOrder(MemoryOrder):
         return self._world.doors[call](about, Question(question, lines))
 
     def last_position(self) -> int:
-        """Ask for the end."""
         found: int = self._ask("end", super().last_position)
         return found
 
     def append_lines(
         self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None
     ) -> int:
-        """Ask for an append."""
         append = super().append_lines
 
         def question() -> int:
@@ -326,7 +320,6 @@ class LossyOrder(MemoryOrder):
         return found
 
     def read_after(self, after: int, most: int) -> Sequence[Ordered]:
-        """Ask for records."""
         read = super().read_after
         found: Sequence[Ordered] = self._ask(f"read behind {after}", lambda: read(after, most))
         return found
@@ -337,27 +330,22 @@ class LossyOrder(MemoryOrder):
         return found
 
     def wait_for_record(self, after: int, seconds: float) -> bool:
-        """Wait for news."""
         is_new = Question(lambda: self.space.end() > after)
         found: bool = self._world.doors["rest"](f"behind {after}", seconds, is_new)
         return found
 
     def make_unless_there(self) -> bool:
-        """The space is there."""
         return False
 
     def take_name(self, owner: str) -> str:
-        """Take a name."""
         found: str = self._ask("named", lambda: self._world.owners.setdefault(self.machine, owner))
         return found
 
     def joined_machines(self) -> list[str]:
-        """Ask for the machines."""
         found: list[str] = self._ask("machines", super().joined_machines)
         return found
 
     def of_log(self, log: str, after: int = 0) -> Iterator[Ordered]:
-        """Ask for a log."""
         of_log = super().of_log
         yield from self._ask(f"all of {log}", lambda: [*of_log(log, after)])
 

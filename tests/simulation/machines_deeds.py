@@ -55,11 +55,9 @@ class Deed:
         self.chance = Random(f"deed {stage.world.seed} {place}")
 
     def one_of(self, several: Sequence[str]) -> str:
-        """Draw one."""
         return several[int(self.chance.random() * len(several))]
 
     def id(self) -> str:
-        """A fresh id."""
         return uuid_of(f"{self.chance.getrandbits(128):032x}", "4")
 
     def now(self) -> int:

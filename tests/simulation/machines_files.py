@@ -33,7 +33,6 @@ class OrderWithFiles(LossyOrder):
     """A machine's way to the space, and to its files, over the network."""
 
     def ship_file(self, digest: str, data: bytes) -> None:
-        """Give a file to the space."""
         there = self._world.files
         self._ask(f"ship {digest[:8]}", lambda: there.setdefault(digest, {}).update({self.machine: data}))
 

@@ -70,7 +70,6 @@ class Session:
         """When its last command ended, or later; while one goes on that is not known."""
 
     def gets(self, letter: Letter) -> bool:
-        """Is the letter for it?"""
         return letter.sender != self.id and letter.to in (self.id, "all", *(f"role:{role}" for role in self.roles))
 
 

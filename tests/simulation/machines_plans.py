@@ -49,7 +49,6 @@ class Network(NamedTuple):
 
     @classmethod
     def of(cls, seed: int) -> Network:
-        """What a seed means."""
         chance = Random(f"network {seed}")
         return cls(*(chance.random() * 0.15 if chance.random() < 0.5 else 0.0 for _ in range(5)))
 
@@ -79,7 +78,6 @@ class MachinePlan(NamedTuple):
 
     @classmethod
     def again(cls, kept: dict[str, Any]) -> MachinePlan:
-        """A kept plan."""
         jobs, sited = [tuple(job) for job in kept["jobs"]], tuple((place, what) for place, what in kept["sited"])
         deep = {"profile": Profile(**kept["profile"]), "network": Network(**kept["network"])}
         return cls(**kept | deep | {"jobs": jobs, "sited": sited})

@@ -85,7 +85,6 @@ class Entry:
         self._inode = inode
 
     def stat(self, *, follow_symlinks: bool = True) -> Status:
-        """Its status."""
         return Status(self._inode)
 
 

@@ -193,5 +193,4 @@ class Unended(Cancelling):
         return None
 
     def run_until_cancelled(self, do: Callable[[], T]) -> T:
-        """Return the result."""
         return do()

@@ -202,7 +202,6 @@ class Simulated:
         self.files: dict[int, int] = {}
 
     def do(self, call: str, words: list[Any]) -> Any:
-        """Make a call."""
         kernel, me, top = self.kernel, self.process, "/top/"
         if call == "open":
             self.files[words[0]] = kernel.open(me, top + words[1], words[2], 0o600)

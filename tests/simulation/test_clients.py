@@ -44,7 +44,6 @@ class Story:
         self.run("die", OTHER)
 
     def run(self, command: str, who: str) -> None:
-        """Run a command of that agent."""
         self._do(command, commands.named(command), who)
 
     def turn(self, work: Callable[[Turn], object]) -> None:

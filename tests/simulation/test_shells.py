@@ -80,7 +80,6 @@ class State:
         return guard.Ask(self.event, self.session, box, str(self.top / "state"), grain, str(self.top / "proc"))
 
     def make(self) -> None:
-        """Make it."""
         chance = Random(f"{self.seed} files")
         box, state, name = self.top / "box", self.top / "state", self.session or "s-1"
         for below in (

@@ -222,7 +222,6 @@ class World:
     # -- the scheduler ------------------------------------------------------------------------------------------------
 
     def spawn(self, name: str, work: Callable[[Process], object]) -> Process:
-        """Start a process."""
         process = Process(self, name, work)
         self.processes.append(process)
         return process
@@ -272,7 +271,6 @@ class World:
         return drawn
 
     def kill(self, process: Process) -> None:
-        """Send ``SIGKILL``."""
         process.dead = True
         if process is not self.running and not process.ended:
             self._unwind(process)
@@ -329,7 +327,6 @@ class World:
         self.on_appeared(path)
 
     def is_at(self, path: str, inode: Inode | None) -> bool:
-        """Is that the file at the path?"""
         try:
             return self.kernel.look_up(path) is inode
         except OSError:

@@ -101,7 +101,6 @@ class Load:
 
 
 def measure(messages: int, connections: int, newcomers: int) -> dict[str, Any]:
-    """Everything."""
     with tempfile.TemporaryDirectory() as scratch:
         machine = Machine(Path(scratch), "alpha", Authority(Path(scratch) / "ca")).serve()
         try:

@@ -15,7 +15,6 @@ Make = Callable[..., Machine]
 
 @pytest.fixture(scope="session")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """The private authority."""
     return Authority(tmp_path_factory.mktemp("authority"))
 
 

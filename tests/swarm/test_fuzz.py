@@ -62,7 +62,6 @@ class Target:
 
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[Target]:
-    """One for all."""
     beta = Machine(tmp_path_factory.mktemp("fuzz"), "beta", authority).serve()
     try:
         yield Target(beta)

@@ -23,7 +23,6 @@ from tests.helpers import Post, refused
 
 
 def message(**more: Any) -> Message:
-    """A message from elsewhere."""
     return Message("m", "swarm:demo/bob", ("swarm:demo",), 0, "text").replace(**more)
 
 

@@ -194,7 +194,6 @@ def test_a_seal_covers_the_canonical_bytes() -> None:
 
 
 def sealed(person: Person, swarm: str, **more: Any) -> dict[str, Any]:
-    """A message that is sealed."""
     return signing.seal_object(signing.MESSAGE, person.envelope(swarm, "alpha", **more), person.key)
 
 
@@ -289,7 +288,6 @@ def test_mail_never_ends_before_its_sender_says_so(scene_once: Scene, left: int)
 
 @pytest.fixture(scope="module")
 def scene_once(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[Scene]:
-    """One for all."""
     alpha = Machine(tmp_path_factory.mktemp("ends"), "alpha", authority).serve()
     yield Scene(alpha)
     alpha.kill()

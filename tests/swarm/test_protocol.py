@@ -245,7 +245,6 @@ def claims(**changed: Any) -> tokens.TokenClaims:
 
 
 def asking(agent: str, token: str, key: Ed25519PrivateKey | None = None) -> admission.JoinRequest:
-    """A request to join."""
     public = signing.public_of(key or Ed25519PrivateKey.generate())
     sender = {"agent_id": agent, "endpoint": f"https://{agent}.example/swarm", "public_key": public}
     value = {"type": "system", "action": "join_request", "invite_token": token, "sender": sender}

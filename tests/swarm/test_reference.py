@@ -86,7 +86,6 @@ class Reference:
 
     @staticmethod
     def entry(person: Person) -> dict[str, str]:
-        """A member."""
         return {"agent_id": person.agent_id, "endpoint": person.endpoint, "public_key": person.public_key}
 
     def join(self, value: dict[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -177,7 +176,6 @@ def references(authority: Authority) -> Iterator[Callable[..., Reference]]:
 
 @pytest.fixture
 def reference(references: Callable[..., Reference]) -> Reference:
-    """One, serving."""
     return references()
 
 

@@ -74,7 +74,6 @@ class Person:
         return self.envelope(swarm, recipient, json.dumps(content), type="system")
 
     def joining(self, token: str) -> dict[str, Any]:
-        """A request to join."""
         sender = {"agent_id": self.agent_id, "endpoint": self.endpoint, "public_key": self.public_key}
         return {"type": "system", "action": "join_request", "invite_token": token, "sender": sender}
 
@@ -103,7 +102,6 @@ class Line:
         return self.client.post(f"/swarm/{path}", content=body, headers={"content-type": "application/json", **more})
 
     def get(self, path: str) -> httpx.Response:
-        """GET."""
         return self.client.get(path)
 
 

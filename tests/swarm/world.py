@@ -33,7 +33,6 @@ class Near(Peers):
         self.heard: list[tuple[str, bytes]] = []
 
     async def post_body(self, endpoint: str, path: str, body: bytes, agent_id: str, *_: Any, **__: Any) -> PeerAnswer:
-        """As the endpoints answer."""
         self.heard.append((path, body))
         try:
             if path == "message":
@@ -63,7 +62,6 @@ class Agent:
 
     @property
     def swarm(self) -> Swarm:
-        """The one it knows."""
         (found,) = self.ledger.read_knowledge().swarms.values()
         return found
 

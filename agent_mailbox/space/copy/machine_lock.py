@@ -35,7 +35,7 @@ AHEAD = 1_000_000.0
 
 
 class AskedOrder:
-    """An order that is asked while the local files are free; then ``looked_again`` looks what others did meanwhile.
+    """A ``TotalOrder`` that is asked while the local files are free; ``looked_again`` then looks what others did.
 
     ``files``: their lock, as long as this process has its turn. ``hurried``: it can do without an answer. ``promise``:
     says for how many seconds others shall wait for it."""
@@ -49,7 +49,6 @@ class AskedOrder:
         self._looked_again = looked_again
 
     def ask(self, question: Callable[[], T]) -> T:
-        """Return what the engine answers."""
         files = self.files
         if files is None:
             return question()
@@ -65,21 +64,17 @@ class AskedOrder:
             self._looked_again()
 
     def last_position(self) -> int:
-        """Return the position of the last record."""
         return self.ask(self.engine.last_position)
 
     def append_lines(
         self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None
     ) -> int:
-        """Append the lines; see ``TotalOrder.append_lines``."""
         return self.ask(lambda: self.engine.append_lines(log, lines, ids=ids, expect=expect))
 
     def read_after(self, after: int, most: int) -> Sequence[Ordered]:
-        """Return the first records behind a position, in order."""
         return self.ask(lambda: self.engine.read_after(after, most))
 
     def count_holes(self) -> int:
-        """Return how many positions have no record."""
         return self.ask(self.engine.count_holes)
 
 
@@ -119,7 +114,6 @@ class MachineLock:
         self.release()
 
     def release(self) -> None:
-        """Give the lock back."""
         self._order.files = None
         self._files.release()
         self._give_turn()

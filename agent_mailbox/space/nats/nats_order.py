@@ -71,7 +71,6 @@ class NatsOrder(NatsSpace):
 
     @property
     def stream(self) -> str:
-        """Return the stream's name."""
         return f"MBX_{self.space}"
 
     # -- the stream ---------------------------------------------------------------------------------------------------
@@ -104,7 +103,6 @@ class NatsOrder(NatsSpace):
             raise Refused(f"engine is too old: nats-server {said or '?'}", "run nats-server 2.12 or later")
 
     def take_name(self, owner: str) -> str:
-        """Take the machine's name for an owner unless it is taken; return whose it is."""
         subject = f"mbx.{self.space}.{self.machine}.joined"
         one = Publication(subject, owner.encode(), {_EXPECTED: "0", _SUM: checksum_of(owner.encode())})
         try:
@@ -116,7 +114,6 @@ class NatsOrder(NatsSpace):
             return bytes_at(found, "data").decode("utf-8", "replace")
 
     def joined_machines(self) -> list[str]:
-        """Return the machines that joined, sorted."""
         asked = {"subjects_filter": f"mbx.{self.space}.*.joined"}
         found = object_at(self.call_api(f"STREAM.INFO.{self.stream}", asked), "state")
         words = (subject.split(".") for subject in object_at(found, "subjects"))
@@ -137,13 +134,11 @@ class NatsOrder(NatsSpace):
     # -- the order ----------------------------------------------------------------------------------------------------
 
     def last_position(self) -> int:
-        """Return the position of the last record."""
         return number_at(object_at(self.stream_info(), "state"), "last_seq")
 
     def append_lines(
         self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None
     ) -> int:
-        """Append the lines; see ``TotalOrder.append_lines``."""
         check_size(lines)
         if not lines:
             return self.last_position()
@@ -279,7 +274,6 @@ class NatsOrder(NatsSpace):
                     time.sleep(pause)
 
     def count_holes(self) -> int:
-        """Return how many positions have no record."""
         state = object_at(self.stream_info(), "state")
         return number_at(state, "last_seq") - number_at(state, "messages")
 
@@ -306,14 +300,12 @@ class NatsOrder(NatsSpace):
         self.connection.publish_unanswered([Publication(f"{NEWS}{self.space}.{self.machine}", word)])
 
     def latest_words(self) -> dict[str, bytes]:
-        """Return the last word of each machine that came while this one waited, once."""
         self.connection.listen_on(f"{NEWS}{self.space}.*")
         found = {subject.rpartition(".")[2]: word for subject, word in self.connection.news.items()}
         self.connection.news.clear()
         return {machine: word for machine, word in found.items() if is_machine(machine)}
 
     def close(self) -> None:
-        """Close the connection."""
         self.connection.close()
 
 

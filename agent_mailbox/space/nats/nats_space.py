@@ -43,7 +43,6 @@ class NatsSpace:
         self._files = f"MBXF_{space}"
 
     def call_api(self, call: str, body: object) -> dict[str, Any]:
-        """Call JetStream; return what it answers."""
         data = b"" if body is None else codec.dumps(body).encode()
         return self.require_success(self.connection.ask_each([Publication(f"{API}{call}", data)])[0])
 
@@ -74,7 +73,6 @@ class NatsSpace:
         server_settings.refuse_strange(found, f"mbxf.{self.space}.>")
 
     def ship_file(self, digest: str, data: bytes) -> None:
-        """Give a file to the space."""
         parts = parts_of(data)
         first, *others = ({_PARTS: str(len(parts)), _SUM: checksum_of(part)} for part in parts)
         for number, head in enumerate(others, 1):
@@ -88,7 +86,6 @@ class NatsSpace:
             self._put_part(digest, number, b"", {})
 
     def fetch_copies(self, digest: str) -> Iterator[bytes]:
-        """Yield what machines shipped as that file."""
         place = 1
         while found := self._get_message({"seq": place, "next_by_subj": f"mbxf.{self.space}.*.{digest}.0"}):
             place = number_at(found, "seq", place) + 1

@@ -198,7 +198,6 @@ class SpaceOrder(TotalOrder, Protocol):
 
 
 def all_records(order: TotalOrder) -> Iterator[Ordered]:
-    """Yield all records of the order."""
     after = 0
     while records := order.read_after(after, PAGE):
         yield from records

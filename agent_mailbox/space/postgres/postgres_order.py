@@ -59,7 +59,6 @@ class PostgresOrder:
 
     @property
     def schema(self) -> str:
-        """Return the schema's name."""
         return space_tables.schema_name(self.space)
 
     # -- the space ----------------------------------------------------------------------------------------------------
@@ -103,16 +102,13 @@ class PostgresOrder:
         return error
 
     def take_name(self, owner: str) -> str:
-        """Take the machine's name for an owner unless it is taken; return whose it is."""
         return str(value_of(self.query_rows("SELECT SPACE.named(%s, %s)", self.machine, owner), TEXT))
 
     def joined_machines(self) -> list[str]:
-        """Return the machines that joined, sorted."""
         rows = rows_of(self.query_rows("SELECT name FROM SPACE.machine"), TEXT)
         return sorted(name for (name,) in rows if is_machine(name))
 
     def of_log(self, log: str, after: int = 0) -> Iterator[Ordered]:
-        """Yield all records of a log behind a position, in order."""
         place = after
         where = "SELECT pos, log, line, machine, sum FROM SPACE.log WHERE log = %s AND pos > %s ORDER BY pos LIMIT 1000"
         while records := _records_from(self.query_rows(where, log, place), place):
@@ -122,13 +118,11 @@ class PostgresOrder:
     # -- the order ----------------------------------------------------------------------------------------------------
 
     def last_position(self) -> int:
-        """Return the position of the last record."""
         return int(value_of(self.query_rows("SELECT last FROM SPACE.space"), NUMBER))
 
     def append_lines(
         self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None
     ) -> int:
-        """Append the lines; see ``TotalOrder.append_lines``."""
         check_size(lines)
         if not lines:
             return self.last_position()
@@ -146,12 +140,10 @@ class PostgresOrder:
         return int(place)
 
     def read_after(self, after: int, most: int) -> list[Ordered]:
-        """Return the first records behind a position, in order."""
         where = "SELECT pos, log, line, machine, sum FROM SPACE.log WHERE pos > %s ORDER BY pos LIMIT %s"
         return _records_from(self.query_rows(where, after, most), after)
 
     def count_holes(self) -> int:
-        """Return how many positions have no record."""
         question = "SELECT last - (SELECT count(*) FROM SPACE.log) FROM SPACE.space"
         return int(value_of(self.query_rows(question), NUMBER))
 
@@ -169,7 +161,6 @@ class PostgresOrder:
             self.query_rows("DELETE FROM SPACE.log WHERE log = %s AND pos <= %s", log, end)
 
     def wait_for_record(self, after: int, seconds: float) -> bool:
-        """Return whether there is a record behind the position, waiting for one at most that long."""
         deadline = time.monotonic() + seconds
         while True:
             if seconds > 0:
@@ -188,7 +179,6 @@ class PostgresOrder:
         self.query_rows("SELECT SPACE.tell(%s, %s)", self.machine, word)
 
     def latest_words(self) -> dict[str, bytes]:
-        """Return the last word of each machine that came since the question before, once."""
         since, self._since = self._since, value_of(self.query_rows("SELECT clock_timestamp()"), (object,))
         if since is None:
             return {}
@@ -207,11 +197,9 @@ class PostgresOrder:
             self.query_rows("SELECT SPACE.ship(%s, %s, %s, %s, %s)", *words)
 
     def take_back(self, digest: str) -> None:
-        """Remove the file that this machine shipped."""
         self.query_rows("SELECT SPACE.take_back(%s, %s)", self.machine, digest)
 
     def fetch_copies(self, digest: str) -> Iterator[bytes]:
-        """Yield what machines shipped as that file."""
         where = "SELECT machine, parts FROM SPACE.file WHERE digest = %s AND part = 0 ORDER BY machine"
         for machine, count in rows_of(self.query_rows(where, digest), TEXT, NUMBER):
             if count > MOST_PARTS:
@@ -225,7 +213,6 @@ class PostgresOrder:
         return [data for (data,) in rows_of(self.query_rows(where, *words), BYTES)]
 
     def close(self) -> None:
-        """Close the connection."""
         self.connection.close()
 
 

@@ -131,7 +131,6 @@ def schema_name(space: str) -> str:
 
 
 def role_name(space: str, machine: str) -> str:
-    """Return the role of a machine in a space."""
     return f"mbx_{space}_{machine}"
 
 

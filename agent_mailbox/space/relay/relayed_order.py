@@ -61,22 +61,18 @@ class RelayedOrder:
         self._answered = 0
 
     def last_position(self) -> int:
-        """Return the position of the last record."""
         return self._ask_position({"call": "end"})
 
     def count_holes(self) -> int:
-        """Return how many positions have no record."""
         return self._ask_position({"call": "holes"})
 
     def append_lines(
         self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None
     ) -> int:
-        """Append the lines; see ``TotalOrder.append_lines``."""
         check_size(lines)
         return self._ask_position({"call": "append", "log": log, "ids": [*ids], "expect": expect}, lines)
 
     def read_after(self, after: int, most: int) -> list[Ordered]:
-        """Return the first records behind a position, in order."""
         if self._is_alone():
             return self._ask_directly(lambda order: [*order.read_after(after, most)])
         found: list[Ordered] = []
@@ -93,7 +89,6 @@ class RelayedOrder:
         return found
 
     def close(self) -> None:
-        """Close the connections."""
         for one in (self._own, self._socket):
             if one is not None:
                 one.close()
@@ -227,7 +222,6 @@ def connect_to_replicator(directory: str, patience: float) -> socket.socket:
 
 
 def send_frame(to: socket.socket, head: dict[str, object], lines: Sequence[bytes] = ()) -> None:
-    """Send a question, or an answer."""
     text = ascii_json(codec.dumps({**head, "sizes": [*map(len, lines)]})).encode()
     to.sendall(len(text).to_bytes(4, "big") + text + b"".join(lines))
 

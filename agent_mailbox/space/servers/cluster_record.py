@@ -66,7 +66,6 @@ def load_record(directory: str) -> ClusterRecord | None:
 
 
 def save_record(directory: str, known: ClusterRecord) -> None:
-    """Keep what the files are for."""
     system.make_directory(directory)
     value = {**known.__dict__, "hosts": list(known.hosts), "spaces": {k: list(v) for k, v in known.spaces.items()}}
     replace_file(system.join(directory, FILE), (codec.dumps(value) + "\n").encode())

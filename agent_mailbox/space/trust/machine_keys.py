@@ -122,7 +122,6 @@ def is_applied(directory: str) -> bool:
 
 
 def save_rights(directory: str, rights: Mapping[str, Rights], *, applied: bool) -> None:
-    """Keep the rights durably."""
     told = {
         machine: {"fingerprint": one.fingerprint, "user": one.user, "sessions": list(one.sessions)}
         for machine, one in sorted(rights.items())

@@ -294,7 +294,6 @@ def homes_of(logs: Logs) -> SessionMachines:
 
 
 def lines_that_wait(log: Log) -> Iterator[WaitingLine]:
-    """Yield the lines of a log that wait."""
     view = log.view()
     if view is not None:
         for position, line in log.lines():

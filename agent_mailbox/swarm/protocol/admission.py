@@ -147,7 +147,6 @@ def _check_unproven(claims: tokens.TokenClaims, use: Use, member: Member, now: i
 
 
 def joined_event(swarm: Swarm, new: Member, token: str | None, now: int) -> dict[str, Any]:
-    """Return the event by which an agent joins."""
     at = wire.later_instant(now, swarm.departed.get(new.agent_id, ""))
     member = new.replace(joined_at=at).object
     return {"event": "joined", "swarm_id": swarm.swarm_id, "member": member, "token": token, "at": at}

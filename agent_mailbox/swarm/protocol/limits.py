@@ -125,7 +125,6 @@ class Acquaintances:
         return address in self._known
 
     def add_address(self, address: str) -> None:
-        """Remember an address."""
         self._known[address] = None
         self._known.move_to_end(address)
         if len(self._known) > MAX_MEMBERS_KNOWN:
@@ -158,7 +157,6 @@ class Room:
         return ""
 
     def give_back_place(self, address: str) -> None:
-        """Give a place back."""
         self.taken -= 1
         self._inside[address] -= 1
         if not self._inside[address]:

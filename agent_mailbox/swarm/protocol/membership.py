@@ -148,7 +148,6 @@ def bearer_of(public_key: str, swarm: Swarm, less: str) -> str:
 
 
 def fold_events(events: Iterable[Event], start: Memberships = NOTHING) -> Memberships:
-    """Return the knowledge after the events."""
     known = start
     for event in events:
         kind = event.get("event", "")

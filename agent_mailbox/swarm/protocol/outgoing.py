@@ -133,7 +133,6 @@ class Outgoing:
             self.apply_event(event)
 
     def apply_event(self, event: Mapping[str, Any]) -> None:
-        """Fold one more event in."""
         kind, message_id = event.get("event"), event.get("id")
         if not isinstance(message_id, str):
             return

@@ -52,7 +52,6 @@ class Refusal(Exception):
 
     @property
     def status(self) -> int:
-        """Return the HTTP status."""
         return _STATUS[self.code]
 
     @property

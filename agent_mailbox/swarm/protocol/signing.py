@@ -67,7 +67,6 @@ def bytes_to_seal(word: bytes, value: dict[str, Any]) -> bytes:
 
 
 def seal_object(word: bytes, value: dict[str, Any], key: Ed25519PrivateKey) -> dict[str, Any]:
-    """Return the object with its seal."""
     return {**value, SEAL: base64_of(key.sign(bytes_to_seal(word, value)))}
 
 

@@ -53,7 +53,6 @@ class Invitation(Model):
 
 
 def make_token(claims: TokenClaims, key: Ed25519PrivateKey) -> str:
-    """Return the signed token."""
     payload = claims.model_dump(exclude_none=True)
     return jwt.encode(payload, key, algorithm="EdDSA", sort_headers=True)
 
