@@ -9,17 +9,21 @@ import pytest
 
 from agent_mailbox import Draft, Registration
 from agent_mailbox.core import codec
-from agent_mailbox.core.records import RosterEvent
+from agent_mailbox.core.records import USER, Message, RosterEvent
 from agent_mailbox.space.copy import lost_records
 from agent_mailbox.space.copy import replica as replica_module
 from agent_mailbox.space.copy.replica import Replica
+from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order import bundles
 from agent_mailbox.space.order.follow_progress import spell_word
 from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, Moved, Ordered, reads_of
 from agent_mailbox.store.archive.archive import ROSTER as ARCHIVED
 from agent_mailbox.upkeep import shared_steward
 from tests.helpers import PATIENCE
+from tests.trust.scene import WORKER, Scene
+from tests.trust.test_brought_back import RULE, bring_back, revoked
 
+from .conformance import lines_of
 from .memory_order import MemoryOrder, MemorySpace, copy_of
 from .mortal import Machine
 from .nats_server import serving
@@ -31,7 +35,7 @@ from .test_replica import two as two
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.helpers import Program
+    from tests.helpers import Post, Program
 
 
 def settled(two: Two, *, doubt: bool = True) -> None:
@@ -441,3 +445,23 @@ def _line(message_id: str) -> bytes:
         f'{{"id":"{message_id}","sender":"west-1","recipient":"west-1",'
         '"timestamp":"2026-01-01T00:00:00Z","content":"other"}'
     ).encode()
+
+
+def test_a_withheld_rule_is_withheld_in_the_order_of_all_machines(
+    post: Post, server: str, credential: str, tmp_path: Path
+) -> None:
+    """It allows nothing here once the person confirmed the logs, and each machine has the person's order that says
+    so."""
+    scene = Scene(post)
+    post.ok("engine", "join", server, "--space", "rules", "--machine", "north", "--credential", credential)
+    bring_back(scene, revoked(scene, tmp_path))
+    assert post.ok("doctor", "--trust", "--yes")["withheld"] == [{"agent": WORKER, "allow": [RULE], "mode": None}]
+    assert (scene.rules(), scene.asked()) == (((), ("Bash(rm:*)",)), None)
+    order = open_order(server, "rules", "reader", credential)
+    last = codec.message([*lines_of(order, MESSAGES)][-1])
+    order.close()
+    assert isinstance(last, Message)
+    assert (last.sender, last.recipients, last.type) == (USER, (WORKER,), "control")
+    assert RULE not in last.content
+    post.ok("engine", "join")
+    assert (scene.rules(), scene.asked()) == (((), ("Bash(rm:*)",)), None)

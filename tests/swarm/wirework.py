@@ -12,7 +12,6 @@ import ssl
 import time
 import uuid
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +84,7 @@ class Line:
         """``port``: a proxy's, where it is not the gateway that is spoken to."""
         base = f"https://localhost:{port or machine.port}"
         self.client = httpx.Client(
-            http2=http2, verify=_context(machine), trust_env=False, base_url=base, timeout=PATIENCE
+            http2=http2, verify=context(machine), trust_env=False, base_url=base, timeout=PATIENCE
         )
 
     def __enter__(self) -> Line:
@@ -103,12 +102,6 @@ class Line:
 
     def get(self, path: str) -> httpx.Response:
         return self.client.get(path)
-
-
-def _context(machine: Machine) -> Any:
-    import ssl
-
-    return ssl.create_default_context(cafile=str(machine.authority.ca))
 
 
 def refused(answer: httpx.Response, status: int, code: str | None = None) -> dict[str, Any]:
@@ -139,16 +132,15 @@ def crowd(port: int, connections: int, source: str = "127.0.0.2") -> Iterator[li
             one.close()
 
 
-@cache
-def context(ca: str) -> ssl.SSLContext:
-    """Trusts an authority alone."""
-    return ssl.create_default_context(cafile=ca)
+def context(machine: Machine) -> ssl.SSLContext:
+    """Trusts the machine's authority alone."""
+    return ssl.create_default_context(cafile=str(machine.authority.ca))
 
 
 def secured(machine: Machine, source: str = "127.0.0.1") -> ssl.SSLSocket:
     """A connection with TLS; raises ``OSError`` where there is no place."""
     plain = socket.create_connection(("127.0.0.1", machine.port), 30, source_address=(source, 0))
-    return context(str(machine.authority.ca)).wrap_socket(plain, server_hostname="localhost")
+    return context(machine).wrap_socket(plain, server_hostname="localhost")
 
 
 def is_let_in(machine: Machine, source: str) -> bool:
