@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..core import codec, misspelt
 from ..core.address import swarm_of
 from ..core.records import BadLine
-from ..core.text import neutral
+from ..core.text import neutral, typed
 from ..errors import MailboxError, NotFound
 from ..store.files import paths, system
 from ..store.files.small_files import read_if_possible
@@ -110,7 +110,7 @@ def check_reachable(words: Iterable[str], roster: Roster, directory: str) -> Non
     Without a gateway the swarms are those that somebody here joined, and their agents are unknown.
     """
     home = named_home(directory)
-    rows = None if home is None else _rows(home, directory)
+    rows = None if home is None else swarms_at(home, directory)
     known: dict[str, list[str] | None] | None = None
     if rows is not None:
         known = {alias: one["agents"] for alias, one in rows.items() if isinstance(one.get("agents"), list)}
@@ -123,31 +123,34 @@ def check_reachable(words: Iterable[str], roster: Roster, directory: str) -> Non
         if alias not in known:
             what = "this mailbox has no gateway" if home is None else "this mailbox's gateway is not in it"
             raise _nobody(
-                f"no swarm {alias!r} is known: {what}", f"swarm:{alias}", [f"swarm:{one}" for one in known], home
+                f"no swarm {alias!r} is known: {what}", f"swarm:{alias}", [f"swarm:{one}" for one in known], directory
             )
         agents = known[alias]
         if agent and agents is not None and agent not in agents:
             there = [f"swarm:{alias}/{one}" for one in agents]
-            raise _nobody(f"swarm:{alias} has no other agent {agent!r}", word, there, home)
+            raise _nobody(f"swarm:{alias} has no other agent {agent!r}", word, there, directory)
 
 
 def is_left(tag: str, directory: str) -> bool:
     """Return whether a tag is of a swarm that this mailbox's gateway is not in, and does not ask to join."""
     home = named_home(directory)
-    rows = None if home is None else _rows(home, directory)
+    rows = None if home is None else swarms_at(home, directory)
     return rows is not None and tag.removeprefix("swarm:") not in rows
 
 
-def _nobody(what: str, word: str, known: list[str], home: str | None) -> NotFound:
+def _nobody(what: str, word: str, known: list[str], directory: str) -> NotFound:
     meant = misspelt.nearly(word, known) or known[:8]
     hint = f"it reaches {', '.join(meant)}; " if meant else ""
-    more = "`agent-mailbox swarm status` shows all"
-    if home is None:  # without the extra, the command that shows all would be refused
+    home, is_mutual = gateway_of(directory) or ("", False)
+    if not home:  # without the extra, the command that shows all would be refused
         more = "`agent-mailbox swarm --help` lists the commands that make a gateway and join a swarm"
+    else:
+        place = f" --home {typed(home)}" if is_mutual else ""
+        more = f"`agent-mailbox swarm status{place}` shows all"
     return NotFound(f"{what}, and the mail was not sent", f"{hint}{more}", code="unknown_recipient")
 
 
-def _rows(home: str, directory: str) -> dict[str, dict[str, Any]] | None:
+def swarms_at(home: str, directory: str) -> dict[str, dict[str, Any]] | None:
     """Return the gateway's note of each swarm of this mailbox; None if it tells none."""
     told = codec.parse(read_if_possible(system.join(home, PEERS), _MOST_PEERS) or b"", _MOST_PEERS, ours=False)
     if isinstance(told, BadLine):

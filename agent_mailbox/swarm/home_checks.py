@@ -98,7 +98,7 @@ def examine_gateway(mailbox: str, now: int) -> Iterator[Problem]:
         path, _, line = place.rpartition(":")
         number = int(line) if path and line.isdigit() else None
         yield Problem(path if number else place, number, what, note=note)
-    if not is_held(home.path_of(mailbox_gateway.SERVING)):
+    if mailbox_gateway.swarms_at(directory, mailbox) and not is_held(home.path_of(mailbox_gateway.SERVING)):
         serve = f"{mailbox_gateway.serve_words(directory)} --home {typed(directory)}"
         what = f"its gateway does not serve: mail of swarms neither leaves nor comes; run `agent-mailbox {serve}`"
         yield Problem(mailbox, None, what, note=True)

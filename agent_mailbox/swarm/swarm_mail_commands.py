@@ -338,6 +338,7 @@ def doctor(door: SwarmContext) -> int | None:
 
     found = check_files(door.home, door.ledger.now())
     found += door.ask_peers(lambda peers: checkup.check_network(door.ledger, peers, door.settings))
+    found = [(place, door.app.complete_hint(what), note) for place, what, note in found]
     problems = [{"place": place, "what": what} for place, what, note in found if not note]
     notes = [{"place": place, "what": what} for place, what, note in found if note]
     lines = [f"{neutral(place)}: {'note: ' if note else ''}{neutral(what)}\n" for place, what, note in found]

@@ -317,7 +317,10 @@ def test_a_gateway_is_started_again_by_the_words_that_started_it(lan: Any) -> No
     words = f" --bind 127.0.0.1:{a.port} --self-signed"
     assert f"{words} --home {a.swarm_home}`" in a.call("doctor").stdout
     assert words in a.call("swarm", "status").stdout
-    assert f"{words}`" in a.call("swarm", "doctor").stdout
+    home = ("--home", str(a.swarm_home))
+    nowhere = a.call("send", "--from", "ann", "--to", "swarm:demo/gamma", "--body", "x")
+    assert f"`agent-mailbox swarm status {' '.join(home)}` shows all" in nowhere.stderr
+    assert f"serve {' '.join(home)}{words}`" in a.call("swarm", "doctor", *home).stdout
     assert f"{words}` carries it" in a.call("send", "--from", "ann", "--to", "swarm:demo", "--body", "x").stderr
 
 
