@@ -84,7 +84,7 @@ def item_json(item: Item, box: str) -> dict[str, Any]:
     return {**whole, "mode": item.mode, "expires_at": expires, **note}
 
 
-def waiting_text(count: int, why: str) -> str:
+def unclaimed_text(count: int, why: str) -> str:
     """Return that role mail cannot be claimed now, and why; empty without a reason."""
     return f"{count_noun(count, 'message')} for a role cannot be claimed now: {neutral(why)}" if why else ""
 

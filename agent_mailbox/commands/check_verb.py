@@ -43,7 +43,7 @@ def check_mail(app: Context, desk: OpenMailbox, session: str | None, peek: bool,
     def show_items(items: list[Item]) -> Sequence[Item]:
         shown = page.choose_items(items)
         if delivery.waits:
-            page.waiting = mail_output.waiting_text(delivery.left, delivery.waits)
+            page.unclaimed, page.held = mail_output.unclaimed_text(delivery.left, delivery.waits), delivery.left
         pieces = page.output_pieces(shown, len(items) - len(shown) + delivery.left)
         taken, error = app.hand_over(pieces) if pieces else (0, None)
         if error is None:
@@ -68,7 +68,7 @@ class CheckPage:
     """
 
     offer: Offering | None = None
-    waiting = ""
+    unclaimed, held = "", 0
     rows: Sequence[Sequence[Item]] = ()
     """The messages of each piece of the text."""
 
@@ -114,7 +114,7 @@ class CheckPage:
             self.rows = [items]
             return [mail_output.json_document(mail_output.check_json(me, items, more, desk.directory))]
         if not items:
-            app.write_answer(f"{self.waiting or 'no new mail'}\n")
+            app.write_answer(f"{self.unclaimed or 'no new mail'}\n")
             return []
         self.rows, texts = [(item,) for item in items], list[str]()
         for item in items if len(items) > 1 else ():
@@ -147,10 +147,10 @@ class CheckPage:
             last.append(f"Reply{wide}: {reply}")
         elif chat:
             last.append(f"Nobody can be answered: {frame.name_of(chat[0].message.sender, roster)} is dead")
-        if self.waiting:
-            last.append(self.waiting)
-        elif more:
-            last.append(f"{more} more: {command('check')}")
+        if more > self.held:
+            last.append(f"{more - self.held} more: {command('check')}")
+        if self.unclaimed:
+            last.append(self.unclaimed)
         return ["\n".join(block) + "\n" for block in blocks]
 
     def _thread_texts(self, items: Sequence[Item]) -> list[str]:

@@ -100,11 +100,13 @@ def _check_mail(app: CallContext, desk: Mailbox, given: Given) -> None:
 
     def show_items(items: list[Item]) -> Sequence[Item]:
         roster, shown, box = desk.logs.read_roster(), choose_items(items), desk.directory
-        delivery = desk.part(Delivery)
-        more, waiting = len(items) - len(shown) + delivery.left, mail_output.waiting_text(delivery.left, delivery.waits)
+        delivery, fitting = desk.part(Delivery), len(items) - len(shown)
+        held = mail_output.unclaimed_text(delivery.left, delivery.waits)
+        more = fitting + delivery.left
+        again = fitting if held else more
+        rest = "\n".join(filter(None, [f"{again} more: check again" if again else "", held]))
         data = {"session": me, "messages": [_item_data(i, roster, room, box) for i in shown], "count": len(shown)}
         texts = _message_blocks(desk, shown, roster, room)
-        rest = waiting or (f"{more} more: check again" if more else "")
         app.tell(_check_text(me, shown, rest, roster, texts), data | {"more": more})
         offer.titles.update(i.message.id for i in shown if len(_whole_message(i, roster, box)) > room)  # those were cut
         return shown

@@ -283,8 +283,13 @@ def test_role_mail_that_nothing_can_claim_is_not_called_no_mail(program: Program
         pair.join("north")
         pair.ok("north", "roster", "register", "--session-id", "ann", "--role", "lead")
         pair.send("north", "--from", "ben", "--to", "role:lead", "--body", "for whoever leads")
+        for body in ("one", "two"):
+            pair.send("north", "--from", "ben", "--to", "ann", "--body", body)
     waits = "1 message for a role cannot be claimed now: engine is out of reach"
-    assert program.run(*check).stdout.startswith(waits)
+    first, second, third = (program.run(*check, "--limit", "1").stdout.splitlines() for _ in range(3))
+    assert (first[-2].startswith("1 more: agent-mailbox check"), first[-1].startswith(waits)) == (True, True)
+    assert ("more: " in " ".join(second), second[-1].startswith(waits)) == (False, True)
+    assert third[0].startswith(waits)
     pair.send("north", "--from", "ann", "--to", "ben", "--body", "x")
     status = pair.program.run("engine", "status", "--dir", program.scratch / "north").stdout
     assert re.search(r"^records +\d+ are here$", status, re.MULTILINE), status
