@@ -1,5 +1,6 @@
 """Clients other than Claude Code: what they hand their hooks, who their agents' commands are, what is put into place.
 
+Cursor, too, into which earlier versions installed hooks, and ``install --list``.
 ``stdin/CLIENT/EVENT.json`` is what each wrote, as it was captured, paths replaced.
 """
 
@@ -14,11 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.clients import texts
-from agent_mailbox.clients.install import hook_entries
+from agent_mailbox.clients import places, texts
+from agent_mailbox.clients.install import hook_entries, installation
+from agent_mailbox.known_clients import abilities as known
 from agent_mailbox.known_clients.codex import CODEX
-from agent_mailbox.known_clients.every_client import INSTALLED, USUAL
+from agent_mailbox.known_clients.cursor_cli import CURSOR_CLI, OLD_FILES
+from agent_mailbox.known_clients.every_client import INSTALLED, MCP_CLIENT, USUAL
 from agent_mailbox.known_clients.gemini_cli import GEMINI_CLI
+from agent_mailbox.known_clients.known_client import BEFORE_TOOL, Wanted
 from agent_mailbox.known_clients.opencode import OPENCODE
 from tests.claude.test_guard import SHELLS, Shim
 from tests.claude.test_install import FOREIGN, House
@@ -26,7 +30,10 @@ from tests.helpers import PATIENCE, Post, refused_both
 from tests.surroundings import NOBODY_SAID
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from agent_mailbox.known_clients.known_client import KnownClient
+    from tests.helpers import Program
 
 STDIN = Path(__file__).parent / "stdin"
 OTHERS = [CODEX, GEMINI_CLI]
@@ -338,3 +345,153 @@ def test_the_doctor_looks_at_every_client_s_hooks(house: House) -> None:
         settings.unlink()
     house.write(b'{ // mine\n "hooks": {}}', house.project / ".gemini/settings.json")
     assert program.call("doctor", "--json", cwd=house.project).json == {"ok": True, "problems": []}
+
+
+# -- Cursor, into which earlier versions installed hooks --------------------------------------------------------------
+
+
+ID = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
+OLD_HOOKS = {"sessionStart": "SessionStart", "preToolUse": BEFORE_TOOL, "stop": "Stop", "sessionEnd": "SessionEnd"}
+"""The hooks that an earlier version installed: Cursor's event, and ours."""
+
+
+def call_hook(shim: Shim, *words: str, **fields: Any) -> str:
+    """Return what a hook of ours writes when Cursor runs it."""
+    said = {"conversation_id": ID, "session_id": ID, **fields, "cursor_version": "2026.07.17-3e2a980"}
+    command = [str(shim.checkout / "hooks/agent-mailbox-hook"), *words]
+    env = shim.post.environ({"PYTHONPATH": None, "PATH": "/usr/bin:/bin"})
+    call = json.dumps(said, separators=(",", ":")).encode()
+    done = subprocess.run(command, input=call, env=env, capture_output=True, timeout=PATIENCE)
+    assert (done.returncode, done.stderr) == (0, b""), done
+    return done.stdout.decode()
+
+
+def test_hooks_that_cursor_runs_show_no_mail(post: Post) -> None:
+    """Neither an earlier version's own hook nor one of Claude Code's shows it: Cursor may drop what they say."""
+    post.ok("roster", "register", "--session-id", ID)
+    post.send("x", ID, "MAIL")
+    shim = Shim(post)
+    for event in ("SessionStart", "Stop"):
+        assert call_hook(shim, event, "cursor") == ""
+    for event in ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"):
+        assert call_hook(shim, event) == ""
+    assert len(post.unread(ID)) == 1
+
+
+def install_old(house: House, target: places.Target) -> None:
+    """Install what an earlier version did: hooks in the settings file, beside the person's, and files of ours."""
+    made = CURSOR_CLI.replace(
+        hooks=lambda: [Wanted(on, event) for on, event in OLD_HOOKS.items()],
+        files=lambda _: dict.fromkeys(OLD_FILES[:3], "a text of ours\n"),
+    )
+    environ = house.program.environ()
+    plan = installation.plan_installation(target.replace(client=made), environ, "agent-mailbox")
+    assert installation.carry_out(plan, environ)
+
+
+def tree(base: Path) -> dict[str, bytes]:
+    """Return the files below a directory."""
+    return {str(path.relative_to(base)): path.read_bytes() for path in base.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("scope", ["project", "user"])
+@pytest.mark.parametrize("how", ["by name", "all", "edited"])
+def test_what_an_earlier_version_installed_is_removed(house: House, scope: str, how: str) -> None:
+    """A person's own hooks stay: an unedited file is what it was to the byte, an edited one loses only ours."""
+    base = (house.project if scope == "project" else house.program.home) / ".cursor"
+    before = house.write({"version": 1, "hooks": {"stop": [{"command": "./audit.sh"}]}}, base / "hooks.json")
+    target = (
+        places.project_target(CURSOR_CLI, str(house.project))
+        if scope == "project"
+        else places.user_target(CURSOR_CLI, house.program.environ())
+    )
+    install_old(house, target)
+    assert len(tree(base)) == 4
+    if how == "edited":
+        path = base / "hooks.json"
+        path.write_text(path.read_text().replace("audit.sh", "other.sh"))
+        before = before.replace(b"audit.sh", b"other.sh")
+    words = ["--all"] if how == "all" else ["cursor", *(["--user"] if scope == "user" else [])]
+    assert house.program.call("uninstall", *words, cwd=house.project).rc == 0
+    assert {name: json.loads(text) for name, text in tree(base).items()} == {"hooks.json": json.loads(before)}
+    if how != "edited":
+        assert tree(base) == {"hooks.json": before}
+
+
+def test_the_doctor_names_the_hooks_that_do_nothing(house: House) -> None:
+    """The note has the command that removes them."""
+    house.program.call("init", str(house.project / "data"))
+    install_old(house, places.project_target(CURSOR_CLI, str(house.project)))
+    told = house.program.call("doctor", "--dir", str(house.project / "data"), cwd=house.project).stdout
+    assert "our hooks of Cursor CLI do nothing: remove them with `agent-mailbox uninstall cursor" in told
+
+
+def test_nothing_is_installed_into_cursor(house: House) -> None:
+    """The command says so, with the way that is left; help and list do not name it."""
+    before = house.tree()
+    result = house.program.call("install", "cursor", "--project", str(house.project))
+    assert result.rc == 1
+    assert result.stderr.startswith("error: nothing is installed into Cursor CLI: ")
+    assert "`agent-mailbox mcp`" in result.stderr
+    for word in ("--list", "--help"):
+        assert "ursor" not in house.program.call("install", word, cwd=house.project).stdout
+    assert house.tree() == before
+
+
+# -- ``install --list`` -----------------------------------------------------------------------------------------------
+
+
+EVERY = [client.name for client in INSTALLED]
+
+
+@pytest.fixture
+def bare(program: Program) -> House:
+    """A project without any settings."""
+    return House(program)
+
+
+def listed(bare: House) -> dict[str, dict[str, Any]]:
+    """The list as JSON, by client."""
+    result = bare.program.run("install", "--list", "--json", cwd=bare.project)
+    assert (result.rc, result.stderr) == (0, ""), result
+    return {row["client"]: row for row in result.json}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_client_is_listed_as_installed_only_while_it_is(bare: House, name: str) -> None:
+    """Its settings file is named after ``install``, no other client's is, and none after ``uninstall``."""
+    assert [row["installed"] for row in listed(bare).values()] == [[]] * len(EVERY)
+    before = bare.tree()
+    for word in ("install", "uninstall"):
+        assert bare.program.call(word, name, "--project", bare.project, "--json").rc == 0
+        found = {row["client"]: row["installed"] for row in listed(bare).values() if row["installed"]}
+        assert [*found] == ([name] if word == "install" else [])
+    assert bare.tree() == before
+
+
+def test_the_list_tells_the_clients_apart(bare: House) -> None:
+    """Claude Code and Codex have everything. Gemini CLI has no hook at the start, and nothing wakes it. A limit is that
+    of an ability which the client has."""
+    rows = listed(bare)
+    lacking = {name: set(known.ABILITIES) - {"tools", *row["abilities"]} for name, row in rows.items()}
+    assert [*rows] == EVERY
+    assert lacking["claude-code"] == set()
+    assert lacking["codex"] == set()
+    assert lacking["opencode"] == {"seen"}
+    assert lacking["gemini"] == {"start", "wake when idle"}
+    assert known.abilities_of(MCP_CLIENT) == ("tools",)
+    for client in INSTALLED:
+        assert set(rows[client.name]["limits"]) <= set(rows[client.name]["abilities"])
+        assert rows[client.name]["seen_with"] == (client.seen_with[-1] if client.seen_with else None)
+
+
+def test_a_hook_that_only_speaks_of_us_is_no_installation(bare: House) -> None:
+    """Neither is a settings file that is not JSON; the list is text on one screen and changes nothing."""
+    bare.write({"hooks": {"Stop": [{"hooks": [FOREIGN]}]}})
+    bare.write(b"{", bare.project / ".gemini/settings.json")
+    before = bare.tree()
+    result = bare.program.run("install", "--list", cwd=bare.project)
+    assert (result.rc, result.stderr) == (0, ""), result
+    assert result.stdout.count("not installed here") == len(INSTALLED)
+    assert result.stdout.count("(not run)") == sum(not client.seen_with for client in INSTALLED)
+    assert bare.tree() == before

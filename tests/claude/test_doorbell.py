@@ -22,7 +22,7 @@ from agent_mailbox.core.proofs import of_session
 from agent_mailbox.store.files import system
 from agent_mailbox.store.locks.doorbell_lock import DoorbellLock
 from agent_mailbox.store.log.stamps import StampFiles
-from tests.cli.test_replaced import copied, switched
+from tests.cli.test_launch import copied, switched
 from tests.helpers import DOOR, HEARTBEATS, MESSAGES, PATIENCE, READS, ROOT, ROSTER, Post, Result, delete, until
 
 if TYPE_CHECKING:

@@ -1,4 +1,8 @@
-"""Installing: everything that was there stays, what is ours comes once, and going away leaves no trace."""
+"""Installing: everything that was there stays, what is ours comes once, and going away leaves no trace.
+
+The plugin of the checkout is what an installation would write. Settings with comments keep every byte that
+nobody changed.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +18,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agent_mailbox import __version__
 from agent_mailbox.clients import places, texts
-from agent_mailbox.clients.install import foreign_files, hook_entries, installation, merge
+from agent_mailbox.clients.install import commented, foreign_files, hook_entries, installation, merge
 from agent_mailbox.errors import Busy
 from agent_mailbox.known_clients.claude_code import BELLS, CLAUDE_CODE
 from agent_mailbox.known_clients.known_client import BELL, FILES, PERMIT
+from scripts import plugin_files
 from tests.door import switches
 from tests.faults.killing import killed
-from tests.helpers import PATIENCE, Post, Program, copy_package, refused, refused_both
+from tests.helpers import PATIENCE, ROOT, Post, Program, copy_package, each, refused, refused_both
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.helpers import Program
 
 EVENTS = (
     *("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "SessionEnd", "PostToolBatch", "StopFailure"),
@@ -989,3 +998,128 @@ def test_mail_between_tools_comes_by_the_event_that_the_client_has(program: Prog
     assert [hook["command"].rpartition(" ")[2] for group in hooks[event] for hook in group["hooks"]] == [event]
     assert ("StopFailure" in hooks, "" in hooks) == (event == "PostToolBatch", False)
     assert "but not" not in program.call("doctor", "--dir", program.box).stdout
+
+
+# -- the plugin -------------------------------------------------------------------------------------------------------
+
+
+def test_the_checkout_holds_the_files_as_they_would_be_written(tmp_path: Path) -> None:
+    """Byte for byte; else `scripts/plugin` was forgotten. Nothing else lies where the client would take it up."""
+    plugin_files.write_plugin(str(tmp_path))
+    written = {str(p.relative_to(tmp_path)): p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    for name, data in written.items():
+        assert (ROOT / name).read_bytes() == data, f"{name}: run scripts/plugin"
+    for place in (".claude-plugin", "commands", "skills", "agents"):
+        there = {str(p.relative_to(ROOT)) for p in (ROOT / place).rglob("*") if p.is_file()}
+        assert there == {name for name in written if name.startswith(f"{place}/")}
+
+
+def test_its_hooks_are_those_of_an_installation() -> None:
+    """Every event, matcher and timeout; only where the shim lies is told otherwise."""
+    shim = "/x/agent-mailbox-hook"
+    ours = merge.Ours(
+        [(one, one.command_line(texts.hook_command(shim, one.event, CLAUDE_CODE))) for one in CLAUDE_CODE.hooks()], {}
+    )
+    installed = merge.merge_ours("x", {}, ours)["hooks"]
+    plugged = json.loads(
+        plugin_files.plugin_files()[plugin_files.HOOKS_FILE].replace(json.dumps(plugin_files.PLACE)[1:-1], f"{shim}")
+    )["hooks"]
+    assert plugged == installed
+    assert all(hook_entries.is_ours(hook) for groups in plugged.values() for group in groups for hook in group["hooks"])
+    assert os.access(ROOT / "hooks/agent-mailbox-hook", os.X_OK)
+
+
+def test_its_manifests_name_this_version_and_one_another() -> None:
+    """The market has one entry, which is the checkout itself."""
+    files = plugin_files.plugin_files()
+    manifest = json.loads(files[".claude-plugin/plugin.json"])
+    market = json.loads(files[".claude-plugin/marketplace.json"])
+    assert manifest["version"] == __version__
+    ((name, source),) = [(entry["name"], entry["source"]) for entry in market["plugins"]]
+    assert (name, source) == (manifest["name"], "./")
+
+
+def test_the_skill_is_short_and_names_only_what_needs_no_asking() -> None:
+    """Under 300 tokens, counted as characters / 4; its commands are among the free ones."""
+    assert len(texts.SKILL) / 4 < 300
+    spoken = [part.split("`")[0].split() for part in texts.SKILL.split("`agent-mailbox ")[1:]]
+    assert {words[0] for words in spoken} <= set(texts.FREE)
+    assert {"check", "reply", "send", "ack"} <= {words[0] for words in spoken}
+
+
+# -- settings with comments -------------------------------------------------------------------------------------------
+
+
+TEXT = """// mine
+{
+  /* "hooks": {} */
+  "theme": "a // no comment",  // dark
+  "hooks": {
+    // theirs
+    "AfterTool": [ /* one */ {"hooks": [{"type": "command", "command": "echo '/* hi */'"}]} ]
+  },
+  "general": {"enableAutoUpdate": false} // last
+}
+"""
+
+
+COMMENTS = ("// mine", '/* "hooks": {} */', "// dark", "// theirs", "/* one */", "// last", "/* hi */", "// a")
+
+
+def parsed(text: str) -> Any:
+    """The settings in a text with comments."""
+    return json.loads(commented.blanked(text))
+
+
+@each("text", (TEXT, "{} // a", "{ /* a */ }", TEXT.replace("\n", "\r\n")))
+def test_install_and_uninstall_keep_every_byte_of_settings_with_comments(program: Program, text: str) -> None:
+    """Gemini CLI takes comments. Installed, each of them is there. Uninstalled, the file is what it was. If the person
+    added a line meanwhile, that is there, too."""
+    project = program.scratch / "project"
+    path = project / ".gemini/settings.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for added in ("", "// added\n"):
+        path.write_bytes(text.encode())
+        assert program.call("install", "gemini", "--project", project, "--json").json["changed"]
+        installed = path.read_bytes().decode()
+        assert [word for word in COMMENTS if (word in text) != (word in installed)] == []
+        assert parsed(installed)["hooks"].keys() >= {"BeforeAgent", "AfterTool", "BeforeTool"}
+        assert program.call("install", "gemini", "--project", project, "--json").json["changed"] == []
+        path.write_bytes((installed + added).encode())
+        assert program.call("uninstall", "gemini", "--project", project).rc == 0
+        assert path.read_bytes().decode() == text + added
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+TABLE = st.dictionaries(st.text(max_size=3), VALUES, max_size=4)
+
+
+@each("text", ("// mine", "// mine\n", "/* mine\r\n */\r\n// too\r\n", "\ufeff// mine\n\n"))
+def test_a_file_of_comments_alone_keeps_them(program: Program, text: str) -> None:
+    """It has no settings yet. Ours stand behind the comments, and a later edit takes none of them away."""
+    settings = program.cwd / ".gemini/settings.json"
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_bytes(text.encode())
+    assert program.call("install", "gemini").rc == 0
+    installed = settings.read_bytes()
+    assert installed.startswith(text.rstrip().encode())
+    assert parsed(installed.decode("utf-8-sig"))["hooks"]
+    settings.write_bytes(installed + b"// more\n")
+    assert program.call("uninstall", "gemini").rc == 0
+    left = settings.read_bytes()
+    assert left.startswith(text.rstrip().encode())
+    assert parsed(left.decode("utf-8-sig")) == {}
+
+
+@given(TABLE, TABLE, st.sampled_from([None, 2]))
+def test_an_edited_text_has_the_new_settings(old: dict[str, Any], new: dict[str, Any], indent: int | None) -> None:
+    """Whatever changes, the text holds the new settings, and the comments of what stays."""
+    text = "// a\n" + json.dumps(old, indent=indent, ensure_ascii=False) + "\n/* b */"
+    made = commented.edited(text, old, new)
+    assert parsed(made) == new
+    assert made.startswith("// a\n")
+    assert made.endswith("/* b */")

@@ -1,4 +1,7 @@
-"""The shim that outlives its package: it holds what it can prove, lets all else go, and says once how to remove it."""
+"""The shim that outlives its package: it holds what it can prove, lets all else go, and says once how to remove it.
+
+And the settings of a session that runs: do they still let its client call our hooks?
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.clients.client import Client
 from agent_mailbox.clients.install.installation import UNBAKED
 from agent_mailbox.known_clients.every_client import INSTALLED, USUAL
 from tests.claude.test_files import OTHERS, OURS, _links, call_of, is_refused, writing
 from tests.claude.test_guard import ME, SHELLS
-from tests.helpers import MESSAGES, PATIENCE, ROOT, Post
+from tests.helpers import MESSAGES, PATIENCE, ROOT, Post, each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -256,3 +260,39 @@ def test_a_list_that_cannot_be_read_is_not_an_empty_one(remains: Remains, shell:
     listed.write_bytes(kept.rstrip(b"\n") + b"\n\n" + os.fsencode(post.cwd / "x"))
     assert is_refused(remains.hook("Files", target, **how))
     assert remains.hook("Files", writing(post.cwd / "y"), **how) == b""
+
+
+# -- the settings of a session that runs ------------------------------------------------------------------------------
+
+
+WITH_OURS = {"hooks": {"Stop": "agent-mailbox-hook Stop"}}
+WITHOUT_OURS: dict[str, Any] = {"hooks": {"Stop": "true"}, "permissions": ["Bash(agent-mailbox send:*)"]}
+OFF = {"disableAllHooks": True}
+
+
+CASES = [
+    ("switched", WITH_OURS, {**WITH_OURS, **OFF}, 0, True),
+    ("switched back", WITH_OURS, {**WITH_OURS, "disableAllHooks": False}, 0, False),
+    ("taken out", WITH_OURS, WITHOUT_OURS, 0, True),
+    ("another key", WITH_OURS, {**WITH_OURS, "model": "x"}, 0, False),
+    ("a plugin's", WITHOUT_OURS, {**WITHOUT_OURS, "model": "x"}, 0, False),
+    ("a plugin's, switched", WITHOUT_OURS, OFF, 0, True),
+    ("long ago", WITH_OURS, {**WITH_OURS, **OFF}, 60, False),
+]
+"""A change: the settings before and after, how many seconds before the last hook, and what that tells."""
+
+
+@each("case", CASES)
+def test_a_change_of_the_settings_tells_whether_our_hooks_are_called(tmp_path: Path, case: tuple[Any, ...]) -> None:
+    """A switch takes them away, and so does a removal by hand. Where none of the files held them, they are a plugin's,
+    and only the switch does. Settings as they were at the last hook say nothing."""
+    _, before, after, age, off = case
+    own, heart = tmp_path / "project/.claude/settings.local.json", tmp_path / "heart"
+    own.parent.mkdir(parents=True, exist_ok=True)
+    own.write_text(json.dumps(before))
+    with Client(os.getpid(), {"HOME": str(tmp_path / "home")}, project=str(tmp_path / "project")) as client:
+        own.write_text(json.dumps(after))
+        heart.touch()
+        for path in (own, own.parent):
+            os.utime(path, (heart.stat().st_mtime - age,) * 2)
+        assert client.is_switched_off(str(heart)) is off

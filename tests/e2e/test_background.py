@@ -1,7 +1,7 @@
 """The real client's background sessions: each is itself, is woken, comes back, and no agent comes to decide by them.
 
 Belongs here: sessions that Claude Code's background service runs (``--bg``, ``/bg``). What their rules are without the
-client is in ``tests/cli/test_background.py``.
+client is in ``tests/cli/test_callers.py``.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -17,12 +19,18 @@ import pytest
 from agent_mailbox.core import naming
 from agent_mailbox.errors import Busy
 from agent_mailbox.mailbox.mailbox import Mailbox
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
+from agent_mailbox.store.locks import team_lock
 from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.teams import outward
 from agent_mailbox.teams.mirror import Mirror
 from agent_mailbox.teams.outward import Outward
 from agent_mailbox.teams.writing import FileBeside, Undeliverable, join_array
+from tests.faults.killing import killed
 from tests.helpers import MESSAGES, PATIENCE, READS, refused, start_at_once, until
+from tests.mcp import asking
+from tests.surroundings import Client
+from tests.teams.client import Locked, fetch
 from tests.teams.samples import native
 from tests.teams.test_import import told_to_send
 
@@ -458,3 +466,127 @@ def test_who_waits_for_a_team_waits_no_longer_than_the_client_lives(teams: Teams
             sits.communicate(b"\n")
             _, err = worker.communicate(timeout=PATIENCE)
     assert (worker.returncode, b"team not found" in err) == (1, True)
+
+
+# -- a bridge killed before any of its system calls -------------------------------------------------------------------
+
+
+SENT = [f"bridged {n}." for n in range(3)]
+
+
+def settled(teams: Teams, log: Path, *, client_first: bool) -> list[str]:
+    """The client fetches, and successors look, in turn; what was delivered by then. Whatever was killed where: the
+    client never waits in vain for its lock."""
+    path, delivered = teams.box_of("t", "ann"), teams.scratch / "delivered"
+    with Locked(str(path)):
+        pass
+    for turn in range(4):
+        if turn or not client_first:
+            bridge(teams)
+        fetch(str(path), str(delivered), str(log))
+    assert [p.name for p in path.parent.iterdir() if p.suffix != ".json"] == []
+    lines = delivered.read_text().splitlines() if delivered.exists() else []
+    return [json.loads(line)["text"] for line in lines]
+
+
+def test_killed_before_any_system_call_everything_arrives_once(teams: Teams) -> None:
+    """Whether the client fetches before the successor comes, or after: all of ours, plain, once; what was native is
+    mirrored once; and everything has its receipt."""
+    teams.make("t", "ann")
+    log = transcript(teams)
+    bridge(teams)
+    teams.put("t", "ann", native("team-lead", "native", 1))
+    said = "".join(json.dumps(line) + "\n" for line in told_to_send(1, "ann", "native"))
+    (log.parent.parent.parent / "lead-session.jsonl").write_text(said)
+    for text in SENT:
+        teams.send("bob", "team:t/ann", text)
+
+    def fresh() -> None:
+        (teams.scratch / "delivered").unlink(missing_ok=True)
+        for path in teams.root.rglob("*.json"):
+            teams.age(path)
+
+    kinds: Counter[str] = Counter()
+    for number, call in enumerate(killed(teams, "teams", "bridge", "t", "--once", fresh=fresh, every=1)):
+        got = settled(teams, log, client_first=number % 2 == 0)
+        ours = [re.sub(r"^\[agent-mailbox [^\]]*\]\n\| ", "", text) for text in got if "[agent-mailbox" in text]
+        assert sorted(ours) == SENT, (call, got)
+        assert not any("possibly repeated" in text for text in got), call
+        assert got.count("native") == 1, call
+        assert [m["content"] for m in teams.mirrored()] == ["native"], call
+        seen = [r["message_id"] for r in teams.objects(READS) if r.get("event") == "seen"]
+        assert len(seen) == len(set(seen)) == len(SENT), call
+        kinds[call.name if call else "end"] += 1
+    assert {"write", "renameat2", "rmdir"} < kinds.keys(), kinds
+
+
+# -- the task list of a client's own team -----------------------------------------------------------------------------
+
+
+def put(teams: Teams, number: str, **said: Any) -> None:
+    """A task as the client writes it."""
+    value = {"id": number, "subject": f"Part {number}", "description": "d", "status": "pending", "blocks": []}
+    path = teams.home / ".claude/tasks/my-app" / f"{number}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({**value, "blockedBy": [], **said}))
+
+
+def test_a_served_team_s_tasks_are_listed_and_only_shown(teams: Teams) -> None:
+    """They stand behind ours, with the client's states, and no command of ours takes one. Without a bridge of this
+    mailbox none is listed. A file that is no task, or is the client's own affair, is left out; texts are quoted."""
+    teams.register("bo")
+    teams.make("my app", "ann")
+    teams.make("other", "cat")  # no bridge ever served it
+    put(teams, "10")
+    put(teams, "2", owner="ann", status="in_progress", subject='a\x1b[2J\n"team:x" done')
+    put(teams, "3", blockedBy=["2", "4", "99", 7])
+    put(teams, "4", status="completed")
+    put(teams, "5", metadata={"_internal": True})
+    put(teams, "6", subject=7)
+    put(teams, "7", status="lost")
+    put(teams, "8", description="x" * (1 << 17))
+    tasks = teams.home / ".claude/tasks/my-app"
+    (tasks / "9.json").write_bytes(b'{"id": "9", "subject"')
+    (tasks / "a b.json").write_text((tasks / "10.json").read_text())
+    (tasks / "11.json").symlink_to("/dev/zero")
+    (tasks / ".lock").write_text("")
+    teams.ok("task", "add", "--to", "role:dev", "--title", "Ours", "--task-id", "task-ours", "--session", "bo")
+    before = {path.name: path.lstat().st_mtime_ns for path in tasks.iterdir()}
+    logs = OpenMailbox(str(teams.box)).logs
+    tag = naming.tag("my app")
+    place = team_lock.place(logs, tag)
+    teams.file(".cache", "teams").mkdir(exist_ok=True)
+    FileLock(place, team_lock.ASKED).take().release()  # a bridge that ended
+    assert [one["id"] for one in teams.ok("task", "list")["tasks"]] == ["task-ours"]
+    lock = FileLock(place, team_lock.ASKED).take()
+    try:
+        found = teams.ok("task", "list")["tasks"]
+        assert [(one["id"], one["state"], one["holder"], one["waits_for"]) for one in found[1:]] == [
+            (f"{tag}/2", "in progress", "ann", []),
+            (f"{tag}/3", "pending", None, [f"{tag}/2"]),
+            (f"{tag}/10", "pending", None, []),
+        ]
+        assert found[1]["client"] == "claude-code"
+        text = teams.call("task", "list").stdout
+        assert f'{tag}/3  blocked by {tag}/2, Claude Code\'s own: "Part 3"\n' in text
+        assert len(text.splitlines()) == 4
+        assert "\x1b" not in text
+        calls = json.dumps([("task", {"do": "list"}), ("task", {"do": "claim", "task": f"{tag}/2"})])
+        with Client(teams) as client:
+            assert client.hook("one").rc == 0
+            listed, claimed = client.bash(shlex.join([sys.executable, asking.__file__, calls]), "one").json
+        assert listed["structuredContent"]["tasks"] == teams.ok("task", "list")["tasks"]
+        assert f'{tag}/3  blocked by {tag}/2, Claude Code\'s own: "Part 3"\n' in listed["content"][0]["text"]
+        assert "is only shown here" in claimed["structuredContent"]["error"]["message"]
+        for words, count in ((("--mine", "--session", "bo"), 0), (("--open",), 1), (("--all",), 5)):
+            assert len(teams.ok("task", "list", *words)["tasks"]) == count
+        for words in ("claim", "show", "cancel", "progress --phase verifying", "done --summary x", "drop --reason x"):
+            verb, *more = words.split()
+            refused = teams.call("task", verb, f"{tag}/2", *more, "--session", "bo")
+            assert (refused.rc, "is only shown here" in refused.stderr) == (1, True), refused
+        assert (
+            teams.call("task", "add", "--to", "x", "--title", "t", "--task-id", f"{tag}/2", "--session", "bo").rc != 0
+        )
+    finally:
+        lock.release()
+    assert {path.name: path.lstat().st_mtime_ns for path in tasks.iterdir()} == before
