@@ -264,10 +264,6 @@ class Context:
         colours = on_terminal and not self.environ.get("NO_COLOR") and self.environ.get("TERM") != "dumb"
         return mail_output.color_text if colours else frame.plain
 
-    def style_text(self, text: str, style: str) -> str:
-        """Return the text as the painter colours it."""
-        return self.painter(text, style)
-
     def write_answer(self, text: str, patience: float | None = None) -> None:
         """Write an answer in full and flush it; see ``output``. It changes nothing, so a reader may leave it."""
         self.answered = True

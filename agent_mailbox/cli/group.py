@@ -11,7 +11,7 @@ import click
 from .. import __version__
 from ..errors import Malformed
 from . import meant
-from .options import App
+from .options import App, CommandWithOptions
 
 SECTIONS = {
     "Mail": (
@@ -37,6 +37,7 @@ class CommandGroup(click.Group):
 
     aliases: dict[str, str] = {"read": "check"}  # noqa: RUF012 - click's classes are configured by such attributes
     sections: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - as above; none: one list
+    command_class = CommandWithOptions
     load: Callable[[str], object] = staticmethod(str)  # none to load
     """Has a command register; the program's sets this, and the sections then name all its commands."""
 
@@ -68,6 +69,9 @@ class CommandGroup(click.Group):
             hint = meant.meant_command(args[0], ctx, self.list_commands(ctx))
             raise Malformed(f"unknown command: {args[0]!r}", hint, code="usage")
         return super().resolve_command(ctx, args)
+
+
+CommandGroup.group_class = CommandGroup
 
 
 class Program(CommandGroup):

@@ -49,7 +49,7 @@ def _tags(note: Note) -> str:
 def list_text(app: Context, those: Sequence[Note], roster: Roster) -> str:
     """Return notes, a line each."""
     lines = [
-        f'{app.style_text(one.id, "id")}  {_tags(one)}: "{frame.title(one.message)}", {_author(one, roster)}, '
+        f'{app.painter(one.id, "id")}  {_tags(one)}: "{frame.title(one.message)}", {_author(one, roster)}, '
         f"{frame.when(one.message.timestamp)}"
         for one in those
     ]
@@ -69,7 +69,7 @@ def kept_text(old: Note, new: Note) -> str:
 def note_text(app: Context, note: Note, roster: Roster) -> str:
     """Return a note with its words behind the bar, and what took its place."""
     m, ended = note.message, note.ended_by
-    lines = [f"{app.style_text(note.id, 'id')}  {_tags(note)}, {_author(note, roster)}, {frame.when(m.timestamp)}"]
+    lines = [f"{app.painter(note.id, 'id')}  {_tags(note)}, {_author(note, roster)}, {frame.when(m.timestamp)}"]
     if ended is not None and notes.is_drop(ended):
         lines.append(f"dropped by {frame.name_of(ended.sender, roster)}, {frame.when(ended.timestamp)}")
     elif ended is not None:

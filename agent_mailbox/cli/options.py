@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any, TypeVar
 
 import click
@@ -50,6 +50,7 @@ class App(Context):
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+Option = Callable[[Any], Any]
 Widens = Callable[[App, Mapping[str, Any]], str]
 """It tells what a command with these arguments would let agents do more, or nothing."""
 pass_app = click.make_pass_decorator(App)
@@ -63,16 +64,7 @@ class CommandWithOptions(click.Command):
         super().__init__(*args, **kwargs)
         self.widens = widens
         if prints_json:
-            self.params.append(
-                click.Option(
-                    ["--json", "as_json"],
-                    is_flag=True,
-                    is_eager=True,
-                    expose_value=False,
-                    callback=set_json,
-                    help="Print the result as one JSON document.",
-                )
-            )
+            json_option("Print the result as one JSON document.")(self)
         self.params.append(
             click.Option(
                 ["--dir", "directory"],
@@ -111,8 +103,7 @@ def seconds_option(name: str, usual: float, about: str, least: float = 0.0) -> C
     return click.option(name, type=Seconds(min=least), default=usual, show_default=True, metavar="S", help=about)
 
 
-def set_json(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-    """Have the command print its result as JSON."""
+def _set_json(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     if value:
         ctx.ensure_object(App).json = True
 
@@ -130,6 +121,16 @@ def complete_address(ctx: click.Context, _: click.Parameter, incomplete: str) ->
 def complete_session(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Complete session ids."""
     return [word for word in _words_to_complete(ctx, agents_only=True) if word.startswith(incomplete)]
+
+
+def several_options(*options: Option) -> Option:
+    """Return what adds these options to a command, in this order."""
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
+
+
+def json_option(about: str) -> Option:
+    """Return the option that has a group print its result as JSON."""
+    return click.option("--json", is_flag=True, is_eager=True, expose_value=False, callback=_set_json, help=about)
 
 
 session_option = click.option(

@@ -58,7 +58,7 @@ def list_messages(
         app.write_answer(mail_output.json_document({"messages": told, "older": is_older}))
     elif messages:
         roster = mailbox.logs.read_roster()
-        text = render.messages_text(messages, reads, roster, app.style_text, app.columns, unsent)
+        text = render.messages_text(messages, reads, roster, app.painter, app.columns, unsent)
         app.write_answer(text + (OLDER if is_older else ""))
     else:
         app.write_answer(f"{app.complete_hint(nothing)}\n")
@@ -103,7 +103,7 @@ def _message_lines(app: Context, mailbox: Mailbox, message: Message, start: int)
     roster = mailbox.logs.read_roster()
 
     def lines_of(message: Message) -> list[str]:
-        return render.message_text(message, roster, app.style_text, mailbox.directory)
+        return render.message_text(message, roster, app.painter, mailbox.directory)
 
     if message.type == "control" or (not start and len(message.content) < LONG):
         return lines_of(message), True

@@ -92,7 +92,7 @@ def step_text(app: Context, found: TaskView, desk: OpenMailbox) -> str:
     unheld = "" if found.holder or found.task.is_over else "nobody holds it, and "
     again = f": {unheld}nothing changed" if found.already else ""
     state = f"{'already ' if found.already else ''}{state_text(found, desk)}{again}"
-    return f"{app.style_text(neutral(found.task.id), 'id')}  {state}\n"
+    return f"{app.painter(neutral(found.task.id), 'id')}  {state}\n"
 
 
 def done_answer(
@@ -123,7 +123,7 @@ def warn_of_kept(app: Context, views: TaskViews, found: TaskView) -> None:
 
 def list_text(app: Context, found: Sequence[TaskView], desk: OpenMailbox, theirs: Sequence[str] = ()) -> str:
     """Return the tasks, a line each. ``theirs``: the lines of those of a client's own teams."""
-    ids = [app.style_text(neutral(one.task.id), "id") for one in found]
+    ids = [app.painter(neutral(one.task.id), "id") for one in found]
     states = [f'{state_text(one, desk)}{_wanted(one)}: "{frame.quoted(one.task.title)}"' for one in found]
     lines = [*map("  ".join, zip(ids, states, strict=True)), *theirs]
     return "\n".join(lines or ["no tasks"]) + "\n"
@@ -138,7 +138,7 @@ def _wanted(found: TaskView) -> str:
 def whole_text(app: Context, found: TaskView, desk: OpenMailbox, history: History = ()) -> str:
     """Return what a task says, behind the bar, its state, and what its holder does next."""
     task, said, roster = found.task, found.task.payload, desk.logs.read_roster()
-    style, command = app.style_text, app.complete_command
+    style, command = app.painter, app.complete_command
     by = frame.name_of(task.asker, roster) + ("" if task.proven else " (unverified)")
     lines = [f"{style(neutral(task.id), 'id')}  {state_text(found, desk)}, added by {style(by, 'sender')}"]
     texts = [task.title, said.instructions, said.context]
@@ -190,4 +190,4 @@ def team_task_line(app: Context, one: TeamTask) -> str:
     """Return such a task in a line."""
     by = f" by {neutral(one.owner)}" if one.owner else ""
     state = f"blocked by {', '.join(map(neutral, one.waits_for))}" if one.waits_for else one.state + by
-    return f'{app.style_text(neutral(one.id), "id")}  {state}, {USUAL.title}\'s own: "{frame.quoted(one.title)}"'
+    return f'{app.painter(neutral(one.id), "id")}  {state}, {USUAL.title}\'s own: "{frame.quoted(one.title)}"'

@@ -12,7 +12,7 @@ import click
 
 from ..cli import loading_ahead, suggested
 from ..cli.group import cli
-from ..cli.options import App, CommandWithOptions, pass_app
+from ..cli.options import App, pass_app
 from ..core.text import neutral
 from ..errors import Malformed, Refused
 from ..upkeep import extras
@@ -27,7 +27,7 @@ PORT = 8642
 NEEDED = ("starlette", "uvicorn", "jinja2", "markdown_it", "nh3", "python_multipart")
 
 
-@cli.command(cls=CommandWithOptions, widens=lambda *_: "whoever has the link of the console decides as you")
+@cli.command(widens=lambda *_: "whoever has the link of the console decides as you")
 @click.option(
     "--port",
     metavar="N",

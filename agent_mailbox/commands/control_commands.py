@@ -8,8 +8,16 @@ from typing import Any, TypedDict, Unpack
 import click
 
 from ..cli import values
-from ..cli.group import CommandGroup, cli
-from ..cli.options import App, CommandWithOptions, Seconds, complete_request, complete_session, pass_app, session_option
+from ..cli.group import cli
+from ..cli.options import (
+    App,
+    Seconds,
+    complete_request,
+    complete_session,
+    pass_app,
+    session_option,
+    several_options,
+)
 from ..control.orders import Orders
 from ..control.requests import Requests, always_updates, carry_out_shutdown
 from ..control.steps import find_request
@@ -27,7 +35,7 @@ from .request_commands import input_option, reason_option
 _which = click.argument("request", metavar="REQUEST", shell_complete=complete_request)
 
 
-@cli.group(cls=CommandGroup)
+@cli.group()
 def control() -> None:
     """Coordinate agents: requests, decisions, modes and policies.
 
@@ -45,7 +53,7 @@ def _deciding_session(app: App, /, session: str | None, what: str) -> str:
     return app.deciding_session(session, app.mailbox, what)
 
 
-@control.command(cls=CommandWithOptions)
+@control.command()
 @_which
 @session_option
 @click.option("--phase", type=click.Choice(messages.PHASES), required=True, help="The state of the task; done ends it.")
@@ -55,16 +63,7 @@ def _deciding_session(app: App, /, session: str | None, what: str) -> str:
 )
 @click.option("--error", "errors", multiple=True, metavar="TEXT", help="With done: what went wrong; repeatable.")
 @pass_app
-def report(
-    app: App,
-    /,
-    request: str,
-    session: str | None,
-    phase: str,
-    body: str | None,
-    artifacts: Sequence[str],
-    errors: Sequence[str],
-) -> None:
+def report(app: App, /, request: str, session: str | None, phase: str, body: str | None, **made: Sequence[str]) -> None:
     """Report on a task of yours. It is another name for `task progress` and `task done`; REQUEST is the task.
 
     \b
@@ -72,7 +71,7 @@ def report(
     """
     me = app.deciding_session(session, app.mailbox, "the report")
     text = "" if body is None else values.read_body(app, body)
-    reported = Tasking(app.mailbox).report(me, request, phase, text, artifacts=artifacts, errors=errors)
+    reported = Tasking(app.mailbox).report(me, request, phase, text, **made)
     roster = app.mailbox.logs.read_roster()
     value = {"request": control_output.request_json(reported.task, roster), "already": reported.already}
     app.print_done(summary.describe_request(reported.task, roster, app.painter, already=reported.already), value)
@@ -89,19 +88,15 @@ class Answered(TypedDict, total=False):
     always: bool
 
 
-def _approval_options(command: Any) -> Any:
-    """Add the options of an approval to a command."""
-    for option in (
-        click.option("--host", "hosts", multiple=True, metavar="HOST", help="Allow only these of the requested hosts."),
-        click.option("--scope", type=click.Choice(messages.SCOPES), help="Allow the hosts once, or for the session."),
-        click.option("--mode", type=click.Choice(messages.MODES), help="The mode that the agent works in from now on."),
-        input_option,
-        reason_option,
-        session_option,
-        _which,
-    ):
-        command = option(command)
-    return command
+_approval_options = several_options(
+    _which,
+    session_option,
+    reason_option,
+    input_option,
+    click.option("--mode", type=click.Choice(messages.MODES), help="The mode that the agent works in from now on."),
+    click.option("--scope", type=click.Choice(messages.SCOPES), help="Allow the hosts once, or for the session."),
+    click.option("--host", "hosts", multiple=True, metavar="HOST", help="Allow only these of the requested hosts."),
+)
 
 
 def _is_own_end(app: App, request: str) -> bool:
@@ -132,17 +127,15 @@ def _decide_request(app: App, /, request: str, session: str | None, approved: bo
         said["pane"] = pane
     decided = Requests(box).answer(me, asked, approved, **said)
     again, roster = not asked.is_open, box.logs.read_roster()
-    if app.json:
-        app.print_done("", {"request": control_output.request_json(decided, roster), "already": again})
-    else:
-        app.confirm_change(summary.describe_request(decided, roster, app.painter, already=again))
+    value = {"request": control_output.request_json(decided, roster), "already": again}
+    app.print_done(summary.describe_request(decided, roster, app.painter, already=again), value)
     agreed = decided.flow == transitions.SHUTDOWN and decided.state == transitions.APPROVED
     # A repeated answer ends no new life.
     if agreed and (asked.is_open or control_log.of_agents(box, [me]).is_shut_down(me)):
         carry_out_shutdown(box, me, app.acting_party(me), pane=pane, vouched=app.vouched)
 
 
-@control.command(cls=CommandWithOptions, widens=widened_output.of_answer("approve"))
+@control.command(widens=widened_output.of_answer("approve"))
 @_approval_options
 @click.option("--always", is_flag=True, help="Also add the rules that `pending` shows, for this agent.")
 @pass_app
@@ -158,7 +151,7 @@ def approve(app: App, /, request: str, session: str | None, **given: Unpack[Answ
     _decide_request(app, request, session, True, **given)
 
 
-@control.command(cls=CommandWithOptions)
+@control.command()
 @_which
 @session_option
 @reason_option
@@ -168,7 +161,7 @@ def deny(app: App, /, request: str, session: str | None, reason: str) -> None:
     _decide_request(app, request, session, False, reason=reason)
 
 
-@control.command(cls=CommandWithOptions, widens=widened_output.of_answer())
+@control.command(widens=widened_output.of_answer())
 @_approval_options
 @click.argument("decision", type=click.Choice(["approve", "deny"]))
 @pass_app
@@ -180,7 +173,7 @@ def answer(app: App, /, request: str, session: str | None, decision: str, **give
     _decide_request(app, request, session, decision == "approve", **given)
 
 
-@control.command(cls=CommandWithOptions)
+@control.command()
 @session_option
 @click.option("--all", "everyones", is_flag=True, help="Show all open requests, not only yours to decide.")
 @pass_app
@@ -190,16 +183,16 @@ def pending(app: App, /, session: str | None, everyones: bool) -> None:
     requests = Requests(app.mailbox)
     found, roster = requests.pending(me, everyones=everyones), app.mailbox.logs.read_roster()
     value: dict[str, Any] = {"session": me or None, "requests": [control_output.request_json(r, roster) for r in found]}
-    text = control_output.pending_text(found, app.mailbox, app.style_text, app.complete_command)
+    text = control_output.pending_text(app, found, app.mailbox)
     text = text if found or not everyones else "no open requests\n"
     if app.caller.is_person and me == USER and not everyones:
         left = requests.unanswerable()
         value["unanswerable"] = [control_output.request_json(r, roster) for r in left]
-        text = ("" if left and not found else text) + control_output.unanswerable_text(left, roster, app.style_text)
+        text = ("" if left and not found else text) + control_output.unanswerable_text(left, roster, app.painter)
     app.print_answer(app.fold_framed(text), value)
 
 
-@control.command(cls=CommandWithOptions, widens=widened_output.of_mode)
+@control.command(widens=widened_output.of_mode)
 @click.argument("agent", metavar="[AGENT]", required=False, shell_complete=complete_session)
 @click.argument("mode", metavar="[MODE]", required=False, type=click.Choice(messages.MODES))
 @session_option
@@ -215,7 +208,7 @@ def mode(app: App, /, agent: str | None, mode: str | None, session: str | None) 
     control_output.show_standing(app, app.mailbox, me, [agent] if agent else [], changed=mode is not None)
 
 
-@control.command(cls=CommandWithOptions, widens=widened_output.of_policy)
+@control.command(widens=widened_output.of_policy)
 @click.argument("agents", metavar="[AGENT]…", nargs=-1, shell_complete=complete_session)
 @click.option(
     "--allow", multiple=True, metavar="RULE", help="A rule such as Bash(git:*); repeat the option for several."
@@ -251,7 +244,7 @@ def policy(
     control_output.show_standing(app, app.mailbox, me, agents, changed=said or clear)
 
 
-@control.command(cls=CommandWithOptions)
+@control.command()
 @_which
 @session_option
 @click.option("--timeout", type=Seconds(min=0), metavar="S", help="Give up after S seconds (default: wait for ever).")
@@ -264,14 +257,12 @@ def wait(app: App, /, request: str, session: str | None, timeout: float | None) 
     me = app.session_for(session) if timeout is None else app.deciding_session(session, app.mailbox, "a time-out")
     found = Requests(app.mailbox).wait(me, request, timeout)
     roster = app.mailbox.logs.read_roster()
-    app.print_answer(
-        app.fold_framed(summary.describe_request(found, roster, app.painter)),
-        {"request": control_output.request_json(found, roster)},
-    )
+    text = app.fold_framed(summary.describe_request(found, roster, app.painter))
+    app.print_answer(text, {"request": control_output.request_json(found, roster)})
     return 0 if found.state in (transitions.APPROVED, transitions.DONE) else 1
 
 
-@control.command(cls=CommandWithOptions)
+@control.command()
 @click.option("--request", metavar="REQUEST", help="Show only messages about this request.")
 @click.option("--follow", is_flag=True, help="Go on with new messages, a line each (with --json: a document each).")
 @session_option

@@ -21,7 +21,7 @@ from ..mailbox import arrivals
 from ..store.files import watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from ..cli.mail_output import Style
     from ..cli.options import App
@@ -76,31 +76,22 @@ def _arrival_of(request: ControlRequest, box: OpenMailbox) -> Arrival:
     return arrivals.find_arrival(box, mail, arrivals.judge_reach(box, mail, roster), roster)
 
 
-def asked_text(
-    request: ControlRequest, box: OpenMailbox, style: Style, command: Callable[[str], str], timeout: float
-) -> str:
-    """Return the answer to an agent that asked. ``command`` completes the next one, which waits for ``timeout``."""
+def asked_text(app: App, request: ControlRequest, box: OpenMailbox, timeout: float) -> str:
+    """Return the answer to an agent that asked, with the command that waits for ``timeout``."""
     roster = box.logs.read_roster()
-    lines = [f"asked {_join_names(roster, request.list_deciders(roster))}: {style(neutral(request.id), 'id')}"]
+    lines = [f"asked {_join_names(roster, request.list_deciders(roster))}: {app.painter(neutral(request.id), 'id')}"]
     if request.is_open:
         seen = reach.list_arrival(_arrival_of(request, box), roster)
         lines += [f"  {label}: {names}" for label, names in seen]
-        lines.append(f"  {command(f'control wait {typed(request.id)} --timeout {timeout:g}')}")
+        lines.append(f"  {app.complete_command(f'control wait {typed(request.id)} --timeout {timeout:g}')}")
     return "\n".join(lines) + "\n"
 
 
-def pending_text(
-    requests: Sequence[ControlRequest], box: OpenMailbox, style: Style, command: Callable[[str], str]
-) -> str:
-    """Return the queue, oldest first: the asker, its waiting time, the request, the command that decides it.
-    ``command`` completes those that are named."""
+def pending_text(app: App, requests: Sequence[ControlRequest], box: OpenMailbox) -> str:
+    """Return the queue, oldest first: the asker, its waiting time, the request, the command that decides it."""
     if not requests:
         return "nothing waits for you\n"
-    now, roster, options = (
-        box.now(),
-        box.logs.read_roster(),
-        command("approve").removeprefix("agent-mailbox approve"),
-    )
+    now, roster, style, options = box.now(), box.logs.read_roster(), app.painter, app.options_of("approve")
     lines = [style(mail_output.count_noun(len(requests), "request") + " to decide", "dim")]
     for request in requests:
         waited = max(now - request.asked, 0) // 1000
@@ -111,7 +102,7 @@ def pending_text(
             "",
             f"{style(neutral(request.id), 'id')}  {asker}, waiting {waited} s{left}",
             frame.BAR + summary.line(request.payload),
-            *(f"  {told}" for told in summary.unshown(request.payload, command(f"show {shown}"))),
+            *(f"  {told}" for told in summary.unshown(request.payload, app.complete_command(f"show {shown}"))),
             *([] if request.proven else ["  nothing proves who asks, so it can only be denied"]),
             f"  {summary.question(request.payload, options=options, proven=request.proven)}",
             *(f"  --always allows it from now on: {neutral(rule)}" for rule in _for_good(request)),
@@ -163,7 +154,7 @@ def show_standing(app: App, box: OpenMailbox, me: str, agents: Sequence[str], *,
     warned = enforcing.warnings(box, [one.session_id for one in found], app.environ) if changed else []
     for line in warned:
         app.give_warning(line)
-    lines = [line for one in found for line in _standing_lines(one, roster, app.style_text)] or ["you lead nobody"]
+    lines = [line for one in found for line in _standing_lines(one, roster, app.painter)] or ["you lead nobody"]
     answer = app.print_done if changed else app.print_answer
     value = {"agents": [standing_json(one) for one in found]}
     answer("\n".join(lines) + "\n", {**value, "warnings": warned} if warned else value)
@@ -185,7 +176,7 @@ def show_log(app: App, box: OpenMailbox, request_id: str | None, *, follow: bool
     shown: set[str] = set()
 
     def entry_text(message: Message, verdict: Verdict) -> str:
-        return _entry_text(message, verdict, box.logs.read_roster(), app.style_text)
+        return _entry_text(message, verdict, box.logs.read_roster(), app.painter)
 
     def new_messages() -> list[tuple[Message, Verdict]]:
         found = [(m, v) for m, v in control_log.history(box, request_id) if m.id not in shown]

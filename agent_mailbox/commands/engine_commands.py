@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ..cli import loading_ahead, mail_output, render
-from ..cli.group import CommandGroup, cli
-from ..cli.options import App, CommandWithOptions, pass_app
+from ..cli.group import cli
+from ..cli.options import App, pass_app
 from ..core.records import USER
 from ..core.text import neutral
 from ..errors import MailboxError, Malformed
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 _FILE = click.Path(exists=True, dir_okay=False)
 
 
-@cli.group(cls=CommandGroup)
+@cli.group()
 def engine() -> None:
     """Share one mailbox among many machines. A NATS server, or PostgreSQL, orders the records; the files stay."""
 
 
-@engine.command(cls=CommandWithOptions, widens=lambda _, given: _believed_words(given["keys"], given["speaks"]))
+@engine.command(widens=lambda _, given: _believed_words(given["keys"], given["speaks"]))
 @click.argument("url", metavar="URL", required=False)
 @click.option("--space", metavar="NAME", help="The space that the machines share; made if it is new.")
 @click.option("--machine", metavar="NAME", help="This machine's name in it, as no other has it (default: its host's).")
@@ -60,17 +60,7 @@ def engine() -> None:
     help="Let it speak for these: user, all (the sessions that live there), session ids; or nobody.",
 )
 @pass_app
-def join(
-    app: App,
-    /,
-    url: str | None,
-    space: str | None,
-    machine: str | None,
-    credential: str | None,
-    authority: str | None,
-    keys: tuple[str, ...],
-    speaks: tuple[str, ...],
-) -> None:
+def join(app: App, /, keys: tuple[str, ...], speaks: tuple[str, ...], **given: str | None) -> None:
     """Put this mailbox into a space. It publishes what is here, and takes in what is there.
 
     URL is nats://HOST:PORT or tls://HOST:PORT; commas separate several servers of one cluster. It may be
@@ -86,7 +76,7 @@ def join(
     """
     changes = space_trust.read_changes(keys, speaks)
     logs = app.mailbox.logs
-    place = _space_from_options(logs, url, space, machine, credential, authority)
+    place = _space_from_options(logs, **given)
     if place.is_postgres:
         extras.refuse_missing("postgresql", "PostgreSQL", ["psycopg2"])
     if changes:
@@ -127,7 +117,7 @@ def _space_from_options(
     return Space(url, space, machine or socket.gethostname().partition(".")[0].lower(), credential, authority)
 
 
-@engine.command(cls=CommandWithOptions)
+@engine.command()
 @click.option("--nodes", type=click.Choice(["1", "3", "5"]), help="How many servers (default: 3, or as there are).")
 @click.option("--host", "hosts", multiple=True, metavar="HOST", help="The host of each, in order (default: this one).")
 @click.option(
@@ -200,7 +190,7 @@ def config(
     app.print_answer(text + "".join(f"{command}\n" for command in joins), value)
 
 
-@engine.command(cls=CommandWithOptions)
+@engine.command()
 @pass_app
 def leave(app: App, /) -> None:
     """Leave the space. The files stay as they are: a mailbox of this machine alone.
@@ -219,7 +209,7 @@ def leave(app: App, /) -> None:
     app.print_answer(text, {**_value_of(found), "kept": [one.id for one in kept], "cut_off": cut_off})
 
 
-@engine.command(cls=CommandWithOptions)
+@engine.command()
 @click.argument("machine", metavar="MACHINE")
 @pass_app
 def forget(app: App, /, machine: str) -> None:
@@ -237,7 +227,7 @@ def forget(app: App, /, machine: str) -> None:
     app.print_answer(text, {"machine": machine, "frozen": found, **({"already": True} if is_gone else {})})
 
 
-@engine.command(cls=CommandWithOptions)
+@engine.command()
 @click.option(
     "--credential", type=_FILE, metavar="FILE", help="A credential that may remove records (default: this machine's)."
 )
@@ -271,7 +261,7 @@ def purge(app: App, /, credential: str | None, url: str | None, dry_run: bool) -
     app.print_answer("".join(lines), {**value, "machines": found.machines})
 
 
-@engine.command(cls=CommandWithOptions)
+@engine.command()
 @pass_app
 def status(app: App, /) -> None:
     """Show the space and this machine's copy. It says how far the copy is, and what waits here."""
@@ -282,7 +272,7 @@ def status(app: App, /) -> None:
     app.print_answer(text, _value_of(found))
 
 
-@engine.command(cls=CommandWithOptions)
+@engine.command()
 @click.option("--install", is_flag=True, help="Have it run from now on: a service of systemd's or launchd's for you.")
 @click.option("--remove", is_flag=True, help="Take that service away.")
 @pass_app
@@ -353,7 +343,7 @@ def _start_relay(space: Space, directory: str) -> Relay | None:
     return found
 
 
-@engine.command(cls=CommandWithOptions)
+@engine.command()
 @click.option("--system", type=_FILE, metavar="FILE", help="The credential that may ask each server for its settings.")
 @pass_app
 def doctor(app: App, /, system: str | None) -> int | None:

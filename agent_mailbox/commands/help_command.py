@@ -12,7 +12,7 @@ import click
 
 from ..cli import meant
 from ..cli.group import CommandGroup, cli
-from ..cli.options import App, CommandWithOptions, pass_app
+from ..cli.options import App, pass_app
 from ..core.misspelt import nearly
 from ..errors import Malformed
 
@@ -24,7 +24,7 @@ def topics() -> list[str]:
     return sorted(page.stem for page in PAGES.glob("*.txt"))
 
 
-@cli.command("help", cls=CommandWithOptions, prints_json=False)
+@cli.command("help", prints_json=False)
 @click.argument("words", metavar="[TOPIC|COMMAND…]", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="List all commands, by subject.")
 @pass_app

@@ -6,13 +6,14 @@ import os
 import re
 import shutil
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..cli import reserved, widening
 from ..cli.group import CommandGroup, cli
-from ..cli.options import App, CommandWithOptions, pass_app, set_json
+from ..cli.options import App, json_option, pass_app, several_options
 from ..clients import places, texts
 from ..clients.checks import settings
 from ..clients.checks.hook_sources import installed_settings
@@ -59,9 +60,7 @@ class ClientsToInstall(CommandGroup):
     callback=list_clients,
     help="List the clients: what each can do, its limits, and which settings here call us.",
 )
-@click.option(
-    "--json", is_flag=True, is_eager=True, expose_value=False, callback=set_json, help="Print the list as JSON."
-)
+@json_option("Print the list as JSON.")
 def install() -> None:
     """Set up a client to show its sessions their mail.
 
@@ -79,7 +78,7 @@ def _describe_installed(_: App, given: Mapping[str, Any]) -> str:
     return "" if given["dry_run"] else f"install for {_whose_sessions(given)}: {rules}"
 
 
-def _describe_uninstalled(app: App, client: KnownClient, given: Mapping[str, Any]) -> str:
+def _describe_uninstalled(client: KnownClient, app: App, given: Mapping[str, Any]) -> str:
     """Return whom an installation that goes no longer holds; empty if none goes."""
     if given["dry_run"]:
         return ""
@@ -93,7 +92,7 @@ def _whose_sessions(given: Mapping[str, Any]) -> str:
     return "all your sessions" if given["user"] else f"sessions in {given['project'] or os.getcwd()}"
 
 
-@cli.group(cls=CommandGroup, invoke_without_command=True, no_args_is_help=True)
+@cli.group(invoke_without_command=True, no_args_is_help=True)
 @click.option(
     "--all", "everything", is_flag=True, help="Undo every `install` of yours that we know of, in every client."
 )
@@ -104,9 +103,7 @@ def _whose_sessions(given: Mapping[str, Any]) -> str:
     " proven any more, and no session stays bound.",
 )
 @click.option("--dry-run", is_flag=True, help="With --all: show the diff, but change nothing.")
-@click.option(
-    "--json", is_flag=True, is_eager=True, expose_value=False, callback=set_json, help="Print the result as JSON."
-)
+@json_option("Print the result as JSON.")
 @click.pass_context
 def uninstall(ctx: click.Context, everything: bool, state: bool, dry_run: bool) -> int | None:
     """Remove from a client's files what `install` put there.
@@ -129,19 +126,12 @@ def uninstall(ctx: click.Context, everything: bool, state: bool, dry_run: bool) 
     return None
 
 
-def _shared_options(command: Any) -> Any:
-    """Add the options that ``install`` and ``uninstall`` share."""
-    for option in reversed(
-        [
-            click.option(
-                "--project", metavar="DIR", help="For sessions started in DIR (default: the current directory)."
-            ),
-            click.option("--user", is_flag=True, help="For all your sessions."),
-            click.option("--dry-run", is_flag=True, help="Show the diff, but change nothing."),
-        ]
-    ):
-        command = option(command)
-    return command
+_shared_options = several_options(
+    click.option("--project", metavar="DIR", help="For sessions started in DIR (default: the current directory)."),
+    click.option("--user", is_flag=True, help="For all your sessions."),
+    click.option("--dry-run", is_flag=True, help="Show the diff, but change nothing."),
+)
+"""The options that ``install`` and ``uninstall`` share."""
 
 
 def _target_of(app: App, client: KnownClient, project: str | None, user: bool) -> Target:
@@ -179,7 +169,7 @@ def _plan_removal(app: App, client: KnownClient, project: str | None, user: bool
     return installer.plan_removal(target, app.environ, word, _mailbox_of(app, target) or "")
 
 
-@install.command("claude-code", cls=CommandWithOptions, widens=_describe_installed)
+@install.command("claude-code", widens=_describe_installed)
 @_shared_options
 @click.option(
     "--force",
@@ -310,7 +300,7 @@ def _refuse_twice(app: App, target: Target, force: bool) -> None:
 
 
 def _installer_command(client: KnownClient) -> None:
-    @install.command(client.name, cls=CommandWithOptions, widens=_describe_installed, help=client.about)
+    @install.command(client.name, widens=_describe_installed, help=client.about)
     @_shared_options
     @pass_app
     def install_client(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
@@ -332,10 +322,7 @@ def _warn_of_twice(app: App, target: Target) -> None:
 
 
 def _uninstaller_command(client: KnownClient) -> None:
-    def describe_uninstalled(app: App, given: Mapping[str, Any]) -> str:
-        return _describe_uninstalled(app, client, given)
-
-    @uninstall.command(client.name, cls=CommandWithOptions, widens=describe_uninstalled)
+    @uninstall.command(client.name, widens=partial(_describe_uninstalled, client))
     @_shared_options
     @pass_app
     def uninstall_client(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:

@@ -9,7 +9,7 @@ import click
 
 from ..cli import values
 from ..cli.group import DefaultCommands, cli
-from ..cli.options import App, CommandWithOptions, pass_app, session_option
+from ..cli.options import App, pass_app, session_option
 from ..control.leasing import Leasing
 from ..core import frame, instant
 from ..core.control import lease_paths
@@ -34,7 +34,7 @@ def lease() -> None:
     """
 
 
-@lease.command(cls=CommandWithOptions)
+@lease.command()
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
 @click.option("--for", "span", metavar="TIME", default="30m", help="How long: 90s, 30m (default), 2h; 24h at most.")
 @click.option("--note", metavar="TEXT", default="", help="What you do there, in a few words.")
@@ -64,7 +64,7 @@ def take(app: App, /, paths: Sequence[str], span: str, note: str, session: str |
     app.print_done(f"leased until {frame.when(made.ends)}: {_lease_line(made)}\n", {"leases": [_lease_object(made)]})
 
 
-@lease.command("list", cls=CommandWithOptions)
+@lease.command("list")
 @pass_app
 def list_leases(app: App, /) -> None:
     """List the leases that hold now, of all sessions."""
@@ -74,7 +74,7 @@ def list_leases(app: App, /) -> None:
     app.print_answer("\n".join(lines or ["no leases"]) + "\n", {"leases": [_lease_object(one) for one in found]})
 
 
-@lease.command(cls=CommandWithOptions)
+@lease.command()
 @click.argument("lease_id", metavar="ID")
 @session_option
 @pass_app
@@ -86,7 +86,7 @@ def release(app: App, /, lease_id: str, session: str | None) -> None:
     app.print_done(f"{told}{_lease_line(ended)}\n", {"leases": [_lease_object(ended)], "already": again})
 
 
-@lease.command(cls=CommandWithOptions)
+@lease.command()
 @click.argument("paths", metavar="[PATH]…", nargs=-1)
 @click.option("--staged", is_flag=True, help="Look at the files that git has staged.")
 @session_option

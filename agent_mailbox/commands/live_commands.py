@@ -14,7 +14,6 @@ from ..cli import mail_output, output, render
 from ..cli.group import cli
 from ..cli.options import (
     App,
-    CommandWithOptions,
     everyones_option,
     pass_app,
     seconds_option,
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from ..core.records import Message
 
 
-@cli.command(cls=CommandWithOptions)
+@cli.command()
 @session_option
 @pass_app
 def statusline(app: App, /, session: str | None) -> None:
@@ -52,7 +51,7 @@ def statusline(app: App, /, session: str | None) -> None:
     app.print_answer(f"{found.text}\n", found.spell_json())
 
 
-@cli.command(cls=CommandWithOptions)
+@cli.command()
 @session_option
 @everyones_option
 @with_option
@@ -104,12 +103,12 @@ def tail(app: App, /, session: str | None, everyones: bool, with_address: str | 
 def _print_message(app: App, message: Message, reads: Reads) -> None:
     roster = app.mailbox.logs.read_roster()
     app.print_answer(
-        render.message_line(message, roster, app.style_text, app.columns),
+        render.message_line(message, roster, app.painter, app.columns),
         mail_output.message_json(message, reads, app.mailbox.directory),
     )
 
 
-@cli.command(cls=CommandWithOptions)
+@cli.command()
 @click.option("--once", is_flag=True, help="Print it once, as it does where the output is no terminal.")
 @click.option(
     "--limit",

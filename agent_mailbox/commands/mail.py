@@ -10,7 +10,7 @@ import click
 
 from ..cli import folding, mail_output, render, show_verbs, values, verbs
 from ..cli.group import cli
-from ..cli.options import App, CommandWithOptions, Seconds, everyones_option, pass_app, session_option, with_option
+from ..cli.options import App, Seconds, everyones_option, pass_app, session_option, with_option
 from ..core import frame
 from ..core.records import USER
 from ..core.text import neutral
@@ -24,7 +24,7 @@ def _limit_option(default: int, told: str = "Show only the newest; 0 shows all."
     )
 
 
-@cli.command(cls=CommandWithOptions)
+@cli.command()
 @session_option
 @click.option("--peek", is_flag=True, help="Show the mail, but leave it unread and write nothing.")
 @_limit_option(20, "Show at most this many messages; 0 shows all.")
@@ -41,7 +41,7 @@ def check(app: App, /, session: str | None, peek: bool, limit: int) -> None:
     check_verb.check_mail(app, app.mailbox, session, peek, limit)
 
 
-@cli.command(cls=CommandWithOptions)
+@cli.command()
 @session_option
 @click.option(
     "--cost", is_flag=True, help="Also show the tokens that your mail took, by sender and mode, and those of wakes."
@@ -52,7 +52,7 @@ def status(app: App, /, session: str | None, cost: bool) -> None:
     standing_verbs.show_status(app, app.mailbox, session, cost=cost)
 
 
-@cli.command(cls=CommandWithOptions)
+@cli.command()
 @click.argument("message_id", metavar="ID")
 @click.option("--at", metavar="N", type=click.IntRange(min=0), default=0, help="Begin at this character of the text.")
 @pass_app
@@ -69,7 +69,7 @@ def show(app: App, /, message_id: str, at: int) -> None:
     show_verbs.show_message(app, app.mailbox, message_id, at)
 
 
-@cli.command(cls=CommandWithOptions)
+@cli.command()
 @click.argument("message_id", metavar="ID")
 @click.option("--full", is_flag=True, help="Leave nothing out at a terminal, either.")
 @pass_app
@@ -84,7 +84,7 @@ def thread(app: App, /, message_id: str, full: bool) -> None:
     stages, unsent = {m.id: reads.stages(m.id) for m in messages}, app.mailbox.unsent()
     blocks = [
         [
-            *render.message_text(m, roster, app.style_text, box),
+            *render.message_text(m, roster, app.painter, box),
             *render.stages_text(stages[m.id], roster, unsent.get(m.id)),
         ]
         for m in messages
@@ -98,7 +98,7 @@ def thread(app: App, /, message_id: str, full: bool) -> None:
     show_verbs.print_and_note(app, app.mailbox, "\n\n".join(map("\n".join, blocks)) + "\n", value, messages, reads)
 
 
-@cli.command(cls=CommandWithOptions)
+@cli.command()
 @session_option
 @with_option
 @click.option(
@@ -129,7 +129,7 @@ def history(
     show_verbs.list_messages(app, app.mailbox, found, reads, limit, nothing)
 
 
-@cli.command(cls=CommandWithOptions)
+@cli.command()
 @click.argument("query", nargs=-1, required=True)
 @_limit_option(show_verbs.SEARCH_LIMIT)
 @pass_app
@@ -141,7 +141,7 @@ def search(app: App, /, query: Sequence[str], limit: int) -> None:
     show_verbs.search_messages(app, app.mailbox, " ".join(query), limit)
 
 
-@cli.command(cls=CommandWithOptions)
+@cli.command()
 @click.argument("message_id", metavar="ID")
 @session_option
 @pass_app
@@ -150,7 +150,7 @@ def ack(app: App, /, message_id: str, session: str | None) -> None:
     verbs.acknowledge(app, app.mailbox, message_id, session)
 
 
-@cli.command(cls=CommandWithOptions)
+@cli.command()
 @click.argument("message_id", metavar="ID")
 @session_option
 @pass_app
@@ -159,7 +159,7 @@ def release(app: App, /, message_id: str, session: str | None) -> None:
     verbs.give_back(app, app.mailbox, message_id, session)
 
 
-@cli.command("dead-letters", cls=CommandWithOptions)
+@cli.command("dead-letters")
 @session_option
 @click.option("--all", "everyones", is_flag=True, help="Show everyone's, not only yours.")
 @click.option(
@@ -181,14 +181,12 @@ def dead_letters(
 
     The steward tells each sender once, by mail, before it archives them. `status` counts those that are not archived.
     """
+    show = standing_verbs.show_waiting if waiting else standing_verbs.dead_letters
     start = values.parse_since(since, app.mailbox.now())
-    if waiting:
-        standing_verbs.show_waiting(app, app.mailbox, session, everyones=everyones, since=start, limit=limit)
-        return
-    standing_verbs.dead_letters(app, app.mailbox, session, everyones=everyones, since=start, limit=limit)
+    show(app, app.mailbox, session, everyones=everyones, since=start, limit=limit)
 
 
-@cli.command(cls=CommandWithOptions)
+@cli.command()
 @session_option
 @click.option("--timeout", type=Seconds(min=0), metavar="S", help="Give up after S seconds (default: wait for ever).")
 @pass_app

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .. import __version__
 from ..cli.group import cli
 from ..cli.loading_ahead import load_rooms
-from ..cli.options import App, CommandWithOptions, pass_app
+from ..cli.options import App, pass_app
 from ..errors import Malformed
 from ..mcp.tool_commands import answer_call
 from ..upkeep import extras
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NEEDED = ("mcp", "mcp_types", "anyio")
 
 
-@cli.command(cls=CommandWithOptions, prints_json=False)
+@cli.command(prints_json=False)
 @pass_app
 def mcp(app: App, /) -> None:
     """Serve the mailbox to a client by MCP. The tools are check, send, reply, task, note, search and who. Clients start

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import click
 
 from ..cli import note_output, values
-from ..cli.group import CommandGroup, cli
-from ..cli.options import App, CommandWithOptions, pass_app, session_option
+from ..cli.group import cli
+from ..cli.options import App, pass_app, session_option
 from ..mailbox.noting import Noting
 from ..store.files import system
 
 
-@cli.group(cls=CommandGroup)
+@cli.group()
 def note() -> None:
     """Keep what everyone on a project or another tag should know.
 
@@ -25,7 +25,7 @@ def note() -> None:
 _which = click.argument("note_id", metavar="NOTE")
 
 
-@note.command(cls=CommandWithOptions)
+@note.command()
 @click.option("--on", "on", multiple=True, metavar="TAG", help="The tag it is about (default: your project).")
 @click.option("--title", metavar="TEXT", required=True, help="What it says, in a few words.")
 @click.option("--body", metavar="TEXT", help="The text; - reads standard input, @FILE a file.")
@@ -51,7 +51,7 @@ def add(app: App, /, on: Sequence[str], title: str, body: str | None, replaces: 
     app.print_done(note_output.list_text(app, [made], roster), {"note": note_output.note_json(made)})
 
 
-@note.command("list", cls=CommandWithOptions)
+@note.command("list")
 @click.option("--on", metavar="TAG", help="Only those of this tag.")
 @pass_app
 def list_notes(app: App, /, on: str | None) -> None:
@@ -62,7 +62,7 @@ def list_notes(app: App, /, on: str | None) -> None:
     app.print_answer(app.fold_framed(text), {"notes": [note_output.note_json(one) for one in found]})
 
 
-@note.command(cls=CommandWithOptions)
+@note.command()
 @_which
 @pass_app
 def show(app: App, /, note_id: str) -> None:
@@ -73,7 +73,7 @@ def show(app: App, /, note_id: str) -> None:
     app.print_answer(app.fold_framed(text), {"note": note_output.note_json(found, whole=True)})
 
 
-@note.command(cls=CommandWithOptions)
+@note.command()
 @_which
 @session_option
 @pass_app

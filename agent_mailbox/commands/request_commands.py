@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from ..cli import values
 from ..cli.group import CommandGroup
-from ..cli.options import App, CommandWithOptions, Seconds, complete_session, pass_app, session_option
+from ..cli.options import App, Seconds, complete_session, pass_app, session_option
 from ..control.requests import Requests
 from ..control.tasking import Tasking
 from ..core.control import messages
@@ -46,12 +46,8 @@ def _ask(
             asked: ControlRequest = Tasking(box).add_task(me, (to or "",), payload).task
         else:
             asked = Requests(box).request(me, payload, to=to)
-    app.print_done(
-        control_output.asked_text(
-            asked, box, app.style_text, app.complete_command, LONG if timeout is None else timeout
-        ),
-        control_output.asked_json(asked, box),
-    )
+    text = control_output.asked_text(app, asked, box, LONG if timeout is None else timeout)
+    app.print_done(text, control_output.asked_json(asked, box))
 
 
 input_option = click.option(
@@ -59,7 +55,7 @@ input_option = click.option(
 )
 
 
-@request.command(cls=CommandWithOptions)
+@request.command()
 @session_option
 @click.option("--tool", metavar="NAME", required=True, help="The tool, such as Bash.")
 @input_option
@@ -67,27 +63,16 @@ input_option = click.option(
 @_expires
 @_request_id
 @pass_app
-def permission(
-    app: App,
-    /,
-    session: str | None,
-    tool: str,
-    tool_input: str | None,
-    reason: str,
-    timeout: float | None,
-    request_id: str,
-) -> None:
+def permission(app: App, /, session: str | None, tool_input: str | None, timeout: float | None, **given: Any) -> None:
     """Ask your lead to let you use a tool.
 
     \b
     Example: agent-mailbox control request permission --tool Bash --input -
     """
-    asked = values.json_object(app, tool_input)
-    payload = messages.PermissionRequest(request_id=request_id, tool=tool, input=asked, reason=reason)
-    _ask(app, session, payload, timeout)
+    _ask(app, session, messages.PermissionRequest(input=values.json_object(app, tool_input), **given), timeout)
 
 
-@request.command(cls=CommandWithOptions)
+@request.command()
 @session_option
 @click.option("--body", metavar="TEXT", help="The plan; - reads standard input, @FILE a file.")
 @click.option("--file", metavar="PATH", default="", help="The file that holds the plan.")
@@ -98,37 +83,17 @@ def permission(
 @_expires
 @_request_id
 @pass_app
-def plan(
-    app: App,
-    /,
-    session: str | None,
-    body: str | None,
-    file: str,
-    goal: str,
-    steps: Sequence[str],
-    risks: Sequence[str],
-    tooling: Sequence[str],
-    timeout: float | None,
-    request_id: str,
-) -> None:
+def plan(app: App, /, session: str | None, body: str | None, timeout: float | None, **given: Any) -> None:
     """Ask your lead to approve a plan: a text, or its goal and steps.
 
     \b
     Example: agent-mailbox control request plan --goal "Move to v2"
     """
-    payload = messages.PlanRequest(
-        request_id=request_id,
-        content="" if body is None and (goal or steps) else values.read_body(app, body),
-        file=file,
-        goal=goal,
-        steps=tuple(steps),
-        risks=tuple(risks),
-        tooling=tuple(tooling),
-    )
-    _ask(app, session, payload, timeout)
+    content = "" if body is None and (given["goal"] or given["steps"]) else values.read_body(app, body)
+    _ask(app, session, messages.PlanRequest(content=content, **given), timeout)
 
 
-@request.command(cls=CommandWithOptions)
+@request.command()
 @session_option
 @click.option("--host", "hosts", multiple=True, metavar="HOST", help="A host; repeat the option for several.")
 @click.option("--capability", metavar="NAME", default=_NETWORK, help="What the sandbox denies (default: network).")
@@ -137,14 +102,7 @@ def plan(
 @_request_id
 @pass_app
 def sandbox(
-    app: App,
-    /,
-    session: str | None,
-    hosts: Sequence[str],
-    capability: str,
-    reason: str,
-    timeout: float | None,
-    request_id: str,
+    app: App, /, session: str | None, hosts: tuple[str, ...], capability: str, timeout: float | None, **given: Any
 ) -> None:
     """Ask your lead for hosts, or another capability. The sandbox denies them otherwise.
 
@@ -153,24 +111,23 @@ def sandbox(
     if (capability == _NETWORK) != bool(hosts):
         problem = f"--host does not go with the capability {capability}" if hosts else "--host is missing"
         raise Malformed(problem, "name hosts for the network, and none for another capability")
-    payload = messages.SandboxRequest(request_id=request_id, capability=capability, hosts=tuple(hosts), reason=reason)
-    _ask(app, session, payload, timeout)
+    _ask(app, session, messages.SandboxRequest(capability=capability, hosts=hosts, **given), timeout)
 
 
-@request.command(cls=CommandWithOptions)
+@request.command()
 @_agent
 @session_option
 @reason_option
 @_expires
 @_request_id
 @pass_app
-def shutdown(app: App, /, agent: str, session: str | None, reason: str, timeout: float | None, request_id: str) -> None:
+def shutdown(app: App, /, agent: str, session: str | None, timeout: float | None, **given: Any) -> None:
     """Ask an agent you lead to end its work; it may refuse."""
     app.caller.refuse_deciding("a shutdown")
-    _ask(app, session, messages.ShutdownRequest(request_id=request_id, reason=reason), timeout, to=agent)
+    _ask(app, session, messages.ShutdownRequest(**given), timeout, to=agent)
 
 
-@request.command(cls=CommandWithOptions)
+@request.command()
 @_agent
 @session_option
 @click.option("--title", metavar="TEXT", required=True, help="A short name for the task.")
@@ -179,20 +136,7 @@ def shutdown(app: App, /, agent: str, session: str | None, reason: str, timeout:
 @click.option("--plan-required", is_flag=True, help="Allow nothing irreversible before a plan is approved.")
 @_request_id
 @pass_app
-def task(
-    app: App,
-    /,
-    agent: str,
-    session: str | None,
-    title: str,
-    body: str | None,
-    context: str,
-    plan_required: bool,
-    request_id: str,
-) -> None:
+def task(app: App, /, agent: str, session: str | None, body: str | None, **given: Any) -> None:
     """Give an agent a task. It is another name for `task add`."""
     text = "" if body is None else values.read_body(app, body)
-    payload = messages.TaskAssignment(
-        request_id=request_id, title=title, instructions=text, context=context, plan_required=plan_required
-    )
-    _ask(app, session, payload, to=agent)
+    _ask(app, session, messages.TaskAssignment(instructions=text, **given), to=agent)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
 import click
 
-from ..cli.group import CommandGroup, cli
-from ..cli.options import App, CommandWithOptions, complete_address, complete_session, pass_app
+from ..cli.group import cli
+from ..cli.options import App, complete_address, complete_session, pass_app, several_options
 from ..core.address import check_id
 from ..core.records import USER
 from ..core.roster import STATES
@@ -18,7 +18,7 @@ from ..errors import Malformed, NotFound
 from . import roster_verbs
 
 
-@cli.group(cls=CommandGroup)
+@cli.group()
 def roster() -> None:
     """List agents, and manage their names, roles, tags and states.
 
@@ -27,61 +27,47 @@ def roster() -> None:
     """
 
 
+_one = click.option(
+    "--session-id",
+    "--session",
+    "session_id",
+    metavar="ID",
+    help="The session (default: the calling client's).",
+    shell_complete=complete_session,
+)
+_registering_options = several_options(
+    _one,
+    click.option("--name", metavar="N", help="A unique name; it is free again once its agent is frozen or dead."),
+    click.option(
+        "--role",
+        "roles",
+        multiple=True,
+        metavar="R",
+        help="Replace its roles by this one, such as reviewer; repeat for several.",
+    ),
+    click.option("--tags", metavar="T,…", help="Replace its tags, except roles; separate by commas."),
+    click.option("--add-tags", metavar="T,…", help="Add these tags; separate by commas."),
+    click.option("--remove-tags", metavar="T,…", help="Remove these tags; separate by commas."),
+    click.option(
+        "--lead",
+        metavar="ID",
+        help="The lead: the agent (or user) that decides its requests and sets its mode.",
+        shell_complete=complete_address,
+    ),
+)
+
+
 def _registering(command: Callable[[App, Registration], None]) -> Any:
     """Add the options that ``register`` and ``update`` share to a command, which takes them as a ``Registration``."""
 
     @wraps(command)
-    def run(
-        app: App,
-        /,
-        session_id: str | None,
-        name: str | None,
-        roles: Sequence[str],
-        tags: str | None,
-        add_tags: str | None,
-        remove_tags: str | None,
-        lead: str | None,
-    ) -> None:
-        change = roster_verbs.change_of(session_id, name, roles, tags, add_tags, remove_tags, lead)
-        command(app, change)
+    def run(app: App, /, **given: Any) -> None:
+        command(app, roster_verbs.change_of(**given))
 
-    wanted = pass_app(run)
-    for option in reversed(
-        [
-            click.option(
-                "--session-id",
-                "--session",
-                "session_id",
-                metavar="ID",
-                help="The session (default: the calling client's).",
-                shell_complete=complete_session,
-            ),
-            click.option(
-                "--name", metavar="N", help="A unique name; it is free again once its agent is frozen or dead."
-            ),
-            click.option(
-                "--role",
-                "roles",
-                multiple=True,
-                metavar="R",
-                help="Replace its roles by this one, such as reviewer; repeat for several.",
-            ),
-            click.option("--tags", metavar="T,…", help="Replace its tags, except roles; separate by commas."),
-            click.option("--add-tags", metavar="T,…", help="Add these tags; separate by commas."),
-            click.option("--remove-tags", metavar="T,…", help="Remove these tags; separate by commas."),
-            click.option(
-                "--lead",
-                metavar="ID",
-                help="The lead: the agent (or user) that decides its requests and sets its mode.",
-                shell_complete=complete_address,
-            ),
-        ]
-    ):
-        wanted = option(wanted)
-    return wanted
+    return _registering_options(pass_app(run))
 
 
-@roster.command("register", cls=CommandWithOptions)
+@roster.command("register")
 @_registering
 def register_session(app: App, change: Registration) -> None:
     """Register a session, or revive a dead one.
@@ -94,25 +80,17 @@ def register_session(app: App, change: Registration) -> None:
     roster_verbs.register_session(app, change)
 
 
-@roster.command(cls=CommandWithOptions)
+@roster.command()
 @_registering
 def update(app: App, change: Registration) -> None:
     """Change a session's name, roles, tags or lead. An unknown session is registered."""
     roster_verbs.register_session(app, change.replace(event="update"))
 
 
-_one = click.option(
-    "--session-id",
-    "--session",
-    "session_id",
-    metavar="ID",
-    help="The session (default: the calling client's).",
-    shell_complete=complete_session,
-)
 _word = click.argument("word", metavar="[ID]", required=False, shell_complete=complete_session)
 
 
-@roster.command(cls=CommandWithOptions)
+@roster.command()
 @_word
 @_one
 @pass_app
@@ -123,7 +101,7 @@ def heartbeat(app: App, /, word: str | None, session_id: str | None) -> None:
     roster_verbs.print_agent(app, agent)
 
 
-@roster.command(cls=CommandWithOptions)
+@roster.command()
 @_word
 @_one
 @pass_app
@@ -132,7 +110,7 @@ def freeze(app: App, /, word: str | None, session_id: str | None) -> None:
     roster_verbs.end_agent(app, "freeze", session_id, word)
 
 
-@roster.command(cls=CommandWithOptions)
+@roster.command()
 @_word
 @_one
 @pass_app
@@ -169,7 +147,7 @@ _muter = click.option(
 _muted = click.argument("whom", metavar="AGENT", shell_complete=complete_session)
 
 
-@cli.command(cls=CommandWithOptions)
+@cli.command()
 @_muted
 @_muter
 @pass_app
@@ -181,7 +159,7 @@ def mute(app: App, /, whom: str, session: str | None) -> None:
     _mute_or_unmute(app, session, whom, "mute")
 
 
-@cli.command(cls=CommandWithOptions)
+@cli.command()
 @_muted
 @_muter
 @pass_app
@@ -190,7 +168,7 @@ def unmute(app: App, /, whom: str, session: str | None) -> None:
     _mute_or_unmute(app, session, whom, "unmute")
 
 
-@roster.command("list", cls=CommandWithOptions)
+@roster.command("list")
 @click.option("--state", type=click.Choice(STATES), help="List only agents in this state.")
 @pass_app
 def list_agents(app: App, /, state: str | None) -> None:
@@ -201,7 +179,7 @@ def list_agents(app: App, /, state: str | None) -> None:
     roster_verbs.show_all(app, state)
 
 
-@roster.command("show", cls=CommandWithOptions)
+@roster.command("show")
 @_word
 @_one
 @pass_app

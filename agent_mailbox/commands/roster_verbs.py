@@ -98,7 +98,7 @@ def print_agent(app: Context, agent: Agent, warnings: Sequence[str] = ()) -> Non
     agent, seen = agents.one(desk, agent.session_id)
     gone = desk.gone_of([agent])
     value = {"agent": render.agent_json(agent, seen, gone), "warnings": list(warnings)}
-    app.print_done(render.agent_text(agent, seen, gone, app.style_text, desk.logs.read_roster()), value)
+    app.print_done(render.agent_text(agent, seen, gone, app.painter, desk.logs.read_roster()), value)
 
 
 def own_entry(app: Context, session_id: str | None) -> str:
@@ -186,7 +186,7 @@ def show_one(app: Context, session_id: str | None, word: str | None) -> None:
     agent, seen = agents.one(desk, agent_or_caller(app, session_id, word))
     gone = desk.gone_of([agent])
     text, value = (
-        render.agent_text(agent, seen, gone, app.style_text, desk.logs.read_roster()),
+        render.agent_text(agent, seen, gone, app.painter, desk.logs.read_roster()),
         render.agent_json(agent, seen, gone),
     )
     from ..clients.checks import enforcing  # one agent is seldom asked for

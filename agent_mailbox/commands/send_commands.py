@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import click
 from click.core import ParameterSource
@@ -11,7 +11,7 @@ from click.core import ParameterSource
 from ..cli import mail_output, values, verbs, widening
 from ..cli.context import FROM
 from ..cli.group import cli
-from ..cli.options import App, CommandWithOptions, complete_address, complete_session, one_of, pass_app
+from ..cli.options import App, complete_address, complete_session, one_of, pass_app, several_options
 from ..core import attachments, codec, compose, references
 from ..core.compose import Draft
 from ..core.records import PRIORITIES, TYPES, WHENS, BadLine
@@ -62,79 +62,74 @@ class Written(TypedDict):
     attach: Sequence[str]
 
 
-def _writing_options(command: Any) -> Any:
-    """Add the options that ``send`` and ``reply`` share."""
-    for option in reversed(
-        [
-            click.option("--subject", metavar="S", help="A one-line summary."),
-            click.option("--body", metavar="TEXT", help="The text; - reads standard input, @FILE reads a file."),
-            click.option("--ttl-hours", metavar="N", help="Hours until it expires (default: by kind of recipient)."),
-            click.option(
-                "--expires-at",
-                metavar="T",
-                help="When it expires: a time such as 2026-03-16T14:30Z, or 90m, 24h or 7d from now.",
-            ),
-            click.option("--ack", is_flag=True, help="Ask the reader to acknowledge it."),
-            click.option(
-                "--priority",
-                metavar="P",
-                default="normal",
-                show_default=True,
-                help=f"One of {', '.join(PRIORITIES)}.",
-                shell_complete=one_of(PRIORITIES),
-            ),
-            click.option(
-                "--type",
-                "kind",
-                metavar="T",
-                default="message",
-                show_default=True,
-                help=f"One of {', '.join(TYPES)}.",
-                shell_complete=one_of(TYPES),
-            ),
-            click.option(
-                "--when",
-                metavar="W",
-                help="When a session sees it: now (between its tools, or by a wake), turn (never by a wake) or idle "
-                "(by a wake, its turn over). Default: turn for a tag, all and low priority, else now.",
-                shell_complete=one_of(WHENS),
-            ),
-            click.option(
-                "--id",
-                "retry_id",
-                metavar="UUID",
-                help="The message's id, of any version (default: a new one, of version 4). "
-                "A retry with the same id sends it only once.",
-            ),
-            click.option(
-                "--allow-secret",
-                is_flag=True,
-                help="Send it to another machine though it looks like a secret (only the person may).",
-            ),
-            click.option(
-                "--ref",
-                "refs",
-                multiple=True,
-                metavar="KIND:VALUE",
-                help="Refer to something, such as issue:OWNER/REPO#3, claimed:pr:OWNER/REPO#7, commit:OWNER/REPO@SHA, "
-                "repo:OWNER/REPO, url:URL or file:PATH. Repeat it for more.",
-            ),
-            click.option(
-                "--attach",
-                "attach",
-                multiple=True,
-                metavar="PATH",
-                help="Attach a file: the mailbox keeps a copy. Repeat it for more, up to "
-                f"{attachments.MOST}. A client's session attaches files of its project alone.",
-            ),
-            click.option("--strict", is_flag=True, help="Fail if a recipient is unknown."),
-        ]
-    ):
-        command = option(command)
-    return command
+_writing_options = several_options(
+    click.option("--subject", metavar="S", help="A one-line summary."),
+    click.option("--body", metavar="TEXT", help="The text; - reads standard input, @FILE reads a file."),
+    click.option("--ttl-hours", metavar="N", help="Hours until it expires (default: by kind of recipient)."),
+    click.option(
+        "--expires-at",
+        metavar="T",
+        help="When it expires: a time such as 2026-03-16T14:30Z, or 90m, 24h or 7d from now.",
+    ),
+    click.option("--ack", is_flag=True, help="Ask the reader to acknowledge it."),
+    click.option(
+        "--priority",
+        metavar="P",
+        default="normal",
+        show_default=True,
+        help=f"One of {', '.join(PRIORITIES)}.",
+        shell_complete=one_of(PRIORITIES),
+    ),
+    click.option(
+        "--type",
+        "kind",
+        metavar="T",
+        default="message",
+        show_default=True,
+        help=f"One of {', '.join(TYPES)}.",
+        shell_complete=one_of(TYPES),
+    ),
+    click.option(
+        "--when",
+        metavar="W",
+        help="When a session sees it: now (between its tools, or by a wake), turn (never by a wake) or idle "
+        "(by a wake, its turn over). Default: turn for a tag, all and low priority, else now.",
+        shell_complete=one_of(WHENS),
+    ),
+    click.option(
+        "--id",
+        "retry_id",
+        metavar="UUID",
+        help="The message's id, of any version (default: a new one, of version 4). "
+        "A retry with the same id sends it only once.",
+    ),
+    click.option(
+        "--allow-secret",
+        is_flag=True,
+        help="Send it to another machine though it looks like a secret (only the person may).",
+    ),
+    click.option(
+        "--ref",
+        "refs",
+        multiple=True,
+        metavar="KIND:VALUE",
+        help="Refer to something, such as issue:OWNER/REPO#3, claimed:pr:OWNER/REPO#7, commit:OWNER/REPO@SHA, "
+        "repo:OWNER/REPO, url:URL or file:PATH. Repeat it for more.",
+    ),
+    click.option(
+        "--attach",
+        "attach",
+        multiple=True,
+        metavar="PATH",
+        help="Attach a file: the mailbox keeps a copy. Repeat it for more, up to "
+        f"{attachments.MOST}. A client's session attaches files of its project alone.",
+    ),
+    click.option("--strict", is_flag=True, help="Fail if a recipient is unknown."),
+)
+"""The options that ``send`` and ``reply`` share."""
 
 
-@cli.command(cls=CommandWithOptions)
+@cli.command()
 @_from
 @_to
 @_writing_options
@@ -220,7 +215,7 @@ def _draft_from(app: App, sender: str, to: Sequence[str], given: Written) -> Dra
     )
 
 
-@cli.command(cls=CommandWithOptions)
+@cli.command()
 @click.argument("message_id", metavar="ID")
 @_from
 @_to

@@ -14,7 +14,7 @@ import click
 
 from ..cli import new_place, widening
 from ..cli.group import cli
-from ..cli.options import App, CommandWithOptions, pass_app
+from ..cli.options import App, pass_app
 from ..clients import places
 from ..clients.checks import settings
 from ..clients.checks.hook_sources import installed_settings
@@ -77,7 +77,7 @@ class ClientSetup(Record):
         return self.replace(plan=None, covered=f"left alone: {error.what}; {error.hint}", code=error.exit_code)
 
 
-@cli.command(cls=CommandWithOptions)
+@cli.command()
 @click.argument("where", metavar="[DIR]", required=False)
 @click.option("--project", is_flag=True, help="Set up the clients for sessions of this project alone.")
 @click.option("--git", "in_git", is_flag=True, help="Make the mailbox in .git, where all worktrees share it.")

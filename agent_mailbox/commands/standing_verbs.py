@@ -111,11 +111,11 @@ def _status_text(app: Context, found: Status, roster: Roster, asked: int) -> lis
     lines += [f"idle since {when(m.timestamp)}: {name_of(m.sender, roster)}" for m in found.idle]
     if found.obligations:
         lines.append(f"{mail_output.count_noun(len(found.obligations), 'message')} waiting for your ack or reply:")
-        listing = render.messages_text(found.obligations, found.reads, roster, app.style_text)
+        listing = render.messages_text(found.obligations, found.reads, roster, app.painter)
         lines += ["  " + line for line in listing.splitlines()]
     if found.missing_acks:
         lines.append(f"{mail_output.count_noun(len(found.missing_acks), 'message')} of yours without every ack:")
-        lines += ["  " + line for line in render.missing_text(found.missing_acks, found.now, roster, app.style_text)]
+        lines += ["  " + line for line in render.missing_text(found.missing_acks, found.now, roster, app.painter)]
     if found.waiting:
         oldest = render.spell_age(found.now - min(m.timestamp for m in found.waiting))
         said = (
@@ -148,7 +148,7 @@ def show_waiting(
     now, roster = mailbox.now(), mailbox.logs.read_roster()
     value = {"messages": [_waiting_json(m, reads, now, mailbox.directory) for m in found], "more": more}
     rest = f"{mail_output.count_noun(more, 'older message')} (--limit 0 shows all)\n" if more else ""
-    app.print_answer(render.waiting_text(found, now, roster, app.style_text) + rest, value)
+    app.print_answer(render.waiting_text(found, now, roster, app.painter) + rest, value)
 
 
 def who_or_all(app: Context, mailbox: Mailbox, session: str | None) -> str:
@@ -183,4 +183,4 @@ def dead_letters(
     letters = [{**mail_output.message_json(m, box=box), "reason": reason} for m, reason in found]
     value = {"messages": letters, "more": more}
     rest = f"{mail_output.count_noun(more, 'older dead letter')} (--limit 0 shows all)\n" if more else ""
-    app.print_answer(render.dead_letters_text(found, roster, app.style_text) + rest + unseen, value)
+    app.print_answer(render.dead_letters_text(found, roster, app.painter) + rest + unseen, value)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import click
 
 from ..cli import task_output, values, verbs
-from ..cli.group import CommandGroup, cli
-from ..cli.options import App, CommandWithOptions, complete_address, pass_app, session_option
+from ..cli.group import cli
+from ..cli.options import App, complete_address, pass_app, session_option
 from ..clients import team_tasks
 from ..control import handing_over, leasing, task_offers
 from ..control.task_views import TaskView, TaskViews
@@ -24,7 +24,7 @@ from ..store.files import system
 PHASES = tuple(phase for phase in messages.PHASES if phase != "done")
 
 
-@cli.group(cls=CommandGroup)
+@cli.group()
 def task() -> None:
     """Add tasks, claim them, and say how far they are.
 
@@ -46,7 +46,7 @@ def _reported(app: App, desk: Tasking, found: TaskView) -> None:
     app.print_done(task_output.step_text(app, found, desk.box), value)
 
 
-@task.command(cls=CommandWithOptions)
+@task.command()
 @click.option("--to", "to", multiple=True, metavar="ADDR", required=True, help="An agent, role:NAME or a tag.")
 @click.option("--title", metavar="TEXT", required=True, help="A short name for the task.")
 @click.option("--body", metavar="TEXT", help="The instructions; - reads standard input, @FILE a file.")
@@ -93,7 +93,7 @@ def add(
     )
 
 
-@task.command("list", cls=CommandWithOptions)
+@task.command("list")
 @click.option("--mine", is_flag=True, help="Only those that I hold.")
 @click.option("--open", "is_open", is_flag=True, help="Only those that I could claim now.")
 @click.option("--to", metavar="ADDR", help="Only those for this agent, role or tag.")
@@ -121,7 +121,7 @@ def list_tasks(app: App, /, mine: bool, is_open: bool, to: str | None, everythin
     app.print_answer(app.fold_framed(task_output.list_text(app, found, desk.box, lines)), value)
 
 
-@task.command(cls=CommandWithOptions)
+@task.command()
 @click.argument("task_id", metavar="[TASK]", required=False)
 @click.option("--next", "is_next", is_flag=True, help="Claim the oldest that is open to me.")
 @click.option("--to", metavar="ADDR", help="With --next: only one for this role or tag.")
@@ -154,7 +154,7 @@ def claim(
     desk.read_assignment(me, found)
 
 
-@task.command(cls=CommandWithOptions)
+@task.command()
 @_which
 @click.option("--phase", type=click.Choice(PHASES), required=True, help="How far it is.")
 @click.option("--message", metavar="TEXT", default="", help="What you found, or what blocks you.")
@@ -166,7 +166,7 @@ def progress(app: App, /, task_id: str, phase: str, message: str, session: str |
     _reported(app, desk, desk.report(me, task_id, phase, message))
 
 
-@task.command(cls=CommandWithOptions)
+@task.command()
 @_which
 @click.option("--summary", metavar="TEXT", required=True, help="What was done; - reads standard input, @FILE a file.")
 @click.option("--artifact", "artifacts", multiple=True, metavar="TEXT", help="A file or link that it made; repeatable.")
@@ -190,7 +190,7 @@ def done(
         task_offers.note_next(desk.box, me, following)
 
 
-@task.command(cls=CommandWithOptions)
+@task.command()
 @_which
 @click.option("--reason", metavar="TEXT", required=True, help="Why, in a sentence.")
 @session_option
@@ -201,7 +201,7 @@ def drop(app: App, /, task_id: str, reason: str, session: str | None) -> None:
     _reported(app, desk, desk.drop_task(me, task_id, reason))
 
 
-@task.command(cls=CommandWithOptions)
+@task.command()
 @_which
 @click.option("--reason", metavar="TEXT", default="", help="Why, in a sentence.")
 @session_option
@@ -215,7 +215,7 @@ def cancel(app: App, /, task_id: str, reason: str, session: str | None) -> None:
     _reported(app, desk, found)
 
 
-@task.command(cls=CommandWithOptions)
+@task.command()
 @_which
 @session_option
 @pass_app
@@ -229,7 +229,7 @@ def show(app: App, /, task_id: str, session: str | None) -> None:
     app.print_answer(app.fold_framed(text), value)
 
 
-@cli.command(cls=CommandWithOptions)
+@cli.command()
 @click.option(
     "--to",
     "to",

@@ -12,9 +12,9 @@ from typing import Any
 
 import click
 
-from ..cli.group import CommandGroup, cli
+from ..cli.group import cli
 from ..cli.loading_ahead import load_rooms
-from ..cli.options import App, CommandWithOptions, Seconds, pass_app, seconds_option
+from ..cli.options import App, Seconds, pass_app, seconds_option
 from ..clients import client
 from ..clients.foreign_fields import list_unfit
 from ..clients.team_tasks import team_names, teams_directory
@@ -35,7 +35,7 @@ _team = click.argument("team", metavar="[TEAM]", required=False)
 _interval = seconds_option("--interval", 0.5, "Seconds between looks while nothing changes.", 0.01)
 
 
-@cli.group(cls=CommandGroup)
+@cli.group()
 def teams() -> None:
     """Exchange mail with Claude Code's own Agent Teams.
 
@@ -43,13 +43,9 @@ def teams() -> None:
     """
 
 
-def _teams_directory(app: App) -> str:
-    return teams_directory(app.environ)
-
-
 def _meant_team(app: App, wanted: str | None) -> TeamConfiguration:
     """Return the team meant: by name or lead, else the one the calling session leads, else the only one."""
-    where = _teams_directory(app)
+    where = teams_directory(app.environ)
     if wanted is not None:
         return team_files.find_team(where, wanted)
     known = [team_files.load_team(where, name) for name in team_names(where)]
@@ -96,11 +92,11 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-@teams.command("list", cls=CommandWithOptions)
+@teams.command("list")
 @pass_app
 def list_teams(app: App) -> None:
     """List all teams. It also names those that only the mailbox remembers."""
-    where = _teams_directory(app)
+    where = teams_directory(app.environ)
     known = [team_files.load_team(where, name) for name in team_names(where)]
     past = [name for name in history.mirrored_teams(app.mailbox) if name not in {team.name for team in known}]
     lines = [f"{word(t.name)}  {len(t.members)} members, led by {_lead_word(t)}{_over_mark(app, t)}\n" for t in known]
@@ -116,7 +112,7 @@ def _lead_word(team: TeamConfiguration) -> str:
 
 
 def _over_mark(app: App, team: TeamConfiguration) -> str:
-    return "; over, its lead is gone" if team_files.has_ended(_teams_directory(app), team) else ""
+    return "; over, its lead is gone" if team_files.has_ended(teams_directory(app.environ), team) else ""
 
 
 def _team_json(app: App, team: TeamConfiguration) -> dict[str, Any]:
@@ -138,15 +134,15 @@ def _team_json(app: App, team: TeamConfiguration) -> dict[str, Any]:
     }
 
 
-@teams.command(cls=CommandWithOptions)
+@teams.command()
 @_team
 @pass_app
 def show(app: App, /, team: str | None) -> None:
     """Show a team's members and inboxes. It says how to write to each, and how much is in each inbox."""
     found = _living_team(app, team)
     inboxes = {
-        name: team_files.read_inbox(_teams_directory(app), found.name, name)
-        for name in team_files.inbox_names(_teams_directory(app), found.name)
+        name: team_files.read_inbox(teams_directory(app.environ), found.name, name)
+        for name in team_files.inbox_names(teams_directory(app.environ), found.name)
     }
     counts = {name: len(box.entries) for name, box in inboxes.items()}
     problems = [f"inbox {name}: {line}" for name, box in inboxes.items() for line in list_unfit(box.unfit)]
@@ -162,7 +158,7 @@ def show(app: App, /, team: str | None) -> None:
     app.print_answer("\n".join(lines) + "\n", value)
 
 
-@teams.command(cls=CommandWithOptions)
+@teams.command()
 @click.argument("team", metavar="TEAM")
 @click.argument("member", metavar="[NAME]", required=False)
 @pass_app
@@ -170,18 +166,15 @@ def inbox(app: App, /, team: str, member: str | None) -> None:
     """Show a team's inboxes (or NAME's) as they are now. Nothing is changed. `teams export` shows teams that are
     over."""
     found = _living_team(app, team)
-    there = team_files.inbox_names(_teams_directory(app), found.name)
+    there = team_files.inbox_names(teams_directory(app.environ), found.name)
     if member is not None and member not in (*found.names, *there):
         raise NotFound(
             f"member not found in {found.name}: {member!r}", f"name one of {', '.join(map(word, found.names))}"
         )
-    boxes = {
-        name: team_files.read_inbox(_teams_directory(app), found.name, name)
-        for name in (there if member is None else [member])
-    }
-    _print_problems(
-        app, [f"inbox {name}: {line}" for name, box in boxes.items() for line in list_unfit(box.unfit)], found.name
-    )
+    names = there if member is None else [member]
+    boxes = {name: team_files.read_inbox(teams_directory(app.environ), found.name, name) for name in names}
+    problems = [f"inbox {name}: {line}" for name, box in boxes.items() for line in list_unfit(box.unfit)]
+    _print_problems(app, problems, found.name)
     lines = [line for name, box in boxes.items() for entry in box.entries for line in _entry_text(name, entry)]
     value = {
         "team": found.name,
@@ -217,7 +210,7 @@ def _print_problems(app: App, problems: Iterable[str], team: str) -> None:
         app.give_warning(f"team {word(team)}: {problem}")
 
 
-@teams.command("import", cls=CommandWithOptions)
+@teams.command("import")
 @_team
 @click.option("--follow", is_flag=True, help="Continue until the team is over.")
 @_interval
@@ -229,7 +222,7 @@ def import_team(app: App, /, team: str | None, follow: bool, interval: float) ->
     The team's files stay as they are. Entries that its members consumed count as read.
     """
     app.proves = nobody  # anybody may write the client's files
-    where = _teams_directory(app)
+    where = teams_directory(app.environ)
     known = [_meant_team(app, team).name] if team is not None or follow else team_names(where)
     total: dict[str, MirrorStep] = {}
     for name in known:
@@ -256,7 +249,7 @@ def import_team(app: App, /, team: str | None, follow: bool, interval: float) ->
     app.print_done("".join(lines) or "no teams\n", {"teams": value})
 
 
-@teams.command("bridge", cls=CommandWithOptions)
+@teams.command("bridge")
 @_team
 @click.option("--once", is_flag=True, help="Look once, both ways.")
 @click.option("--wait", type=Seconds(min=0), default=0.0, metavar="S", help="Seconds to wait for the team to appear.")
@@ -269,7 +262,7 @@ def bridge_team(app: App, /, team: str | None, once: bool, wait: float, interval
     It may be killed and started again at any time. It reports mail that it cannot deliver, which stays unread.
     """
     app.proves = nobody
-    where, name = _teams_directory(app), _awaited_team(app, team, wait).name
+    where, name = teams_directory(app.environ), _awaited_team(app, team, wait).name
     if not once:
         load_rooms("teams")
     came, went = bridge.run_bridge(
@@ -278,7 +271,7 @@ def bridge_team(app: App, /, team: str | None, once: bool, wait: float, interval
     app.print_done(f"{word(name)}: {came} came in, {went} went out\n", {"team": name, "in": came, "out": went})
 
 
-@teams.command(cls=CommandWithOptions)
+@teams.command()
 @click.argument("team", metavar="TEAM")
 @click.option(
     "--format",
@@ -303,6 +296,6 @@ def export(app: App, /, team: str, style: str) -> None:
 
 def _team_name(app: App, team: str) -> str:
     try:
-        return team_files.find_team(_teams_directory(app), team).name
+        return team_files.find_team(teams_directory(app.environ), team).name
     except NotFound:
         return team

@@ -75,7 +75,8 @@ def uninstall_all(app: App, *, state: bool, dry_run: bool, diff: bool = True, ma
     records = [own] if state and not code and os.path.isdir(own) else []
     spaces_left = dict(_joined_spaces(boxes, app.environ)) if records else {}
     if records and not dry_run:
-        _delete_state(own)
+        with Storing("delete", own):
+            shutil.rmtree(own)
     deleted = [*([mailbox] if mailbox else []), *records]
     known = {*(path for path, _ in left), *(changed if dry_run else ())}
     stays = [(path, NAMED) for path in _settings_naming_us(targets) if path not in known]
@@ -128,11 +129,6 @@ def _joined_spaces(mailboxes: Iterable[str], environ: Mapping[str, str]) -> Iter
         if space is not None:
             still = " (its `engine serve` still runs: end it)" if is_serving else ""
             yield mailbox, f"space {neutral(space.space)} as {neutral(space.machine)}{still}"
-
-
-def _delete_state(state: str) -> None:
-    with Storing("delete", state):
-        shutil.rmtree(state)
 
 
 def _settings_naming_us(targets: Iterable[Target]) -> list[str]:

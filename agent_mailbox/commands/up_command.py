@@ -18,7 +18,7 @@ import click
 
 from ..cli import render, widening
 from ..cli.group import cli
-from ..cli.options import App, CommandWithOptions, pass_app, seconds_option
+from ..cli.options import App, pass_app, seconds_option
 from ..control.tasking import Tasking
 from ..core import frame, shown_ids, team_file
 from ..core.address import ALL
@@ -45,7 +45,7 @@ FILE = "team.toml"
 _file = click.argument("file", metavar="[FILE]", default=FILE, required=False)
 
 
-@cli.command(cls=CommandWithOptions)
+@cli.command()
 @_file
 @click.option("--tmux", "in_tmux", is_flag=True, help="Start each member in a window of tmux, not in the background.")
 @click.option("--status", is_flag=True, help="Show the members, and start none.")
@@ -135,7 +135,7 @@ def _open_fleet(app: App, path: str, data: bytes, team: Team, *, in_tmux: bool, 
     return started
 
 
-@cli.command(cls=CommandWithOptions)
+@cli.command()
 @_file
 @seconds_option("--wait", 10.0, "Seconds that members have to settle their work.")
 @pass_app

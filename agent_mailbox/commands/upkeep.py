@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..cli import mail_output, new_place, render, values, widening
-from ..cli.group import CommandGroup, cli
-from ..cli.options import App, CommandWithOptions, pass_app
+from ..cli.group import cli
+from ..cli.options import App, pass_app
 from ..cli.output import write_bytes
 from ..config import own_config
 from ..core import instant, proofs
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 ALLOWS = "Let the rules of logs that were cut or replaced allow again, too; else that is a second question."
 
 
-@cli.command(cls=CommandWithOptions)
+@cli.command()
 @click.argument("where", metavar="[DIR]", required=False)
 @click.option("--git", "in_git", is_flag=True, help="Make it in .git/agent-mailbox of the repository around DIR.")
 @click.option("--here", is_flag=True, help="Make it although another mailbox covers that place.")
@@ -147,7 +147,7 @@ def _confirm_and_trust(app: App, directory: str, *, adopt: bool, yes: bool, allo
     app.print_done("".join(f"{neutral(line)}\n" for line in lines), value)
 
 
-@cli.command(cls=CommandWithOptions)
+@cli.command()
 @click.option("--test", is_flag=True, help="Send a test notice, whatever waits.")
 @pass_app
 def notify(app: App, /, test: bool) -> int:
@@ -172,12 +172,12 @@ def notify(app: App, /, test: bool) -> int:
     return int(any(looked.ways.values()))
 
 
-@cli.group(cls=CommandGroup)
+@cli.group()
 def steward() -> None:
     """Archive old mail and sweep the roster: the regular maintenance."""
 
 
-@steward.command(cls=CommandWithOptions)
+@steward.command()
 @click.option(
     "--max-live",
     type=click.IntRange(min=0),
@@ -205,7 +205,7 @@ def run(app: App, max_live: int | None, trust_clock: bool) -> None:
     app.print_answer(text, {**report.__dict__, "problems": problems})
 
 
-@steward.command(cls=CommandWithOptions)
+@steward.command()
 @click.option("--install", is_flag=True, help="Add the line to your crontab, unless it is there.")
 @pass_app
 def crontab(app: App, install: bool) -> None:
@@ -219,7 +219,7 @@ def crontab(app: App, install: bool) -> None:
     app.print_answer(f"{line}\n", {"line": line})
 
 
-@cli.command(cls=CommandWithOptions)
+@cli.command()
 @click.option(
     "--repair",
     is_flag=True,
@@ -273,7 +273,7 @@ def doctor(app: App, repair: bool, trust: bool, yes: bool, allows: bool) -> int:
     return 3 if problems else 0
 
 
-@cli.command(cls=CommandWithOptions)
+@cli.command()
 @click.argument("file", type=click.Path())
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
 @click.option("--verify", is_flag=True, help="Only verify FILE, byte by byte; this needs no mailbox.")
@@ -312,7 +312,7 @@ def _describe_restored(app: App, given: Mapping[str, Any]) -> str:
     return f"the mailbox of {given['file']}, its leads and rules come into use"
 
 
-@cli.command(cls=CommandWithOptions, widens=_describe_restored)
+@cli.command(widens=_describe_restored)
 @click.argument("file", type=click.Path())
 @click.argument("where", metavar="[DIR]", required=False)
 @click.option("--alone", is_flag=True, help="Restore a machine of a space, too, as a mailbox of this machine alone.")
@@ -340,7 +340,7 @@ def restore(app: App, file: str, where: str | None, alone: bool) -> None:
     app.print_done(text + space_words.describe_return(directory, app.environ), value)
 
 
-@cli.command(cls=CommandWithOptions, prints_json=False)
+@cli.command(prints_json=False)
 @click.option(
     "--format",
     "form",
@@ -384,7 +384,7 @@ def _write_parts(parts: Iterable[bytes]) -> None:
     write_bytes(bytes(waiting))
 
 
-@cli.command(cls=CommandWithOptions, prints_json=False)
+@cli.command(prints_json=False)
 @click.argument("event")
 @pass_app
 def hook(app: App, event: str) -> int:

@@ -8,7 +8,7 @@ import click
 
 from ..cli import values
 from ..cli.group import DefaultCommands, cli
-from ..cli.options import App, CommandWithOptions, complete_session, pass_app, session_option
+from ..cli.options import App, complete_session, pass_app, session_option
 from ..control.watching import Watching
 from ..core import frame, instant
 from ..core.control.watches import DEAD, IDLE, TASK
@@ -30,7 +30,7 @@ def watch() -> None:
     """
 
 
-@watch.command("set", cls=CommandWithOptions)
+@watch.command("set")
 @click.argument("agent", metavar="AGENT", shell_complete=complete_session)
 @click.option("--idle", is_flag=True, help="When its turn ends, and no mail waits for it.")
 @click.option("--dead", is_flag=True, help="When it ends: frozen, retired, or its client gone.")
@@ -61,7 +61,7 @@ def set_watch(app: App, /, agent: str, idle: bool, dead: bool, task: str, span: 
     )
 
 
-@watch.command("list", cls=CommandWithOptions)
+@watch.command("list")
 @session_option
 @pass_app
 def list_watches(app: App, /, session: str | None) -> None:
@@ -72,7 +72,7 @@ def list_watches(app: App, /, session: str | None) -> None:
     app.print_answer("\n".join(lines or ["no watches"]) + "\n", {"watches": [_watch_object(one) for one in found]})
 
 
-@watch.command(cls=CommandWithOptions)
+@watch.command()
 @click.argument("watch_id", metavar="ID")
 @session_option
 @pass_app
