@@ -104,11 +104,7 @@ def load_error(error: Exception) -> MailboxError:
             f"run `python3 -m pip install click orjson portalocker`, or a Python that has {error.name}: PYTHON script …"
         )
     return as_mailbox_error(
-        StorageFailed(
-            f"the program does not load: {type(error).__name__}: {error}",
-            hint,
-            code="internal",
-        )
+        StorageFailed(f"the program does not load: {type(error).__name__}: {error}", hint, code="internal")
     )
 
 

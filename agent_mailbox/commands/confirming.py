@@ -46,8 +46,7 @@ def ask_again(seen: Trusted) -> bool:
     told = [f"  {one.said}" for one in seen.withheld if one.said]
     try:
         widening.ask_person(
-            ["The logs are confirmed. They allow what may have been taken back since:", *told],
-            "Let these allow again?",
+            ["The logs are confirmed. They allow what may have been taken back since:", *told], "Let these allow again?"
         )
     except Refused as error:
         if error.code != widening.CODE:

@@ -9,15 +9,7 @@ import click
 
 from ..cli import values
 from ..cli.group import cli
-from ..cli.options import (
-    App,
-    Seconds,
-    complete_request,
-    complete_session,
-    pass_app,
-    session_option,
-    several_options,
-)
+from ..cli.options import App, Seconds, complete_request, complete_session, pass_app, session_option, several_options
 from ..control.orders import Orders
 from ..control.requests import Requests, always_updates, carry_out_shutdown
 from ..control.steps import find_request

@@ -95,12 +95,7 @@ def _believed_words(keys: tuple[str, ...], speaks: tuple[str, ...]) -> str:
 
 
 def _space_from_options(
-    logs: Logs,
-    url: str | None,
-    space: str | None,
-    machine: str | None,
-    credential: str | None,
-    authority: str | None,
+    logs: Logs, url: str | None, space: str | None, machine: str | None, credential: str | None, authority: str | None
 ) -> Space:
     """Return the space that the options name; what they leave out is as it was."""
     credential, authority = (None if path is None else os.path.abspath(path) for path in (credential, authority))
@@ -137,10 +132,7 @@ def _space_from_options(
     "--credential", type=_FILE, metavar="FILE", help="With --postgresql: the owner's password file (mode 0600)."
 )
 @click.option(
-    "--authority",
-    type=_FILE,
-    metavar="FILE",
-    help="With --postgresql: the CA certificate that signed the server's.",
+    "--authority", type=_FILE, metavar="FILE", help="With --postgresql: the CA certificate that signed the server's."
 )
 @pass_app
 def config(

@@ -12,14 +12,7 @@ import click
 
 from ..cli import mail_output, output, render
 from ..cli.group import cli
-from ..cli.options import (
-    App,
-    everyones_option,
-    pass_app,
-    seconds_option,
-    session_option,
-    with_option,
-)
+from ..cli.options import App, everyones_option, pass_app, seconds_option, session_option, with_option
 from ..core.message_reads import Reads
 from ..errors import MailboxError
 from ..mailbox.followed_mail import FollowedMail

@@ -83,10 +83,7 @@ def thread(app: App, /, message_id: str, full: bool) -> None:
     roster, box = app.mailbox.logs.read_roster(), app.mailbox.directory
     stages, unsent = {m.id: reads.stages(m.id) for m in messages}, app.mailbox.unsent()
     blocks = [
-        [
-            *render.message_text(m, roster, app.painter, box),
-            *render.stages_text(stages[m.id], roster, unsent.get(m.id)),
-        ]
+        [*render.message_text(m, roster, app.painter, box), *render.stages_text(stages[m.id], roster, unsent.get(m.id))]
         for m in messages
     ]
     found = [mail_output.message_json(m, reads, box) | mail_output.unsent_json(unsent.get(m.id)) for m in messages]

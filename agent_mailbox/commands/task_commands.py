@@ -87,10 +87,7 @@ def add(
     )
     added = desk.add_task(me, verbs.split_recipients(to), payload)
     task_output.warn_of_none(app, desk.views, added)
-    app.print_done(
-        task_output.step_text(app, added, desk.box),
-        {"task": task_output.task_json(added)},
-    )
+    app.print_done(task_output.step_text(app, added, desk.box), {"task": task_output.task_json(added)})
 
 
 @task.command("list")

@@ -258,10 +258,7 @@ def _response(request: ControlRequest, approved: bool, said: dict[str, Any]) -> 
         given["approved"] = approved
     wrong = [key for key in given if key not in kind._fields]
     if wrong:
-        raise Malformed(
-            f"the answer to a {request.flow} request has no {wrong[0].replace('_', ' ')}",
-            "leave it out",
-        )
+        raise Malformed(f"the answer to a {request.flow} request has no {wrong[0].replace('_', ' ')}", "leave it out")
     return kind(request_id=request.id, **given)
 
 

@@ -243,14 +243,7 @@ class Tasking:
         return me == USER or authority.is_same(me, task.asker, self.box.now(), self.box.logs.read_roster())
 
     def report(
-        self,
-        me: str,
-        word: str,
-        phase: str,
-        text: str,
-        *,
-        artifacts: Sequence[str] = (),
-        errors: Sequence[str] = (),
+        self, me: str, word: str, phase: str, text: str, *, artifacts: Sequence[str] = (), errors: Sequence[str] = ()
     ) -> TaskView:
         """Report on a task (``phase``: one of ``PHASES``; ``done`` ends it, with what it made and what went wrong).
 

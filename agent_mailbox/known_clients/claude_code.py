@@ -130,10 +130,7 @@ CLAUDE_CODE = KnownClient(
     settings=("settings.local.json", "settings.json"),
     memory="CLAUDE.md",
     guarded=("settings.json", "settings.local.json", "plugins/"),
-    managed=(
-        "/etc/claude-code/managed-settings.json",
-        "/Library/Application Support/ClaudeCode/managed-settings.json",
-    ),
+    managed=("/etc/claude-code/managed-settings.json", "/Library/Application Support/ClaudeCode/managed-settings.json"),
     state_file=".claude.json",
     plans="~/.claude/plans/*.md",
     has_plugins=True,

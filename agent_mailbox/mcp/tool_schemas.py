@@ -104,11 +104,7 @@ TOOLS: dict[str, ToolSchema] = {
         query=_text_schema("Words, or id:ID for that message's whole text"),
         limit=_LIMIT,
     ),
-    "who": _tool_schema(
-        "List agents, and tell who you are.",
-        agent=_text_schema("Only this one"),
-        session=_SESSION,
-    ),
+    "who": _tool_schema("List agents, and tell who you are.", agent=_text_schema("Only this one"), session=_SESSION),
 }
 _KINDS = {"string": str, "boolean": bool, "integer": int}
 

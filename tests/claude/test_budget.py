@@ -179,9 +179,7 @@ def test_many_become_a_digest_by_sender_and_thread() -> None:
 
 
 @given(
-    bodies=st.lists(st.text(max_size=3000), min_size=1, max_size=12),
-    room=st.integers(600, 9500),
-    titled=st.booleans(),
+    bodies=st.lists(st.text(max_size=3000), min_size=1, max_size=12), room=st.integers(600, 9500), titled=st.booleans()
 )
 def test_nothing_is_dropped_and_the_room_is_kept(bodies: list[str], room: int, titled: bool) -> None:
     """Whatever is written: what it shows is shown by id, what it does not is counted, and it fits."""

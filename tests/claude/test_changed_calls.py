@@ -49,13 +49,7 @@ class Talk:
         said = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow", **given}}
         called = {"type": "tool_use", "name": "Bash", "input": {"command": asked}, "id": use}
         done = {"type": "tool_result", "content": "updatedInput", "tool_use_id": use}
-        shown = {
-            "type": "hook_success",
-            "toolUseID": use,
-            "hookEvent": on,
-            "stdout": json.dumps(said),
-            "command": hook,
-        }
+        shown = {"type": "hook_success", "toolUseID": use, "hookEvent": on, "stdout": json.dumps(said), "command": hook}
         return [
             {"type": "assistant", "message": {"content": [called]}},
             {"type": "attachment", "attachment": shown},

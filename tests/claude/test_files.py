@@ -337,8 +337,7 @@ def test_they_are_found_by_links_by_variables_and_in_any_case(guarded: Shim) -> 
 
 
 def test_no_tool_writes_the_person_s_configuration_or_what_an_installed_hook_starts(
-    guarded: Shim,
-    monkeypatch: pytest.MonkeyPatch,
+    guarded: Shim, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The configuration names programs; the package and its environment are what decides."""
     post = guarded.post

@@ -361,11 +361,7 @@ def test_who_may_not_command_an_agent_is_sent_to_whoever_may(team: Team) -> None
         (2, ("control", "policy", WORKER, "--allow", "*", "--session", LEAD), "no permission rule"),
         (2, ("control", "policy", "--allow", "Bash", "--session", LEAD), "AGENT is missing"),
         (1, ("control", "request", "shutdown", WORKER, "--session", PEER), "ask lead-1 or the person to do it"),
-        (
-            1,
-            ("control", "request", "task", WORKER, "--title", "T", "--plan-required", "--session", PEER),
-            "ask lead-1",
-        ),
+        (1, ("control", "request", "task", WORKER, "--title", "T", "--plan-required", "--session", PEER), "ask lead-1"),
         (2, ("control", "request", "permission", "--session", WORKER), "--tool"),
         (2, ("control", "request", "permission", "--tool", "B", "--input", "{", "--session", WORKER), "not JSON"),
         (

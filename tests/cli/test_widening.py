@@ -240,10 +240,5 @@ def test_what_changes_nothing_asks_nothing(led: Post) -> None:
     )
     done = at_terminal(led, _script(led, "\n".join(f"{line(*one)}; echo" for one in words)), answer=YES)
     assert "[y/N]" not in done.stdout
-    for told in (
-        "perm-1 is decided: denied",
-        "; nothing to change",
-        "missing.tar",
-        "is a mailbox already",
-    ):
+    for told in ("perm-1 is decided: denied", "; nothing to change", "missing.tar", "is a mailbox already"):
         assert told in done.stdout

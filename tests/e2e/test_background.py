@@ -60,9 +60,7 @@ class Background:
     def start(self, *words: object, at: int = 0, **env: str | None) -> str:
         """Have the service begin a session; what the client says of it."""
         with self.client.start(
-            *words,
-            cwd=self.projects[at],
-            env={"TERM": "xterm-256color", "AGENT_MAILBOX_DIR": None, **env},
+            *words, cwd=self.projects[at], env={"TERM": "xterm-256color", "AGENT_MAILBOX_DIR": None, **env}
         ) as process:
             out, err = process.communicate(timeout=90)
         assert process.returncode == 0, (out, err)

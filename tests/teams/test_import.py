@@ -392,12 +392,7 @@ def test_protocol_that_was_fetched_before_we_looked_comes_from_its_readers_trans
         teams.ok("teams", "import", "t")
         found = [(m["sender"], m["content"]) for m in teams.mirrored()]
         assert sorted(found) == sorted(
-            [
-                ("ann@t", idle[0]),
-                ("ann@t", idle[1]),
-                ("ann@t", shown[1]),
-                ("team-lead@t", samples.SHUTDOWN),
-            ]
+            [("ann@t", idle[0]), ("ann@t", idle[1]), ("ann@t", shown[1]), ("team-lead@t", samples.SHUTDOWN)]
         )
     ids = {m["content"]: m["id"] for m in teams.mirrored()}
     assert set(teams.unread("team-lead@t")) == {ids[idle[1]], ids[shown[1]]}  # they stand there still
@@ -405,7 +400,7 @@ def test_protocol_that_was_fetched_before_we_looked_comes_from_its_readers_trans
     teams.ok("teams", "import", "t")
     assert teams.unread("team-lead@t") == []
     assert {m["metadata"]["protocol"]["type"] for m in teams.mirrored()} == {
-        *("idle_notification", "shutdown_approved", "shutdown_request"),
+        *("idle_notification", "shutdown_approved", "shutdown_request")
     }
 
 
