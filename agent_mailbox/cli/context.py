@@ -76,6 +76,8 @@ class Context:
         self.environ: Mapping[str, str] = system.environment()
         self.hosts = ProcessRecords(paths.state_directory(self.environ))
         self.directory = directory
+        self.named: str | None = None
+        """The session that an option names; None: the caller's."""
         self.given: dict[str, str] = {}
         """The options that our hints repeat, beside ``--dir``: see ``suggested``."""
         self.json = False
@@ -144,26 +146,28 @@ class Context:
             return self.proves(session_id)
         return self.caller.proof_for(self._speakers.get(session_id, session_id))
 
-    def acting_session(self, given: str | None, desk: OpenMailbox, option: str = SESSION) -> str:
-        """Return the session that the command acts as: ``given`` (an id, an agent's name or a UUID's prefix), else the
-        caller. ``option`` gives it. Raises ``Refused`` if the caller may not act as it."""
+    def acting_session(self, desk: OpenMailbox, option: str = SESSION) -> str:
+        """Return the session that the command acts as: the one ``named`` by ``option``, else the caller.
+
+        It is named by its id, the agent's name or a UUID's prefix. Raises ``Refused`` if the caller may not act as
+        it."""
         caller = self.caller
-        who = given or caller.said_id(self.environ) or ""
+        who = self.named or caller.said_id(self.environ) or ""
         if not who:
             raise session_unknown(option, caller.why, self._shells(desk))
         if who not in caller.sessions and not (caller.is_person and who == USER):
             check_id(who)
-            who = who if given is None else meant_agent(who, desk.logs.read_roster())
+            who = who if self.named is None else meant_agent(who, desk.logs.read_roster())
             self.act_as(who, desk)
-        if given is not None:
+        if self.named is not None:
             self.given[SESSION] = who
         return who
 
-    def reading_session(self, given: str | None, desk: OpenMailbox) -> str:
+    def reading_session(self, desk: OpenMailbox) -> str:
         """Return the session whose mail is looked at, as ``acting_session`` finds it; raises ``NotFound`` for one that
         nobody knows and that is nearly an agent's. Warns if nobody brings the mail of other machines."""
-        me = self.acting_session(given, desk)
-        if given is not None and (roster := desk.logs.read_roster()).get(me) is None:
+        me = self.acting_session(desk)
+        if self.named is not None and (roster := desk.logs.read_roster()).get(me) is None:
             from . import misspelt_session  # serves only mistakes
 
             misspelt_session.refuse_misspelt(me, roster)  # the same look: it may have joined since
@@ -178,14 +182,14 @@ class Context:
         for why in filter(None, [spaces.why_late(desk.logs)] if reads else spaces.clock_doubt(desk.logs)):
             self.give_warning(why)
 
-    def deciding_session(self, given: str | None, desk: OpenMailbox, what: str) -> str:
+    def deciding_session(self, desk: OpenMailbox, what: str) -> str:
         """Return the session that decides or asks for something; raises ``Refused`` at the person's terminal for
         another than the person, whose word it would be. ``what``: that deed."""
-        who = self.acting_session(given, desk)
+        who = self.acting_session(desk)
         if self.caller.is_person and who != USER:
             agent = desk.logs.read_roster().get(who)
             name = frame.name_of(who, desk.logs.read_roster())
-            mine = "leave --session out" if given is not None else f"unset {client_variables.OURS}"
+            mine = "leave --session out" if self.named is not None else f"unset {client_variables.OURS}"
             where = f"run it in {name}'s own session, or {mine}" if agent is not None and agent.client else mine
             raise Refused(
                 f"this is the person's terminal: nothing proves that {what} is {name}'s",

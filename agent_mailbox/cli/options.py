@@ -35,14 +35,15 @@ class App(Context):
         """Return the mailbox's queries."""
         return MailQueries(self.mailbox)
 
-    def session_for(self, given: str | None, option: str = SESSION) -> str:
-        """Return the session that the command acts as; see ``Context.acting_session``."""
-        return self.acting_session(given, self.mailbox, option)
+    def session_for(self, named: str | None, option: str = SESSION) -> str:
+        """Return the session that the command acts as, of that name; see ``Context.acting_session``."""
+        self.named = named
+        return self.acting_session(self.mailbox, option)
 
-    def looking_session(self, given: str | None) -> str:
+    def looking_session(self) -> str:
         """Return the session of a look that needs none; it is empty for a program that has none."""
         try:
-            return self.session_for(given)
+            return self.acting_session(self.mailbox)
         except Malformed as error:
             if error.code != "no_session":
                 raise
@@ -108,6 +109,11 @@ def _set_json(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.ensure_object(App).json = True
 
 
+def _set_named(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        ctx.ensure_object(App).named = value
+
+
 def _set_dir(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
     if value is not None:
         ctx.ensure_object(App).directory = value
@@ -133,12 +139,14 @@ def json_option(about: str) -> Option:
     return click.option("--json", is_flag=True, is_eager=True, expose_value=False, callback=_set_json, help=about)
 
 
-session_option = click.option(
-    "--session",
-    metavar="ID",
-    help="The session to act as (default: the calling client's).",
-    shell_complete=complete_session,
-)
+def option_of_session(name: str, about: str) -> Option:
+    """Return an option that names the session as which a command acts."""
+    return click.option(
+        name, metavar="ID", help=about, shell_complete=complete_session, expose_value=False, callback=_set_named
+    )
+
+
+session_option = option_of_session("--session", "The session to act as (default: the calling client's).")
 
 
 with_option = click.option(

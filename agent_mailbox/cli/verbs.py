@@ -88,15 +88,15 @@ def confirm_sent(
         app.confirm_change(sent_text(sent, found, sent.roster, app.painter, app.complete_command))
 
 
-def acknowledge(app: Context, mailbox: Mailbox, message_id: str, session: str | None) -> None:
+def acknowledge(app: Context, mailbox: Mailbox, message_id: str) -> None:
     """Record that the session dealt with a message."""
-    message = mailbox.ack(message_id, app.acting_session(session, mailbox))
+    message = mailbox.ack(message_id, app.acting_session(mailbox))
     app.print_done(f"acknowledged {frame.short(message.id)}\n", {"message_id": message.id, "event": "ack"})
 
 
-def give_back(app: Context, mailbox: Mailbox, message_id: str, session: str | None) -> None:
+def give_back(app: Context, mailbox: Mailbox, message_id: str) -> None:
     """Give a message back."""
-    message = mailbox.release(message_id, app.acting_session(session, mailbox))
+    message = mailbox.release(message_id, app.acting_session(mailbox))
     app.print_done(f"released {frame.short(message.id)}\n", {"message_id": message.id, "event": "release"})
 
 

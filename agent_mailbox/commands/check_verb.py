@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from ..mailbox.open_mailbox import OpenMailbox
 
 
-def check_mail(app: Context, desk: OpenMailbox, session: str | None, peek: bool, limit: int) -> None:
+def check_mail(app: Context, desk: OpenMailbox, peek: bool, limit: int) -> None:
     """Show unread mail, then record it as read (``peek``: only show_items it). ``limit`` 0 shows all."""
     desk = desk.read_only() if peek else desk
-    me = app.reading_session(session, desk)
+    me = app.reading_session(desk)
     page, delivery = CheckPage(app, desk, me, limit), Delivery(desk)
     if peek:  # it holds no lock that others wait for, and may take its time
         items = delivery.peek(me)
@@ -55,7 +55,7 @@ def check_mail(app: Context, desk: OpenMailbox, session: str | None, peek: bool,
     delivery.deliver(me, show_items, choose=page.choose_items, offering=page.offer)
     if failed:
         raise failed[0]
-    if delivery.registered and session is not None:
+    if delivery.registered and app.named is not None:
         from ..cli import misspelt_session  # serves only mistakes
 
         app.give_warning(misspelt_session.registered_text(me, "check"))

@@ -39,10 +39,10 @@ def control() -> None:
 control.add_command(request_commands.request)
 
 
-def _deciding_session(app: App, /, session: str | None, what: str) -> str:
+def _deciding_session(app: App, /, what: str) -> str:
     """Return the session that decides; raises ``Refused`` for a program, which may not decide."""
     app.caller.refuse_deciding(what)
-    return app.deciding_session(session, app.mailbox, what)
+    return app.deciding_session(app.mailbox, what)
 
 
 @control.command()
@@ -55,13 +55,13 @@ def _deciding_session(app: App, /, session: str | None, what: str) -> str:
 )
 @click.option("--error", "errors", multiple=True, metavar="TEXT", help="With done: what went wrong; repeatable.")
 @pass_app
-def report(app: App, /, request: str, session: str | None, phase: str, body: str | None, **made: Sequence[str]) -> None:
+def report(app: App, /, request: str, phase: str, body: str | None, **made: Sequence[str]) -> None:
     """Report on a task of yours. It is another name for `task progress` and `task done`; REQUEST is the task.
 
     \b
     Example: agent-mailbox control report task-1f --phase done --body "it builds"
     """
-    me = app.deciding_session(session, app.mailbox, "the report")
+    me = app.deciding_session(app.mailbox, "the report")
     text = "" if body is None else values.read_body(app, body)
     reported = Tasking(app.mailbox).report(me, request, phase, text, **made)
     roster = app.mailbox.logs.read_roster()
@@ -97,12 +97,12 @@ def _is_own_end(app: App, request: str) -> bool:
     return asked.flow == transitions.SHUTDOWN and asked.answerer in app.caller.sessions
 
 
-def _decide_request(app: App, /, request: str, session: str | None, approved: bool, **given: Unpack[Answered]) -> None:
+def _decide_request(app: App, /, request: str, approved: bool, **given: Unpack[Answered]) -> None:
     caller = app.caller
     if not (caller.is_served and _is_own_end(app, request)):
         caller.refuse_deciding("an answer")
     box = app.mailbox
-    me = app.deciding_session(session, box, "an answer")
+    me = app.deciding_session(box, "an answer")
     pane = app.environ.get("TMUX_PANE", "")
     said: dict[str, Any] = {
         "notes": given["reason"],
@@ -131,7 +131,7 @@ def _decide_request(app: App, /, request: str, session: str | None, approved: bo
 @_approval_options
 @click.option("--always", is_flag=True, help="Also add the rules that `pending` shows, for this agent.")
 @pass_app
-def approve(app: App, /, request: str, session: str | None, **given: Unpack[Answered]) -> None:
+def approve(app: App, /, request: str, **given: Unpack[Answered]) -> None:
     """Approve a request. You may give another input, fewer hosts, or a mode.
 
     With `--always` the agent's client asks about such calls no more. `control policy AGENT` lists the rules, and
@@ -140,7 +140,7 @@ def approve(app: App, /, request: str, session: str | None, **given: Unpack[Answ
     \b
     Example: agent-mailbox approve perm-b70d --reason "staging only"
     """
-    _decide_request(app, request, session, True, **given)
+    _decide_request(app, request, True, **given)
 
 
 @control.command()
@@ -148,30 +148,30 @@ def approve(app: App, /, request: str, session: str | None, **given: Unpack[Answ
 @session_option
 @reason_option
 @pass_app
-def deny(app: App, /, request: str, session: str | None, reason: str) -> None:
+def deny(app: App, /, request: str, reason: str) -> None:
     """Deny a request."""
-    _decide_request(app, request, session, False, reason=reason)
+    _decide_request(app, request, False, reason=reason)
 
 
 @control.command(widens=widened_output.of_answer())
 @_approval_options
 @click.argument("decision", type=click.Choice(["approve", "deny"]))
 @pass_app
-def answer(app: App, /, request: str, session: str | None, decision: str, **given: Unpack[Answered]) -> None:
+def answer(app: App, /, request: str, decision: str, **given: Unpack[Answered]) -> None:
     """Approve or deny a request; a worker answers a shutdown with this.
 
     An agent that approves its shutdown is retired: its lead is told, and the command of `[control] cleanup` runs.
     """
-    _decide_request(app, request, session, decision == "approve", **given)
+    _decide_request(app, request, decision == "approve", **given)
 
 
 @control.command()
 @session_option
 @click.option("--all", "everyones", is_flag=True, help="Show all open requests, not only yours to decide.")
 @pass_app
-def pending(app: App, /, session: str | None, everyones: bool) -> None:
+def pending(app: App, /, everyones: bool) -> None:
     """Show the requests that wait for your decision, oldest first."""
-    me = app.looking_session(session) if everyones else app.session_for(session)
+    me = app.looking_session() if everyones else app.acting_session(app.mailbox)
     requests = Requests(app.mailbox)
     found, roster = requests.pending(me, everyones=everyones), app.mailbox.logs.read_roster()
     value: dict[str, Any] = {"session": me or None, "requests": [control_output.request_json(r, roster) for r in found]}
@@ -189,12 +189,12 @@ def pending(app: App, /, session: str | None, everyones: bool) -> None:
 @click.argument("mode", metavar="[MODE]", required=False, type=click.Choice(messages.MODES))
 @session_option
 @pass_app
-def mode(app: App, /, agent: str | None, mode: str | None, session: str | None) -> None:
+def mode(app: App, /, agent: str | None, mode: str | None) -> None:
     """Set the MODE of AGENT, or of `all` you lead. Without MODE it shows its mode and rules, or yours."""
     if mode is not None:
-        me = _deciding_session(app, session, "a mode")
+        me = _deciding_session(app, "a mode")
     else:
-        me = app.session_for(session) if agent in (None, ALL) else app.looking_session(session)
+        me = app.acting_session(app.mailbox) if agent in (None, ALL) else app.looking_session()
     if agent is not None and mode is not None:
         Orders(app.mailbox).set_mode(me, [agent], mode)
     control_output.show_standing(app, app.mailbox, me, [agent] if agent else [], changed=mode is not None)
@@ -211,9 +211,7 @@ def mode(app: App, /, agent: str | None, mode: str | None, session: str | None) 
 @click.option("--clear", is_flag=True, help="Remove all rules and hosts.")
 @session_option
 @pass_app
-def policy(
-    app: App, /, agents: Sequence[str], session: str | None, add: bool, clear: bool, **rules: Sequence[str]
-) -> None:
+def policy(app: App, /, agents: Sequence[str], add: bool, clear: bool, **rules: Sequence[str]) -> None:
     """Set the rules of agents, or show them. `all` are those that you lead. Without rules it shows theirs, or yours.
 
     \b
@@ -221,9 +219,9 @@ def policy(
     """
     said = any(rules.values())
     if said or clear:
-        me = _deciding_session(app, session, "a policy")
+        me = _deciding_session(app, "a policy")
     else:
-        me = app.session_for(session) if not agents or ALL in agents else app.looking_session(session)
+        me = app.acting_session(app.mailbox) if not agents or ALL in agents else app.looking_session()
     if (said and clear) or ((said or clear) and not agents) or (add and not said):
         raise Malformed(
             "AGENT is missing" if not agents else "--clear and rules do not go together",
@@ -241,12 +239,12 @@ def policy(
 @session_option
 @click.option("--timeout", type=Seconds(min=0), metavar="S", help="Give up after S seconds (default: wait for ever).")
 @pass_app
-def wait(app: App, /, request: str, session: str | None, timeout: float | None) -> int:
+def wait(app: App, /, request: str, timeout: float | None) -> int:
     """Block until REQUEST is decided. Exits with 0 if it is approved (a task: done), else with 1.
 
     If the request is your own, the time-out decides it: a later answer changes nothing.
     """
-    me = app.session_for(session) if timeout is None else app.deciding_session(session, app.mailbox, "a time-out")
+    me = app.acting_session(app.mailbox) if timeout is None else app.deciding_session(app.mailbox, "a time-out")
     found = Requests(app.mailbox).wait(me, request, timeout)
     roster = app.mailbox.logs.read_roster()
     text = app.fold_framed(summary.describe_request(found, roster, app.painter))
@@ -259,11 +257,11 @@ def wait(app: App, /, request: str, session: str | None, timeout: float | None) 
 @click.option("--follow", is_flag=True, help="Go on with new messages, a line each (with --json: a document each).")
 @session_option
 @pass_app
-def log(app: App, /, request: str | None, follow: bool, session: str | None) -> None:
+def log(app: App, /, request: str | None, follow: bool) -> None:
     """Show every control message with its outcome. They stand in order, refused ones too."""
     box = app.mailbox
-    if session is not None:
-        app.session_for(session)
+    if app.named is not None:
+        app.acting_session(app.mailbox)
     control_output.show_log(app, box, None if request is None else find_request(box, request).id, follow=follow)
 
 

@@ -40,7 +40,7 @@ def lease() -> None:
 @click.option("--note", metavar="TEXT", default="", help="What you do there, in a few words.")
 @session_option
 @pass_app
-def take(app: App, /, paths: Sequence[str], span: str, note: str, session: str | None) -> None:
+def take(app: App, /, paths: Sequence[str], span: str, note: str) -> None:
     """Lease files, directories or patterns of a project.
 
     A pattern has * and ? within a name, and ** for any directories. Exit 1 if another session holds one of them.
@@ -50,7 +50,7 @@ def take(app: App, /, paths: Sequence[str], span: str, note: str, session: str |
     Example: agent-mailbox lease src/parser 'tests/parser/**' --for 1h
     """
     desk = Leasing(app.mailbox)
-    me = app.deciding_session(session, desk.box, "the lease")
+    me = app.deciding_session(desk.box, "the lease")
     made = desk.lease(
         me, paths, system.getcwd(), values.parse_span(span, _UNITS, "m", "write it as 90s, 30m or 2h"), note
     )
@@ -78,10 +78,10 @@ def list_leases(app: App, /) -> None:
 @click.argument("lease_id", metavar="ID")
 @session_option
 @pass_app
-def release(app: App, /, lease_id: str, session: str | None) -> None:
+def release(app: App, /, lease_id: str) -> None:
     """End a lease: yours, or as its holder's lead or the person. You may repeat it."""
     desk = Leasing(app.mailbox)
-    ended, again = desk.release_lease(app.deciding_session(session, desk.box, "the end of a lease"), lease_id)
+    ended, again = desk.release_lease(app.deciding_session(desk.box, "the end of a lease"), lease_id)
     told = "was over already: " if again else "released "
     app.print_done(f"{told}{_lease_line(ended)}\n", {"leases": [_lease_object(ended)], "already": again})
 
@@ -91,7 +91,7 @@ def release(app: App, /, lease_id: str, session: str | None) -> None:
 @click.option("--staged", is_flag=True, help="Look at the files that git has staged.")
 @session_option
 @pass_app
-def check(app: App, /, paths: Sequence[str], staged: bool, session: str | None) -> int:
+def check(app: App, /, paths: Sequence[str], staged: bool) -> int:
     """Look whether another session leases files: exit 1 if one does.
 
     As a pre-commit hook of git: `agent-mailbox lease check --staged`. A lease that nothing proves, as a program's, is
@@ -101,19 +101,19 @@ def check(app: App, /, paths: Sequence[str], staged: bool, session: str | None) 
         raise Malformed("PATH or --staged is missing" if staged is False else "--staged goes without PATH",
                         "name files, or let git say which are staged")  # fmt: skip
     desk = Leasing(app.mailbox)
-    found = desk.held_by_others(_calling_session(app, session, desk), paths or _staged_files(), system.getcwd())
+    found = desk.held_by_others(_calling_session(app, desk), paths or _staged_files(), system.getcwd())
     lines = [f"{neutral(one.path)} {desk.said(one.lease)}; {desk.ask(one.lease)}" for one in found]
     value = {"leases": [{**_lease_object(one.lease), "path": one.path} for one in found]}
     app.print_answer("\n".join([*lines, ""]), value)
     return int(any(one.lease.proven for one in found))
 
 
-def _calling_session(app: App, session: str | None, desk: Leasing) -> str:
+def _calling_session(app: App, desk: Leasing) -> str:
     """Return the session that asks; a program is none, and all leases are others' to it."""
     try:
-        return app.acting_session(session, desk.box)
+        return app.acting_session(desk.box)
     except Refused:
-        if session is not None:
+        if app.named is not None:
             raise
         return ""
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @cli.command()
 @session_option
 @pass_app
-def statusline(app: App, /, session: str | None) -> None:
+def statusline(app: App, /) -> None:
     """Print a line for a client's status line.
 
     It has unread mail, the requests that wait for you, and the task that the session holds. The client's
@@ -38,9 +38,9 @@ def statusline(app: App, /, session: str | None) -> None:
     \b
     Example: agent-mailbox statusline --session otter
     """
-    if session is None and sys.stdin is not None and not sys.stdin.isatty():
-        session = status_line.named_session()
-    found = status_line.look_up(app.mailbox, app.reading_session(session, app.mailbox))
+    if app.named is None and sys.stdin is not None and not sys.stdin.isatty():
+        app.named = status_line.named_session()
+    found = status_line.look_up(app.mailbox, app.reading_session(app.mailbox))
     app.print_answer(f"{found.text}\n", found.spell_json())
 
 
@@ -59,7 +59,7 @@ def statusline(app: App, /, session: str | None) -> None:
     help="Begin with the N newest messages.",
 )
 @pass_app
-def tail(app: App, /, session: str | None, everyones: bool, with_address: str | None, earlier: int) -> None:
+def tail(app: App, /, everyones: bool, with_address: str | None, earlier: int) -> None:
     """Show mail as it comes, a line for each message.
 
     That is mail which you send, or may see; `show ID` has the text. Nothing is marked as read. With --json each line
@@ -69,7 +69,7 @@ def tail(app: App, /, session: str | None, everyones: bool, with_address: str | 
     Example: agent-mailbox tail --all -n 20
     """
     box = app.mailbox
-    me = None if everyones else standing_verbs.who_or_all(app, box, session)
+    me = None if everyones else standing_verbs.who_or_all(app, box)
     if with_address is not None:
         app.queries.check_party(with_address)
     selection = Selection(reader=me or "", address=with_address or "")

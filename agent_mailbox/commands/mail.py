@@ -29,7 +29,7 @@ def _limit_option(default: int, told: str = "Show only the newest; 0 shows all."
 @click.option("--peek", is_flag=True, help="Show the mail, but leave it unread and write nothing.")
 @_limit_option(20, "Show at most this many messages; 0 shows all.")
 @pass_app
-def check(app: App, /, session: str | None, peek: bool, limit: int) -> None:
+def check(app: App, /, peek: bool, limit: int) -> None:
     """Show your unread mail, and mark it as read.
 
     A message is read once whoever reads the output took it: `check | head -7` leaves the rest unread. Below a client a
@@ -38,7 +38,7 @@ def check(app: App, /, session: str | None, peek: bool, limit: int) -> None:
     \b
     Example: agent-mailbox check --limit 5
     """
-    check_verb.check_mail(app, app.mailbox, session, peek, limit)
+    check_verb.check_mail(app, app.mailbox, peek, limit)
 
 
 @cli.command()
@@ -47,9 +47,9 @@ def check(app: App, /, session: str | None, peek: bool, limit: int) -> None:
     "--cost", is_flag=True, help="Also show the tokens that your mail took, by sender and mode, and those of wakes."
 )
 @pass_app
-def status(app: App, /, session: str | None, cost: bool) -> None:
+def status(app: App, /, cost: bool) -> None:
     """Show your unread mail, the acks you owe, your dead letters."""
-    standing_verbs.show_status(app, app.mailbox, session, cost=cost)
+    standing_verbs.show_status(app, app.mailbox, cost=cost)
 
 
 @cli.command()
@@ -106,15 +106,13 @@ def thread(app: App, /, message_id: str, full: bool) -> None:
 @_limit_option(50)
 @everyones_option
 @pass_app
-def history(
-    app: App, /, session: str | None, with_address: str | None, since: str | None, limit: int, everyones: bool
-) -> None:
+def history(app: App, /, with_address: str | None, since: str | None, limit: int, everyones: bool) -> None:
     """List the mail you sent and received. Archived mail is included; the newest is last.
 
     \b
     Example: agent-mailbox history --with role:reviewer --since 24h
     """
-    me = None if everyones else standing_verbs.who_or_all(app, app.mailbox, session)
+    me = None if everyones else standing_verbs.who_or_all(app, app.mailbox)
     start = values.parse_since(since, app.mailbox.now())
     nothing = "no mail"
     if me == USER:
@@ -142,18 +140,18 @@ def search(app: App, /, query: Sequence[str], limit: int) -> None:
 @click.argument("message_id", metavar="ID")
 @session_option
 @pass_app
-def ack(app: App, /, message_id: str, session: str | None) -> None:
+def ack(app: App, /, message_id: str) -> None:
     """Acknowledge message ID. It tells its sender that you have dealt with it."""
-    verbs.acknowledge(app, app.mailbox, message_id, session)
+    verbs.acknowledge(app, app.mailbox, message_id)
 
 
 @cli.command()
 @click.argument("message_id", metavar="ID")
 @session_option
 @pass_app
-def release(app: App, /, message_id: str, session: str | None) -> None:
+def release(app: App, /, message_id: str) -> None:
     """Give message ID back. It becomes unread again; another holder of its role may take it."""
-    verbs.give_back(app, app.mailbox, message_id, session)
+    verbs.give_back(app, app.mailbox, message_id)
 
 
 @cli.command("dead-letters")
@@ -171,26 +169,24 @@ def release(app: App, /, message_id: str, session: str | None) -> None:
 )
 @_limit_option(standing_verbs.DEAD_LETTERS)
 @pass_app
-def dead_letters(
-    app: App, /, session: str | None, everyones: bool, waiting: bool, since: str | None, limit: int
-) -> None:
+def dead_letters(app: App, /, everyones: bool, waiting: bool, since: str | None, limit: int) -> None:
     """List your dead letters, newest last. That is mail to or from you that expired, or whose recipient died, unread.
 
     The steward tells each sender once, by mail, before it archives them. `status` counts those that are not archived.
     """
     show = standing_verbs.show_waiting if waiting else standing_verbs.dead_letters
     start = values.parse_since(since, app.mailbox.now())
-    show(app, app.mailbox, session, everyones=everyones, since=start, limit=limit)
+    show(app, app.mailbox, everyones=everyones, since=start, limit=limit)
 
 
 @cli.command()
 @session_option
 @click.option("--timeout", type=Seconds(min=0), metavar="S", help="Give up after S seconds (default: wait for ever).")
 @pass_app
-def wait(app: App, /, session: str | None, timeout: float | None) -> int:
+def wait(app: App, /, timeout: float | None) -> int:
     """Wait for unread mail. Exits with 0 when you have some, with 1 at the time-out."""
-    me = app.reading_session(session, app.mailbox)
-    if session is not None and app.mailbox.logs.read_roster().get(me) is None:
+    me = app.reading_session(app.mailbox)
+    if app.named is not None and app.mailbox.logs.read_roster().get(me) is None:
         app.give_warning(f"no agent {me} is known, and this waits for its mail: `agent-mailbox roster list` shows all")
     unread = app.queries.wait(me, timeout)
     app.print_answer(f"{mail_output.count_noun(unread, 'unread message')}\n" if unread else "", {"unread": unread})

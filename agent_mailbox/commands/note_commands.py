@@ -32,14 +32,14 @@ _which = click.argument("note_id", metavar="NOTE")
 @click.option("--replaces", metavar="NOTE", default="", help="The note whose place it takes.")
 @session_option
 @pass_app
-def add(app: App, /, on: Sequence[str], title: str, body: str | None, replaces: str, session: str | None) -> None:
+def add(app: App, /, on: Sequence[str], title: str, body: str | None, replaces: str) -> None:
     """Add a note for everyone with a tag.
 
     \b
     Example: agent-mailbox note add --on project:app --title "Tests need redis"
     """
     desk = Noting(app.mailbox)
-    me = app.deciding_session(session, desk.box, "the note")
+    me = app.deciding_session(desk.box, "the note")
     text = title if body is None else values.read_body(app, body)
     tags = [tag for one in on for tag in one.split(",")]
     made = desk.add_note(me, tags, title, text, replaces, system.getcwd())
@@ -77,10 +77,10 @@ def show(app: App, /, note_id: str) -> None:
 @_which
 @session_option
 @pass_app
-def drop(app: App, /, note_id: str, session: str | None) -> None:
+def drop(app: App, /, note_id: str) -> None:
     """Take a note of yours from the list. It stays in the log."""
     desk = Noting(app.mailbox)
-    ended, again = desk.drop_note(app.deciding_session(session, desk.box, "dropping a note"), note_id)
+    ended, again = desk.drop_note(app.deciding_session(desk.box, "dropping a note"), note_id)
     told = "was off the list already: " if again else "dropped "
     text = told + note_output.list_text(app, [ended], desk.box.logs.read_roster())
     app.print_done(text, {"note": note_output.note_json(ended), "already": again})

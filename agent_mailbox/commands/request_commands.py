@@ -34,11 +34,9 @@ def request() -> None:
     hosts; an agent for a shutdown or a task."""
 
 
-def _ask(
-    app: App, /, session: str | None, payload: messages.Payload, timeout: float | None = None, *, to: str | None = None
-) -> None:
+def _ask(app: App, /, payload: messages.Payload, timeout: float | None = None, *, to: str | None = None) -> None:
     box = app.mailbox
-    me = app.deciding_session(session, box, "the request")
+    me = app.deciding_session(box, "the request")
     if timeout is not None:
         payload = payload.replace(expires=box.now() + round(timeout * 1000))
     with Patience(timeout):  # behind that time nobody could answer it
@@ -63,13 +61,13 @@ input_option = click.option(
 @_expires
 @_request_id
 @pass_app
-def permission(app: App, /, session: str | None, tool_input: str | None, timeout: float | None, **given: Any) -> None:
+def permission(app: App, /, tool_input: str | None, timeout: float | None, **given: Any) -> None:
     """Ask your lead to let you use a tool.
 
     \b
     Example: agent-mailbox control request permission --tool Bash --input -
     """
-    _ask(app, session, messages.PermissionRequest(input=values.json_object(app, tool_input), **given), timeout)
+    _ask(app, messages.PermissionRequest(input=values.json_object(app, tool_input), **given), timeout)
 
 
 @request.command()
@@ -83,14 +81,14 @@ def permission(app: App, /, session: str | None, tool_input: str | None, timeout
 @_expires
 @_request_id
 @pass_app
-def plan(app: App, /, session: str | None, body: str | None, timeout: float | None, **given: Any) -> None:
+def plan(app: App, /, body: str | None, timeout: float | None, **given: Any) -> None:
     """Ask your lead to approve a plan: a text, or its goal and steps.
 
     \b
     Example: agent-mailbox control request plan --goal "Move to v2"
     """
     content = "" if body is None and (given["goal"] or given["steps"]) else values.read_body(app, body)
-    _ask(app, session, messages.PlanRequest(content=content, **given), timeout)
+    _ask(app, messages.PlanRequest(content=content, **given), timeout)
 
 
 @request.command()
@@ -101,9 +99,7 @@ def plan(app: App, /, session: str | None, body: str | None, timeout: float | No
 @_expires
 @_request_id
 @pass_app
-def sandbox(
-    app: App, /, session: str | None, hosts: tuple[str, ...], capability: str, timeout: float | None, **given: Any
-) -> None:
+def sandbox(app: App, /, hosts: tuple[str, ...], capability: str, timeout: float | None, **given: Any) -> None:
     """Ask your lead for hosts, or another capability. The sandbox denies them otherwise.
 
     An approval sets hosts only. For another capability it is your lead's word, and the sandbox stays as it is.
@@ -111,7 +107,7 @@ def sandbox(
     if (capability == _NETWORK) != bool(hosts):
         problem = f"--host does not go with the capability {capability}" if hosts else "--host is missing"
         raise Malformed(problem, "name hosts for the network, and none for another capability")
-    _ask(app, session, messages.SandboxRequest(capability=capability, hosts=hosts, **given), timeout)
+    _ask(app, messages.SandboxRequest(capability=capability, hosts=hosts, **given), timeout)
 
 
 @request.command()
@@ -121,10 +117,10 @@ def sandbox(
 @_expires
 @_request_id
 @pass_app
-def shutdown(app: App, /, agent: str, session: str | None, timeout: float | None, **given: Any) -> None:
+def shutdown(app: App, /, agent: str, timeout: float | None, **given: Any) -> None:
     """Ask an agent you lead to end its work; it may refuse."""
     app.caller.refuse_deciding("a shutdown")
-    _ask(app, session, messages.ShutdownRequest(**given), timeout, to=agent)
+    _ask(app, messages.ShutdownRequest(**given), timeout, to=agent)
 
 
 @request.command()
@@ -136,7 +132,7 @@ def shutdown(app: App, /, agent: str, session: str | None, timeout: float | None
 @click.option("--plan-required", is_flag=True, help="Allow nothing irreversible before a plan is approved.")
 @_request_id
 @pass_app
-def task(app: App, /, agent: str, session: str | None, body: str | None, **given: Any) -> None:
+def task(app: App, /, agent: str, body: str | None, **given: Any) -> None:
     """Give an agent a task. It is another name for `task add`."""
     text = "" if body is None else values.read_body(app, body)
-    _ask(app, session, messages.TaskAssignment(instructions=text, **given), to=agent)
+    _ask(app, messages.TaskAssignment(instructions=text, **given), to=agent)

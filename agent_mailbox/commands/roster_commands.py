@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ..cli.group import cli
-from ..cli.options import App, complete_address, complete_session, pass_app, several_options
+from ..cli.options import App, complete_address, complete_session, option_of_session, pass_app, several_options
 from ..core.address import check_id
 from ..core.records import USER
 from ..core.roster import STATES
@@ -119,8 +119,8 @@ def retire(app: App, /, word: str | None, session_id: str | None) -> None:
     roster_verbs.end_agent(app, "retire", session_id, word)
 
 
-def _mute_or_unmute(app: App, /, session: str | None, word: str, which: str) -> None:
-    me = app.session_for(session)
+def _mute_or_unmute(app: App, /, word: str, which: str) -> None:
+    me = app.acting_session(app.mailbox)
     if me == USER:
         raise Malformed("no hook shows mail to you", "name a session by --session; your console mutes a conversation")
     unknown = False
@@ -138,12 +138,7 @@ def _mute_or_unmute(app: App, /, session: str | None, word: str, which: str) -> 
     roster_verbs.print_agent(app, agent)
 
 
-_muter = click.option(
-    "--session",
-    metavar="ID",
-    help="The session that mutes (default: the calling client's).",
-    shell_complete=complete_session,
-)
+_muter = option_of_session("--session", "The session that mutes (default: the calling client's).")
 _muted = click.argument("whom", metavar="AGENT", shell_complete=complete_session)
 
 
@@ -151,21 +146,21 @@ _muted = click.argument("whom", metavar="AGENT", shell_complete=complete_session
 @_muted
 @_muter
 @pass_app
-def mute(app: App, /, whom: str, session: str | None) -> None:
+def mute(app: App, /, whom: str) -> None:
     """Have hooks hide AGENT's mail from you. It stays unread, and `check` shows it.
 
     Control messages still come through.
     """
-    _mute_or_unmute(app, session, whom, "mute")
+    _mute_or_unmute(app, whom, "mute")
 
 
 @cli.command()
 @_muted
 @_muter
 @pass_app
-def unmute(app: App, /, whom: str, session: str | None) -> None:
+def unmute(app: App, /, whom: str) -> None:
     """Have hooks show you AGENT's mail again."""
-    _mute_or_unmute(app, session, whom, "unmute")
+    _mute_or_unmute(app, whom, "unmute")
 
 
 @roster.command("list")

@@ -105,7 +105,7 @@ def own_entry(app: Context, session_id: str | None) -> str:
     """Return the id whose entry a command changes; raises ``Refused`` if the caller may not change it."""
     desk = app.open_desk(OpenMailbox)
     if session_id is None:
-        return app.acting_session(None, desk)
+        return app.acting_session(desk)
     session_id = complete_id(session_id, desk.logs.read_roster())
     app.act_as(session_id, desk)
     return session_id
@@ -120,7 +120,7 @@ def agent_or_caller(app: Context, session_id: str | None, word: str | None) -> s
     """Return the agent that a command names, else the caller."""
     if session_id and word:
         raise Malformed("the session is named twice", "pass ID or --session-id, not both")
-    return session_id or word or app.acting_session(None, app.open_desk(OpenMailbox))
+    return session_id or word or app.acting_session(app.open_desk(OpenMailbox))
 
 
 def end_agent(app: Context, event: str, session_id: str | None, word: str | None) -> None:

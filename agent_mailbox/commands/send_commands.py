@@ -11,7 +11,7 @@ from click.core import ParameterSource
 from ..cli import mail_output, values, verbs, widening
 from ..cli.context import FROM
 from ..cli.group import cli
-from ..cli.options import App, complete_address, complete_session, one_of, pass_app, several_options
+from ..cli.options import App, complete_address, one_of, option_of_session, pass_app, several_options
 from ..core import attachments, codec, compose, references
 from ..core.compose import Draft
 from ..core.records import PRIORITIES, TYPES, WHENS, BadLine
@@ -28,13 +28,7 @@ MAX_BATCH = 64 << 20
 """Bytes of a batch: a thousand of the largest messages; more is probably a mistake."""
 
 
-_from = click.option(
-    "--from",
-    "sender",
-    metavar="ID",
-    help="The sender's session (default: the calling client's).",
-    shell_complete=complete_session,
-)
+_from = option_of_session("--from", "The sender's session (default: the calling client's).")
 _to = click.option(
     "--to",
     "to",
@@ -144,7 +138,6 @@ _writing_options = several_options(
 def send(
     app: App,
     /,
-    sender: str | None,
     to: Sequence[str],
     now: bool,
     jsonl: str | None,
@@ -160,15 +153,15 @@ def send(
     app.mailbox.part(Sending).at_once = now
     if jsonl is not None:
         ctx = click.get_current_context()
-        others = ctx.params.keys() - {"sender", "jsonl", "strict", "now"}
+        others = ctx.params.keys() - {"jsonl", "strict", "now"}
         unset = (ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP, None)
         given_too = {name for name in others if ctx.get_parameter_source(name) not in unset}
         more = [param.opts[0] for param in ctx.command.params if param.name in given_too]
         if more:
             raise Malformed(f"--jsonl excludes {more[0]}", "write it into each line of the batch")
-        _send_batch(app, sender, jsonl, strict)
+        _send_batch(app, jsonl, strict)
         return
-    draft = _draft_from(app, app.session_for(sender, FROM), to, given).replace(thread=thread)
+    draft = _draft_from(app, to, given).replace(thread=thread)
     _ask_first(app, draft, draft.to)
     verbs.confirm_sent(app, app.mailbox, _send_one(app, draft, strict))
 
@@ -196,9 +189,9 @@ def _send_one(app: App, draft: Draft, strict: bool) -> Sent:
     return sent.replace(warnings=(*sent.warnings, *warnings))
 
 
-def _draft_from(app: App, sender: str, to: Sequence[str], given: Written) -> Draft:
+def _draft_from(app: App, to: Sequence[str], given: Written) -> Draft:
     return Draft(
-        sender=sender,
+        sender=app.acting_session(app.mailbox, FROM),
         to=verbs.split_recipients(to),
         content=values.read_body(app, given["body"]),
         subject=given["subject"],
@@ -223,14 +216,7 @@ def _draft_from(app: App, sender: str, to: Sequence[str], given: Written) -> Dra
 @click.option("--all", "everyone", is_flag=True, help="Answer everyone the message was for, and its sender.")
 @pass_app
 def reply(
-    app: App,
-    /,
-    message_id: str,
-    sender: str | None,
-    to: Sequence[str],
-    strict: bool,
-    everyone: bool,
-    **given: Unpack[Written],
+    app: App, /, message_id: str, to: Sequence[str], strict: bool, everyone: bool, **given: Unpack[Written]
 ) -> None:
     """Answer message ID, in its thread. This counts as the ack it asked for.
 
@@ -239,16 +225,17 @@ def reply(
     """
     if everyone and to:
         raise Malformed("--all excludes --to", "leave --to out, or name each recipient with --to")
-    draft = _draft_from(app, app.session_for(sender, FROM), to, given)
+    draft = _draft_from(app, to, given)
     if draft.type == CONTROL:
         parent = app.mailbox.find(message_id).message
         _ask_first(app, draft, draft.to or (parent.sender, *parent.recipients))
     verbs.confirm_sent(app, app.mailbox, app.mailbox.reply(message_id, draft, strict=strict, everyone=everyone))
 
 
-def _send_batch(app: App, /, sender: str | None, source: str, strict: bool) -> None:
+def _send_batch(app: App, /, source: str, strict: bool) -> None:
     """Send a batch of lines; check every line before any is written."""
     app.proves = nobody  # a file's lines are mail; none proves its sender
+    sender = app.named
     numbers, drafts = [], []
     for number, line in enumerate(values.read_source(app, source, "batch", MAX_BATCH).split(b"\n"), 1):
         if line.strip():

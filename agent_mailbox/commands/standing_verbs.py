@@ -31,9 +31,9 @@ DEAD_LETTERS = 50
 """Dead letters that are listed unless more are asked for."""
 
 
-def show_status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bool = False) -> None:
+def show_status(app: Context, mailbox: Mailbox, *, cost: bool = False) -> None:
     """Print a session's unread mail, obligations and dead letters in short; ``cost``: with the tokens of its mail."""
-    me, box = app.reading_session(session, mailbox), mailbox.directory
+    me, box = app.reading_session(mailbox), mailbox.directory
     queries = MailQueries(mailbox)
     found = queries.status(me)
     roster = mailbox.logs.read_roster()
@@ -133,12 +133,10 @@ def _waiting_json(message: Message, reads: Reads, now: int, box: str) -> dict[st
     return {**mail_output.message_json(message, reads, box), "age_seconds": max(0, now - message.timestamp) // 1000}
 
 
-def show_waiting(
-    app: Context, mailbox: Mailbox, session: str | None, *, everyones: bool, since: int | None, limit: int
-) -> None:
+def show_waiting(app: Context, mailbox: Mailbox, *, everyones: bool, since: int | None, limit: int) -> None:
     """Print the newest ``limit`` messages (0: all) that wait for nobody, with their age: the session's, or
     ``everyones``."""
-    every, reads = MailQueries(mailbox).waiting(None if everyones else who_or_all(app, mailbox, session))
+    every, reads = MailQueries(mailbox).waiting(None if everyones else who_or_all(app, mailbox))
     chosen = [m for m in every if since is None or m.timestamp >= since]
     found = chosen[-limit:]
     more = len(chosen) - len(found)
@@ -151,10 +149,10 @@ def show_waiting(
     app.print_answer(render.waiting_text(found, now, roster, app.painter) + rest, value)
 
 
-def who_or_all(app: Context, mailbox: Mailbox, session: str | None) -> str:
+def who_or_all(app: Context, mailbox: Mailbox) -> str:
     """Return the session that the command acts as; without one, the hint names ``--all``, too."""
     try:
-        return app.reading_session(session, mailbox)
+        return app.reading_session(mailbox)
     except Malformed as error:
         if error.code == "no_session":
             error.hint = "pass --all for everyone's mail, or --session ID for one session's"
@@ -162,16 +160,10 @@ def who_or_all(app: Context, mailbox: Mailbox, session: str | None) -> str:
 
 
 def dead_letters(
-    app: Context,
-    mailbox: Mailbox,
-    session: str | None,
-    *,
-    everyones: bool,
-    since: int | None = None,
-    limit: int = DEAD_LETTERS,
+    app: Context, mailbox: Mailbox, *, everyones: bool, since: int | None = None, limit: int = DEAD_LETTERS
 ) -> None:
     """Print the newest ``limit`` dead letters (0: all) with their reasons: the session's, or ``everyones``."""
-    who = None if everyones else who_or_all(app, mailbox, session)
+    who = None if everyones else who_or_all(app, mailbox)
     found, more = MailQueries(mailbox).dead_letters(who, since, limit or None)
     earlier = since is None and any(m < instant.month(mailbox.now() - LATELY) for m in mailbox.archive.months()[:1])
     unseen = "archived mail of more than 30 days ago is left out (--since 365d)\n" if earlier else ""

@@ -36,9 +36,9 @@ def task() -> None:
 _which = click.argument("task_id", metavar="TASK")
 
 
-def _desk(app: App, session: str | None, what: str) -> tuple[Tasking, str]:
+def _desk(app: App, what: str) -> tuple[Tasking, str]:
     desk = Tasking(app.mailbox)
-    return desk, app.deciding_session(session, desk.box, what)
+    return desk, app.deciding_session(desk.box, what)
 
 
 def _reported(app: App, desk: Tasking, found: TaskView) -> None:
@@ -68,14 +68,13 @@ def add(
     ack_by: str | None,
     plan_required: bool,
     task_id: str,
-    session: str | None,
 ) -> None:
     """Add a task for an agent, or for whoever of a role or tag claims it.
 
     \b
     Example: agent-mailbox task add --to role:worker --title "Fix the date filter"
     """
-    desk, me = _desk(app, session, "the task")
+    desk, me = _desk(app, "the task")
     payload = messages.TaskAssignment(
         request_id=task_id,
         title=title,
@@ -97,13 +96,13 @@ def add(
 @click.option("--all", "everything", is_flag=True, help="Those that are done or cancelled, too.")
 @session_option
 @pass_app
-def list_tasks(app: App, /, mine: bool, is_open: bool, to: str | None, everything: bool, session: str | None) -> None:
+def list_tasks(app: App, /, mine: bool, is_open: bool, to: str | None, everything: bool) -> None:
     """List the tasks, oldest first. Each has its state, its holder, or what it waits for.
 
     Tasks of a client's own team stand behind them while a bridge serves that team. They are only shown.
     """
     desk = Tasking(app.mailbox)
-    me = app.reading_session(session, desk.box) if mine else app.looking_session(session)
+    me = app.reading_session(desk.box) if mine else app.looking_session()
     if me:
         task_reports.tell(desk.box, me)
     found = desk.tasks_for(desk.views.tasks(me, everything=everything), to)
@@ -125,9 +124,7 @@ def list_tasks(app: App, /, mine: bool, is_open: bool, to: str | None, everythin
 @click.option("--for", "holder", metavar="AGENT", help="Give it to this agent: as its adder, its lead or the person.")
 @session_option
 @pass_app
-def claim(
-    app: App, /, task_id: str | None, is_next: bool, to: str | None, holder: str | None, session: str | None
-) -> None:
+def claim(app: App, /, task_id: str | None, is_next: bool, to: str | None, holder: str | None) -> None:
     """Claim a task. From then on it is yours alone, and you see what it says."""
     if (task_id is None) != is_next:
         raise Malformed("TASK or --next is missing" if task_id is None else "--next goes without TASK",
@@ -136,7 +133,7 @@ def claim(
         raise Malformed("--to goes with --next", "leave it out, or give the task to an agent with --for")
     if holder is not None and is_next:
         raise Malformed("--for goes with TASK", "name the task")
-    desk, me = _desk(app, session, "the claim")
+    desk, me = _desk(app, "the claim")
     found = desk.claim_next_task(me, to) if task_id is None else desk.claim_task(me, task_id, holder or "")
     value = {"task": task_output.task_json(found, whole=True), "already": found.already}
     task_output.warn_of_kept(app, desk.views, found)
@@ -157,9 +154,9 @@ def claim(
 @click.option("--message", metavar="TEXT", default="", help="What you found, or what blocks you.")
 @session_option
 @pass_app
-def progress(app: App, /, task_id: str, phase: str, message: str, session: str | None) -> None:
+def progress(app: App, /, task_id: str, phase: str, message: str) -> None:
     """Say how far a task of yours is. Your lead hears of it only if it is blocked."""
-    desk, me = _desk(app, session, "the report")
+    desk, me = _desk(app, "the report")
     _reported(app, desk, desk.report(me, task_id, phase, message))
 
 
@@ -170,15 +167,13 @@ def progress(app: App, /, task_id: str, phase: str, message: str, session: str |
 @click.option("--error", "errors", multiple=True, metavar="TEXT", help="What went wrong; repeat it for several.")
 @session_option
 @pass_app
-def done(
-    app: App, /, task_id: str, summary: str, artifacts: Sequence[str], errors: Sequence[str], session: str | None
-) -> None:
+def done(app: App, /, task_id: str, summary: str, artifacts: Sequence[str], errors: Sequence[str]) -> None:
     """Say that a task of yours is done. Those that waited for it are open then. The answer names your next one.
 
     \b
     Example: agent-mailbox task done task-91c5 --summary "the filter takes UTC"
     """
-    desk, me = _desk(app, session, "the report")
+    desk, me = _desk(app, "the report")
     text = values.read_body(app, summary)
     found = desk.report(me, task_id, "done", text, artifacts=artifacts, errors=errors)
     following = task_offers.list_open(desk.box, me)
@@ -192,9 +187,9 @@ def done(
 @click.option("--reason", metavar="TEXT", required=True, help="Why, in a sentence.")
 @session_option
 @pass_app
-def drop(app: App, /, task_id: str, reason: str, session: str | None) -> None:
+def drop(app: App, /, task_id: str, reason: str) -> None:
     """Give a task back. It is open again. Its adder and its holder's lead may take it back so."""
-    desk, me = _desk(app, session, "giving a task back")
+    desk, me = _desk(app, "giving a task back")
     _reported(app, desk, desk.drop_task(me, task_id, reason))
 
 
@@ -203,9 +198,9 @@ def drop(app: App, /, task_id: str, reason: str, session: str | None) -> None:
 @click.option("--reason", metavar="TEXT", default="", help="Why, in a sentence.")
 @session_option
 @pass_app
-def cancel(app: App, /, task_id: str, reason: str, session: str | None) -> None:
+def cancel(app: App, /, task_id: str, reason: str) -> None:
     """Cancel a task of yours. That is one that you, or an agent that you lead, added or holds."""
-    desk, me = _desk(app, session, "cancelling a task")
+    desk, me = _desk(app, "cancelling a task")
     found, waiting = desk.cancel_task(me, task_id, reason)
     for one in waiting:
         app.give_warning(f"{one} waits for it, and stays blocked: `agent-mailbox task cancel {one}`, or add it again")
@@ -216,9 +211,9 @@ def cancel(app: App, /, task_id: str, reason: str, session: str | None) -> None:
 @_which
 @session_option
 @pass_app
-def show(app: App, /, task_id: str, session: str | None) -> None:
+def show(app: App, /, task_id: str) -> None:
     """Show a task: what it says, its state, and its history."""
-    desk, me = Tasking(app.mailbox), app.looking_session(session)
+    desk, me = Tasking(app.mailbox), app.looking_session()
     found = desk.views.task(task_id, me)
     history = control_log.history(desk.box, found.task.id)
     text = task_output.whole_text(app, found, desk.box, history)
@@ -238,7 +233,7 @@ def show(app: App, /, task_id: str, session: str | None) -> None:
 @click.option("--body", metavar="TEXT", default="", help="What the next one must know; - reads standard input, @FILE.")
 @session_option
 @pass_app
-def handover(app: App, /, to: Sequence[str], body: str, session: str | None) -> None:
+def handover(app: App, /, to: Sequence[str], body: str) -> None:
     """Hand over what you hold, to one who claims it.
 
     Do so before your context is full, or as you leave. The command lists your tasks, debts, questions, leases and
@@ -248,7 +243,7 @@ def handover(app: App, /, to: Sequence[str], body: str, session: str | None) -> 
     Example: agent-mailbox handover --to role:worker --body "The parser is done"
     """
     box = app.mailbox
-    me = app.deciding_session(session, box, "the handover")
+    me = app.deciding_session(box, "the handover")
     text = values.read_body(app, body) if body else ""
     words = verbs.split_recipients(to)
     sent, made = handing_over.hand_over(box, me, words, text, handing_over.describe_tree(system.getcwd()))

@@ -38,7 +38,7 @@ def watch() -> None:
 @click.option("--for", "span", metavar="TIME", default="24h", help="How long: 30m, 24h (default), 7d at most.")
 @session_option
 @pass_app
-def set_watch(app: App, /, agent: str, idle: bool, dead: bool, task: str, span: str, session: str | None) -> None:
+def set_watch(app: App, /, agent: str, idle: bool, dead: bool, task: str, span: str) -> None:
     """Watch an agent, by its id or name. A watch for anything hears of the agent's end, too.
 
     \b
@@ -50,7 +50,7 @@ def set_watch(app: App, /, agent: str, idle: bool, dead: bool, task: str, span: 
         raise Malformed("--idle, --dead or --task is missing", "say for what: `agent-mailbox watch AGENT --idle`")
     desk = Watching(app.mailbox)
     made = desk.watch(
-        app.deciding_session(session, desk.box, "the watch"),
+        app.deciding_session(desk.box, "the watch"),
         agent,
         until,
         task,
@@ -64,10 +64,10 @@ def set_watch(app: App, /, agent: str, idle: bool, dead: bool, task: str, span: 
 @watch.command("list")
 @session_option
 @pass_app
-def list_watches(app: App, /, session: str | None) -> None:
+def list_watches(app: App, /) -> None:
     """List the session's watches."""
     desk = Watching(app.mailbox)
-    found = desk.watches(app.acting_session(session, desk.box))
+    found = desk.watches(app.acting_session(desk.box))
     lines = [f"{_watch_line(desk, one)} until {frame.when(one.ends)}" for one in found]
     app.print_answer("\n".join(lines or ["no watches"]) + "\n", {"watches": [_watch_object(one) for one in found]})
 
@@ -76,10 +76,10 @@ def list_watches(app: App, /, session: str | None) -> None:
 @click.argument("watch_id", metavar="ID")
 @session_option
 @pass_app
-def cancel(app: App, /, watch_id: str, session: str | None) -> None:
+def cancel(app: App, /, watch_id: str) -> None:
     """End a watch: yours, or as its watcher's lead or the person. You may repeat it."""
     desk = Watching(app.mailbox)
-    ended, again = desk.cancel(app.deciding_session(session, desk.box, "the end of a watch"), watch_id)
+    ended, again = desk.cancel(app.deciding_session(desk.box, "the end of a watch"), watch_id)
     told = "was over already: " if again else "cancelled "
     app.print_done(f"{told}{_watch_line(desk, ended)}\n", {"watches": [_watch_object(ended)], "already": again})
 

@@ -43,7 +43,7 @@ def words_of(given: Given, name: str) -> list[str]:
 
 def do_task(app: CallContext, box: Mailbox, given: Given) -> None:
     """Do one deed with a task. Receipts of what the client was shown follow the answer."""
-    desk, me = Tasking(box), app.acting_session(given.get("session"), box)
+    desk, me = Tasking(box), app.acting_session(box)
     text, deed = given.get("body", ""), given["do"]
     if deed == "list":
         return _list_tasks(app, desk, me, given.get("to") or None)
@@ -110,7 +110,7 @@ def _data(view: TaskView) -> dict[str, Any]:
 
 def do_note(app: CallContext, box: Mailbox, given: Given) -> None:
     """Do one deed with a note."""
-    desk, me = Noting(box), app.acting_session(given.get("session"), box)
+    desk, me = Noting(box), app.acting_session(box)
     roster, deed = box.logs.read_roster(), given["do"]
     if deed == "list":
         every = desk.notes(given.get("on"))

@@ -56,10 +56,10 @@ class CallContext(Context):
             self._caller = Caller(callers.PROGRAM, why=WHY) if found.is_person else found
         return self._caller
 
-    def acting_session(self, given: str | None, desk: OpenMailbox, option: str = "session") -> str:  # noqa: ARG002 - a tool has one
+    def acting_session(self, desk: OpenMailbox, option: str = "session") -> str:  # noqa: ARG002 - a tool has one
         """Return the session that the call acts as: one of the client's own. Raises ``Refused`` for any other."""
         own = self._own_sessions(desk)
-        who = own[0] if given is None else given
+        who = own[0] if self.named is None else self.named
         if who not in own:
             mine = ", ".join(own[:4])
             raise Refused(

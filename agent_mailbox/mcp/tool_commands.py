@@ -54,7 +54,9 @@ def answer_call(directory: str | None, tool: str, given: Given, write: Write) ->
             raise Malformed(f"no such tool: {tool!r:.100}", f"call one of {', '.join(TOOLS)}", code="usage")
         desk = app.open_desk(Mailbox)
         desk.weigh_mail()
-        _ANSWERS[tool](app, desk, checked_arguments(tool, given))
+        checked = checked_arguments(tool, given)
+        app.named = checked.get("session")
+        _ANSWERS[tool](app, desk, checked)
     except Exception as error:
         known = boundary.as_mailbox_error(error)
         if known.code.startswith("output"):
@@ -91,7 +93,7 @@ _HINTS = {
 
 def _check_mail(app: CallContext, desk: Mailbox, given: Given) -> None:
     """Show unread mail, as much as there is room for; it is recorded as read once the client has it."""
-    me, limit = app.reading_session(given.get("session"), desk), given.get("limit", MOST)
+    me, limit = app.reading_session(desk), given.get("limit", MOST)
     room = desk.config.hook_tokens * TOKEN
     offer = Offering(None, 0, "", {}, set(), quiet=not load_offers(desk.logs, me))
 
@@ -186,7 +188,7 @@ def _send_message(app: CallContext, desk: Mailbox, given: Given) -> None:
 def _draft_from(app: CallContext, desk: Mailbox, given: Given, to: Sequence[str] = ()) -> Draft:
     """Return what is to be sent: the text is the text, and names no file."""
     return Draft(
-        sender=app.acting_session(given.get("session"), desk),
+        sender=app.acting_session(desk),
         to=tuple(to),
         content=given["body"],
         subject=given.get("subject"),
@@ -243,7 +245,7 @@ def _show_message(app: CallContext, desk: Mailbox, message_id: str) -> None:
     app.tell(text, {"messages": [_sender_object(found.message, roster) | {"text": text}]})
     if is_all:
         try:
-            me = app.acting_session(None, desk)
+            me = app.acting_session(desk)
         except MailboxError:
             return  # who names no session may search, too
         show_verbs.note_told(app, desk, me, [found.message], found.reads)
@@ -251,7 +253,7 @@ def _show_message(app: CallContext, desk: Mailbox, message_id: str) -> None:
 
 def _list_agents(app: CallContext, desk: Mailbox, given: Given) -> None:
     """List the agents that are not dead, the latest seen first; tell who calls."""
-    me = app.acting_session(given.get("session"), desk)
+    me = app.acting_session(desk)
     found: list[tuple[Agent, int]]
     if "agent" in given:
         agent, seen = agents.one(desk, given["agent"])

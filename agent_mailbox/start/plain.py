@@ -92,6 +92,7 @@ def _run(given: Given, kind: type[D], do: Callable[..., object], *words: object)
     from ..cli.context import Context
 
     app = Context(_one(given, "--dir"))
+    app.named = _one(given, "--from" if "--from" in given else "--session")
     app.json = "--json" in given
     try:
         do(app, app.open_desk(kind), *words)
@@ -108,7 +109,7 @@ def _check(given: Given) -> int:
     from ..mailbox.open_mailbox import OpenMailbox
 
     most = 20 if limit is None else limit
-    return _run(given, OpenMailbox, check_verb.check_mail, _one(given, "--session"), "--peek" in given, most)
+    return _run(given, OpenMailbox, check_verb.check_mail, "--peek" in given, most)
 
 
 def _search(query: Sequence[str], words: Sequence[str]) -> int:
@@ -140,7 +141,7 @@ def _about(verb: str, message_id: str, given: Given) -> int:
             verbs.confirm_sent(app, desk, desk.reply(message_id, _draft(app, desk, given), **options))
         else:
             settle = verbs.acknowledge if verb == "ack" else verbs.give_back
-            settle(app, desk, message_id, _one(given, "--session"))
+            settle(app, desk, message_id)
 
     return _run(given, Mailbox, do)
 
@@ -149,11 +150,10 @@ def _standing(verb: str, given: Given) -> int:
     from ..commands import standing_verbs
     from ..mailbox.mailbox import Mailbox
 
-    session = _one(given, "--session")
     if verb == "status":
-        return _run(given, Mailbox, standing_verbs.show_status, session)
+        return _run(given, Mailbox, standing_verbs.show_status)
     is_all = "--all" in given
-    return _run(given, Mailbox, lambda app, desk: standing_verbs.dead_letters(app, desk, session, everyones=is_all))
+    return _run(given, Mailbox, lambda app, desk: standing_verbs.dead_letters(app, desk, everyones=is_all))
 
 
 def _roster(what: str, words: Sequence[str]) -> int:
@@ -209,7 +209,7 @@ def _draft(app: Context, desk: OpenMailbox, given: Given) -> Draft:
     from ..core.compose import Draft
 
     return Draft(
-        sender=app.acting_session(_one(given, FROM), desk, FROM),
+        sender=app.acting_session(desk, FROM),
         to=verbs.split_recipients(given.get("--to", ())),
         content=given["--body"][0],
         subject=_one(given, "--subject"),

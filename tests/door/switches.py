@@ -83,17 +83,17 @@ def _switch_context(context: Any) -> None:
     refused = sys.modules["agent_mailbox.errors"].Refused
     me, acts, own_session = product.acting_session, product.acting_party, product.own_session.fget
 
-    def switched_me(self: Any, given: str | None, desk: Any, option: str = context.SESSION) -> str:
+    def switched_me(self: Any, desk: Any, option: str = context.SESSION) -> str:
         if not is_as_said(self.environ):
-            return str(me(self, given, desk, option))
-        who = given or variables.session_of(self.environ) or self.environ.get(variables.OURS)
+            return str(me(self, desk, option))
+        who = self.named or variables.session_of(self.environ) or self.environ.get(variables.OURS)
         if not who:
             raise context.session_unknown(option)
         context.check_id(who)
         if who == context.USER and _typing(variables, self.environ) != context.USER:
             what = "this terminal belongs to an agent, and only the person may act as 'user'"
             raise refused(what, "pass your own session's id")
-        if given is not None:
+        if self.named is not None:
             if who != context.USER:
                 who = context.meant_agent(who, desk.logs.read_roster())
             self.given[context.SESSION] = who
