@@ -19,6 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .context import Context
+
 _MOST = 2_000
 """Characters of an error: the value that it quotes may be as long as an argument or a line of standard input."""
 
@@ -28,16 +30,10 @@ def as_it_is(text: str) -> str:
     return text
 
 
-def report_failure(
-    error: BaseException,
-    as_json: bool,
-    complete: Callable[[str], str] = as_it_is,
-    shorten: Callable[[str], str] = as_it_is,
-) -> int:
-    """Report what ended a command, an ``Exception`` or Ctrl-C; return the exit code. ``complete`` gives the commands in
-    a hint the options that they need, ``shorten`` the ids of agents for people."""
+def report_failure(error: BaseException, as_json: bool, app: Context) -> int:
+    """Report what ended a command of that ``app``, an ``Exception`` or Ctrl-C; return the exit code."""
     if isinstance(error, Exception):
-        return report_error(as_mailbox_error(error), as_json, complete, shorten)
+        return report_error(as_mailbox_error(error), as_json, app.complete_hint, app.shorten_ids)
     return 130
 
 
@@ -120,8 +116,8 @@ def report_error(
     shorten: Callable[[str], str] = as_it_is,
 ) -> int:
     """Print the error and its hint on stderr, and as a document on stdout under ``--json``, unless stdout failed. An
-    error without a word is not told. Return the exit code.
-    """
+    error without a word is not told. Return the exit code. ``complete`` gives the commands in the hint the options that
+    they need, ``shorten`` the ids of agents for people."""
     what, hint = error_lines(error, complete)
     try:
         if sys.stderr is not None and what:
@@ -131,9 +127,8 @@ def report_error(
         if error.code.startswith("output"):
             sys.stdout = None
         elif as_json:
-            write_out(
-                mail_output.json_document({"error": {"code": error.code, "message": what, "hint": hint}}), PATIENCE
-            )
+            document = {"error": {"code": error.code, "message": what, "hint": hint}}
+            write_out(mail_output.json_document(document), PATIENCE)
     except (OSError, MailboxError):
         sys.stdout = None  # nothing reads the text; the exit code still tells
     return error.exit_code

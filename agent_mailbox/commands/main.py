@@ -154,7 +154,7 @@ def main(arguments: Sequence[str]) -> int:
         return run_command()
     except (Exception, KeyboardInterrupt) as error:
         as_json = (app.json and not app.answered) or (unparsed and "--json" in arguments)
-        return boundary.report_failure(error, as_json, app.complete_hint, app.shorten_ids)
+        return boundary.report_failure(error, as_json, app)
 
 
 def _refuse_unknown_shell() -> None:

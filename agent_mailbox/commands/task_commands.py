@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -54,21 +55,12 @@ def _reported(app: App, desk: Tasking, found: TaskView) -> None:
 @click.option("--after", multiple=True, metavar="TASK", help="A task that must be done before; repeat it for several.")
 @click.option("--ack-by", metavar="TIME", help="When it should be done: 2026-03-16T14:30:00Z, or 24h from now.")
 @click.option("--plan-required", is_flag=True, help="Allow nothing irreversible before a plan is approved.")
-@click.option("--task-id", metavar="ID", default="", help="The task's id, for a retry (default: a new one).")
+@click.option(
+    "--task-id", "request_id", metavar="ID", default="", help="The task's id, for a retry (default: a new one)."
+)
 @session_option
 @pass_app
-def add(
-    app: App,
-    /,
-    to: Sequence[str],
-    title: str,
-    body: str | None,
-    context: str,
-    after: Sequence[str],
-    ack_by: str | None,
-    plan_required: bool,
-    task_id: str,
-) -> None:
+def add(app: App, /, to: Sequence[str], body: str | None, ack_by: str | None, **given: Any) -> None:
     """Add a task for an agent, or for whoever of a role or tag claims it.
 
     \b
@@ -76,13 +68,9 @@ def add(
     """
     desk, me = _desk(app, "the task")
     payload = messages.TaskAssignment(
-        request_id=task_id,
-        title=title,
         instructions="" if body is None else values.read_body(app, body),
-        context=context,
-        after=tuple(after),
         ack_by=values.parse_deadline("--ack-by", ack_by, desk.box.now()),
-        plan_required=plan_required,
+        **given,
     )
     added = desk.add_task(me, verbs.split_recipients(to), payload)
     task_output.warn_of_none(app, desk.views, added)

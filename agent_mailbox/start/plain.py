@@ -100,7 +100,7 @@ def _run(given: Given, kind: type[D], do: Callable[..., object], *words: object)
     except (Exception, KeyboardInterrupt) as error:
         from ..cli import boundary  # few commands fail
 
-        return boundary.report_failure(error, app.json and not app.answered, app.complete_hint, app.shorten_ids)
+        return boundary.report_failure(error, app.json and not app.answered, app)
 
 
 def _check(given: Given) -> int:
