@@ -46,7 +46,7 @@ def write_out(text: str, patience: float | None = None) -> None:
         sys.stdout.flush()
         done = _write_at_once(fd, data)
         if done < len(data):
-            _write_pieces_to(fd, data[done:], patience)
+            write_to(fd, data[done:], patience)
     except OSError as error:
         raise unwritten(f"cannot write the output: {error.strerror}", error) from None
 
@@ -122,7 +122,7 @@ def write_bytes(data: bytes) -> None:
         return
     try:
         sys.stdout.flush()
-        _write_pieces_to(fd, data, None)
+        write_to(fd, data, None)
     except BrokenPipeError:
         raise reader_left() from None
     except OSError as error:
@@ -148,7 +148,8 @@ def _write_at_once(fd: int, data: bytes) -> int:
         posix.close(free)
 
 
-def _write_pieces_to(fd: int, data: bytes, patience: float | None) -> None:
+def write_to(fd: int, data: bytes, patience: float | None) -> None:
+    """Write to a descriptor; raise ``Busy`` after waiting ``patience`` seconds in total (None: wait for ever)."""
     import select  # costs an eightieth of a bare start; only full pipes and other files need it
 
     poll = select.poll()

@@ -14,7 +14,6 @@ was empty in between.
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING
 
@@ -31,6 +30,7 @@ from ..mailbox.sending import Sending
 from ..mailbox.session_brake import SessionBrake
 from ..store.files import paths, system
 from ..store.files.board import TASKS, WATCHED, Board
+from ..store.files.small_files import time_of
 from ..store.files.watch import Watch
 from ..store.locks.doorbell_lock import NOBODY, OFF
 from ..store.log import events
@@ -306,11 +306,8 @@ class Doorbell:
 
     def _silent_since(self, desk: OpenMailbox) -> float:
         """Return the monotonic time of the session's last hook, by its heartbeat."""
-        try:
-            age = time.time() - os.stat(desk.logs.heart(self._me)).st_mtime
-        except OSError:
-            age = 0.0
-        return time.monotonic() - max(age, 0.0)
+        last = time_of(desk.logs.heart(self._me))
+        return time.monotonic() - (0.0 if last is None else max(time.time() - last / 1e9, 0.0))
 
 
 def _parse_left(words: Sequence[str]) -> tuple[int, float, frozenset[str]]:

@@ -15,7 +15,6 @@ import re
 import select
 import sys
 import threading
-import time
 from typing import TYPE_CHECKING
 
 from ..cli import output
@@ -33,7 +32,8 @@ PATIENCE = 30.0
 """Seconds in which the client must take more of an answer; the server ends behind them."""
 TAKEN = 2.0
 """Seconds in which the client must take an answer that was written, as from the command."""
-_CHUNK = 4096  # PIPE_BUF: what poll(2) calls writable takes this much without blocking
+_CHUNK = 4096
+"""Bytes of an answer for which the client has that time."""
 
 
 class InputStream(io.TextIOBase):
@@ -100,8 +100,6 @@ class OutputStream(io.TextIOBase):
         self.has_failed = False
         self._fd = fd
         self._taken = taken
-        self._poll = select.poll()
-        self._poll.register(fd, select.POLLOUT)
         self._pen = threading.Lock()
         self._open: set[str] = set()
 
@@ -144,19 +142,11 @@ class OutputStream(io.TextIOBase):
 
     def _write_whole(self, data: bytes) -> None:
         for start in range(0, len(data), _CHUNK):
-            piece = data[start : start + _CHUNK]
-            while piece:
-                self._wait_until_writable()
-                try:
-                    piece = piece[os.write(self._fd, piece) :]
-                except BlockingIOError:  # another process that holds the pipe filled it
-                    continue
-
-    def _wait_until_writable(self) -> None:
-        until = time.monotonic() + PATIENCE
-        while not self._poll.poll(1000):
-            if time.monotonic() > until:
-                raise Busy("the client does not read its answers", "start the client again", code="output_blocked")
+            try:
+                output.write_to(self._fd, data[start : start + _CHUNK], PATIENCE)
+            except Busy:
+                what = "the client does not read its answers"
+                raise Busy(what, "start the client again", code="output_blocked") from None
 
 
 def claim_streams(taken: Callable[[object], None]) -> tuple[InputStream, OutputStream]:

@@ -27,6 +27,7 @@ from ..core.showing import message_frame
 from ..core.text import clipped, neutral, typed
 from ..errors import Busy, Malformed, Refused
 from ..mailbox.delivery import Delivery, recall_offers
+from ..store.files import system
 from ..store.log.stamps import EVERYONE
 from . import format as form
 from . import team_files, transcripts
@@ -197,7 +198,7 @@ class Outward:
         aside = self._file_beside(member, nonce)
         offer = _Offer(nonce, member, [item.message.id for item in items], ours=True)
         # the offer cannot be in what is there
-        offer.looked = {path: transcripts.size_of(path) for path in self._transcripts_of(member)}
+        offer.looked = {path: system.size(path) for path in self._transcripts_of(member)}
         try:
             aside.make_files()
             doubtful = self._doubtful_messages(me)

@@ -16,6 +16,7 @@ from ..clients.team_tasks import team_names
 from ..core.records import Record
 from ..errors import Ambiguous, NotFound
 from ..store.files.small_files import list_names
+from ..store.user_state import processes
 from . import format as form
 from .format import Inbox
 
@@ -115,12 +116,9 @@ def _is_lead_alive(where: str, team: TeamConfiguration) -> bool:
         space, born = str(process["pidSpace"]), str(process["procStart"])
         if not space.endswith(os.readlink("/proc/self/ns/pid")):
             return True
-        with open(f"/proc/{team.lead_pid}/stat", encoding="utf-8", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[19] == born
-    except FileNotFoundError:
-        return not os.path.exists("/proc/self/stat")
     except (OSError, ValueError, LookupError, TypeError):
         return True
+    return processes.lives(team.lead_pid, born) is not False
 
 
 def parse_team(data: bytes, name: str) -> TeamConfiguration:

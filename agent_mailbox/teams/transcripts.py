@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..clients.foreign_fields import read_content
 from ..clients.transcript import blocks_of, parts_of
 from ..core.control.messages import ShutdownRequest, Unknown
+from ..store.files import system
 from ..store.files.small_files import list_names
 from . import format as form
 from .format import InboxEntry
@@ -87,14 +88,6 @@ def marks_passed_on(path: str, marks: Mapping[str, str], start: int) -> tuple[se
     return found, start
 
 
-def size_of(path: str) -> int:
-    """Return a transcript's size; 0 if there is none."""
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0
-
-
 def _lines_behind(path: str, start: int) -> Iterator[tuple[bytes, int]]:
     """Yield each whole line behind a place in a transcript, and where it ends."""
     try:
@@ -138,7 +131,7 @@ class Transcript:
     def new_messages(self) -> list[tuple[str, InboxEntry]]:
         """Return (owner of the inbox, entry) of each message since the last time."""
         found: list[tuple[str, InboxEntry]] = []
-        if size_of(self._path) == self._at:
+        if system.size(self._path) == self._at:
             return found
         for line, end in _lines_behind(self._path, self._at):
             self._at = end

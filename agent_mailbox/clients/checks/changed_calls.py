@@ -24,7 +24,7 @@ from ...errors import MailboxError
 from ...known_clients.known_client import BEFORE_TOOL, PERMIT
 from ...permissions.policy import DENY
 from ...store.files import paths, system
-from ...store.files.small_files import read_if_possible, write_if_possible
+from ...store.files.small_files import list_names, read_if_possible, write_if_possible
 from ...store.locks.lock import FileLock
 from .. import transcript
 from ..client_input import LOCK_WAIT
@@ -152,11 +152,7 @@ def _updated_input(said: Mapping[str, Any]) -> Mapping[str, Any] | None:
 def _transcripts(path: str) -> list[str]:
     """Return the session's file and those of its subagents."""
     directory = system.join(path.removesuffix(".jsonl"), "subagents")
-    try:
-        names = sorted(system.listdir(directory))
-    except OSError:
-        names = []
-    return [path, *(system.join(directory, name) for name in names if name.endswith(".jsonl"))]
+    return [path, *(system.join(directory, name) for name in list_names(directory) if name.endswith(".jsonl"))]
 
 
 def _tell_once(box: OpenMailbox, me: str, call: ChangedCall, verdict: Judgement, said: list[Any]) -> None:

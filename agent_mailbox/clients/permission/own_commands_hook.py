@@ -17,6 +17,7 @@ from ...errors import MailboxError
 from ...known_clients.every_client import USUAL
 from ...permissions import own_commands, own_questions
 from ...store.files import paths, system
+from ...store.files.small_files import list_names
 from ...store.user_state import processes
 from ..foreign_fields import read_object
 
@@ -116,10 +117,7 @@ def _teammate_paths(transcript: str, agent_id: str) -> Iterator[str]:
     file = f"subagents/agent-{agent_id}.meta.json"
     project = system.dirname(transcript)
     yield f"{transcript[:-6]}/{file}"
-    try:
-        yield from (system.join(project, name, file) for name in system.listdir(project))
-    except (OSError, ValueError):
-        pass
+    yield from (system.join(project, name, file) for name in list_names(project))
 
 
 def lead_of(word: str, sessions: Collection[str], client: int) -> str | None:
