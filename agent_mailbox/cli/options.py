@@ -57,6 +57,10 @@ Widens = Callable[[App, Mapping[str, Any]], str]
 pass_app = click.make_pass_decorator(App)
 
 
+KEPT = ("json", "directory", "named")
+"""The options that are kept with the call, by the names that ``Context`` has for them: no command takes them."""
+
+
 class CommandWithOptions(click.Command):
     """A command with the options all commands share: ``--dir``, and ``--json`` unless it prints no data. ``widens``:
     what it would let agents do more, or nothing; then the person is asked (``widening``)."""
@@ -65,26 +69,20 @@ class CommandWithOptions(click.Command):
         super().__init__(*args, **kwargs)
         self.widens = widens
         if prints_json:
-            json_option("Print the result as one JSON document.")(self)
-        self.params.append(
-            click.Option(
-                ["--dir", "directory"],
-                metavar="DIR",
-                expose_value=False,
-                callback=_set_dir,
-                help="The mailbox directory (default: the nearest one).",
-            )
-        )
+            self.params.append(click.Option(["--json"], is_flag=True, help="Print the result as one JSON document."))
+        about = "The mailbox directory (default: the nearest one)."
+        self.params.append(click.Option(["--dir", "directory"], metavar="DIR", help=about))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; raise ``Refused`` if only the person may run it and another calls, or if they say no."""
-        app, root = ctx.find_object(App), ctx.find_root()
-        words = tuple(ctx.command_path.removeprefix(root.command_path).split())
-        if app is not None:
-            for first in {words[:1], words[:2]} & reserved.RESERVED.keys():
-                reserved.check_reserved(app, first, words, ctx.params)
-            if self.widens is not None and app.caller.is_person:
-                widening.check_widening(app, partial(self.widens, app, ctx.params))
+        app = ctx.ensure_object(App)
+        kept = {name: ctx.params.pop(name, None) for name in KEPT}
+        vars(app).update({name: value for name, value in kept.items() if value not in (None, False)})
+        words = tuple(ctx.command_path.removeprefix(ctx.find_root().command_path).split())
+        for first in {words[:1], words[:2]} & reserved.RESERVED.keys():
+            reserved.check_reserved(app, first, words, ctx.params)
+        if self.widens is not None and app.caller.is_person:
+            widening.check_widening(app, partial(self.widens, app, ctx.params))
         return super().invoke(ctx)
 
 
@@ -109,16 +107,6 @@ def _set_json(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.ensure_object(App).json = True
 
 
-def _set_named(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
-    if value is not None:
-        ctx.ensure_object(App).named = value
-
-
-def _set_dir(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
-    if value is not None:
-        ctx.ensure_object(App).directory = value
-
-
 def complete_address(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Complete agents, roles, tags and ``all``; return nothing if there is no mailbox."""
     return [word for word in _words_to_complete(ctx, agents_only=False) if word.startswith(incomplete)]
@@ -141,9 +129,7 @@ def json_option(about: str) -> Option:
 
 def option_of_session(name: str, about: str) -> Option:
     """Return an option that names the session as which a command acts."""
-    return click.option(
-        name, metavar="ID", help=about, shell_complete=complete_session, expose_value=False, callback=_set_named
-    )
+    return click.option(name, "named", metavar="ID", help=about, shell_complete=complete_session)
 
 
 session_option = option_of_session("--session", "The session to act as (default: the calling client's).")
@@ -176,9 +162,8 @@ def one_of(words: Sequence[str]) -> Callable[[click.Context, click.Parameter, st
 
 
 def _directory_of(ctx: click.Context) -> str:
-    app = ctx.find_object(App)
-    root = ctx.find_root()
-    return locate_mailbox((app.directory if app else None) or root.params.get("directory"), system.environment())[0]
+    named = ctx.params.get("directory") or ctx.find_root().params.get("directory")
+    return locate_mailbox(named, system.environment())[0]
 
 
 def _words_to_complete(ctx: click.Context, *, agents_only: bool) -> list[str]:

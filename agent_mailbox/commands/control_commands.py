@@ -119,8 +119,10 @@ def _decide_request(app: App, /, request: str, approved: bool, **given: Unpack[A
         said["pane"] = pane
     decided = Requests(box).answer(me, asked, approved, **said)
     again, roster = not asked.is_open, box.logs.read_roster()
-    value = {"request": control_output.request_json(decided, roster), "already": again}
-    app.print_done(summary.describe_request(decided, roster, app.painter, already=again), value)
+    if app.json:
+        app.print_done("", {"request": control_output.request_json(decided, roster), "already": again})
+    else:
+        app.confirm_change(summary.describe_request(decided, roster, app.painter, already=again))
     agreed = decided.flow == transitions.SHUTDOWN and decided.state == transitions.APPROVED
     # A repeated answer ends no new life.
     if agreed and (asked.is_open or control_log.of_agents(box, [me]).is_shut_down(me)):

@@ -86,9 +86,16 @@ def test_three_agents_and_the_person_talk_in_one_channel(client: Client, browser
     share.write_text('#!/bin/sh\nexec agent-mailbox send "$@" --attach plot.png\n')
     share.chmod(0o755)
     team.answers = {
-        "Ann": [send(TO, "--subject", "Index", "--body", "ASK_INDEX", attach=True), "PERSON_SAYS"],
+        "Ann": [
+            send(TO, "--subject", "Index", "--body", "ASK_INDEX", attach=True),
+            "PERSON_SAYS",
+        ],
         "Ben": ["ASK_INDEX", send(TO, "--subject", "Release", "--body", "ASK_RELEASE"), "PERSON_SAYS"],
-        "Cem": ["ASK_RELEASE", send("--to user", "--subject", "Plot", "--body", "FOR_YOU", attach=True), "PERSON_SAYS"],
+        "Cem": [
+            "ASK_RELEASE",
+            send("--to user", "--subject", "Plot", "--body", "FOR_YOU", attach=True),
+            "PERSON_SAYS",
+        ],
     }
     with Running(client.post) as console:
         page = Window(browser, console.enter()).go("/channel?to=project:inscription")

@@ -54,7 +54,10 @@ def test_another_s_name_is_refused_and_the_model_told_why(client: Client) -> Non
 def test_plain_mail_runs_in_default_mode_without_asking(client: Client) -> None:
     """Plain mail runs unasked in a project that the person trusts. The client asks about a command without a rule."""
     for number, command in enumerate(
-        ("agent-mailbox send --to bob --body SENT0", "agent-mailbox send --to bob --body SENT1 --json | cat")
+        (
+            "agent-mailbox send --to bob --body SENT0",
+            "agent-mailbox send --to bob --body SENT1 --json | cat",
+        )
     ):
         told, wrong = outcome(client, command, "--permission-mode", "default")
         assert not wrong, told
