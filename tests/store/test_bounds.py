@@ -27,7 +27,8 @@ from agent_mailbox.upkeep import steward
 from agent_mailbox.upkeep.doctor import derived_checks
 from tests.core.build import message
 from tests.steps import grows_no_faster, steps
-from tests.store.test_index import Indexed, ids, mailbox
+from tests.store.history import ids
+from tests.store.test_index import Indexed, mailbox
 
 if TYPE_CHECKING:
     from pathlib import Path
