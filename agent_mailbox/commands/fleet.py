@@ -35,7 +35,7 @@ from ..store.user_state import processes, team_records
 from ..store.user_state.team_records import Started
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from ..cli.context import Context
     from ..core.roster import Roster
@@ -113,13 +113,8 @@ class Fleet:
             me = self._session_to_bring_back(member, roster) or str(uuid.uuid4())
             absence.note_bearer(self._box, member.name, me)
             lead = member.lead if member.lead == USER else None  # another member is not there yet
-            roster_changes.enrolled(
-                self._registration(member, me, lead),
-                self._box.logs.read_roster(),
-                USER,
-                self._box.now(),
-                self._box.config.namespaces,
-            )
+            wish, roster, now = self._registration(member, me, lead), self._box.logs.read_roster(), self._box.now()
+            roster_changes.enrolled(wish, roster, USER, now, self._box.config.namespaces)
 
     def _session_to_bring_back(self, member: PlannedMember, roster: Roster) -> str:
         """Return a member's session, if the client that the file names now can bring it back; else empty."""
@@ -149,6 +144,9 @@ class Fleet:
         roster, known = self._box.logs.read_roster(), self.record.members.get(member.name)
         me = self._session_to_bring_back(member, roster)
         if (me and self._runs(me)) or (known is not None and self._is_begun(known)):
+            if known is not None and known.prompt:  # its `up` was killed
+                self._keep_member(member, known.replace(prompt="", before=()))
+                self._register(member, me)
             if known is not None:
                 self.give_rules(member, team)
             return
@@ -175,7 +173,8 @@ class Fleet:
             self._register(member, session_id)
             self.give_rules(member, team)
 
-        begun = self._begin(start, register)
+        with self._found_again(start, begins):
+            begun = self._begin(start, register)
         server = begun.server or served_by
         found = processes.read(server) if server else None
         place = {"pid": server, "start": found.start if found else "", "here": self._hosts.here, "window": begun.window}
@@ -187,9 +186,22 @@ class Fleet:
             self._end(one.replace(pid=begun.server))
             raise
 
+    @contextlib.contextmanager
+    def _found_again(self, start: Start, begins: Started) -> Iterator[None]:
+        """Have a session that begins in a ``with`` block be found again if we are killed before its id is known."""
+        members = self.record.members
+        if not start.session_id and _is_in_service(start.client) and not self._in_tmux:
+            jobs = tuple(job.session_id for job in session_registry.list_jobs(self._environ))
+            self.keep(members={**members, start.name: begins.replace(prompt=start.prompt, before=jobs)})
+        try:
+            yield
+        except BaseException:
+            if self.record.members.get(start.name, begins).prompt:
+                self.keep(members=members)
+            raise
+
     def _server_of(self, member: PlannedMember) -> int:
-        """Return the process that ``up`` started for a member before, and that runs this one, too; 0 if there is
-        none."""
+        """Return the process that ``up`` started for a member before, and that runs this one, too; 0 without one."""
         started = () if self._in_tmux else self.record.members.values()
         mine = (one for one in started if one.client == member.client and _is_in_server(one))
         return next((one.pid for one in mine if self._has_process(one)), 0)

@@ -19,6 +19,7 @@ import click
 from ..cli import render, widening
 from ..cli.group import cli
 from ..cli.options import App, pass_app, seconds_option
+from ..clients import starting
 from ..control.tasking import Tasking
 from ..core import frame, shown_ids, team_file
 from ..core.address import ALL
@@ -69,7 +70,7 @@ def up(app: App, /, file: str, in_tmux: bool, status: bool, example: bool, yes: 
         return
     data, team = _read_team(app, path)
     if status:
-        _print_fleet(app, team, team_records.load_record(path, app.environ))
+        _print_fleet(app, team, _load_record(app, path))
         return
     with _alone(app, path):
         started = _open_fleet(app, path, data, team, in_tmux=in_tmux, yes=yes)
@@ -118,7 +119,7 @@ def _open_fleet(app: App, path: str, data: bytes, team: Team, *, in_tmux: bool, 
     """Return the team's sessions, once the person agreed to what the file says."""
     if in_tmux and shutil.which("tmux", path=app.environ.get("PATH")) is None:
         raise NotFound("tmux is not on your PATH", "install it, or leave --tmux out: then they run in the background")
-    box, record = app.open_desk(OpenMailbox), team_records.load_record(path, app.environ)
+    box, record = app.open_desk(OpenMailbox), _load_record(app, path)
     if record.box not in ("", box.directory) and record.members:
         raise Refused(
             f"the team of {path} works with the mailbox {record.box}",
@@ -146,7 +147,7 @@ def down(app: App, /, file: str, wait: float) -> None:
     """
     path = os.path.abspath(file)
     with _alone(app, path):
-        record = team_records.load_record(path, app.environ)
+        record = _load_record(app, path)
         if not record.members:
             raise NotFound(f"no team was started from {path}", "`agent-mailbox up FILE` starts one")
         app.directory = record.box or app.directory  # the person agreed to it with the team
@@ -159,6 +160,10 @@ def down(app: App, /, file: str, wait: float) -> None:
             app.give_warning(f"{name} {how}: end what `up` did not start, and close its terminals; then `{again}`")
     lines = "".join(f"{neutral(name)}: {how}\n" for name, how in ended.items())
     app.print_done(lines, {"members": [{"name": name, "how": how} for name, how in ended.items()]})
+
+
+def _load_record(app: App, path: str) -> TeamRecord:
+    return starting.with_lost(team_records.load_record(path, app.environ), path, app.environ)
 
 
 def _write_example(app: App, path: str) -> None:

@@ -732,6 +732,45 @@ def test_a_session_that_an_interrupted_up_began_is_ended(team: Post, number: int
     assert members(team) == {}
 
 
+def test_a_session_that_a_killed_up_began_is_found_again(team: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`up` could not note its id any more. `down` ends it; `up` gives it its name, and begins no second one."""
+    monkeypatch.setattr(fleet, "LAST", 0.0)
+    other = 'open(place + "/new", "w").write(json.dumps({"workers": {"other": other, me[:8]: job}}))'
+    assert other in LISTED
+    with Child(["sleep", "1000"]) as worker, contextlib.ExitStack() as ends:
+        ends.callback(worker.kill)
+        found = processes.read(worker.pid)
+        assert found is not None
+        served = LISTED.replace(other, f"job |= {{'pid': {found.pid}, 'procStart': '{found.start}'}}\n    {other}")
+        claude(team, (STATE, served), (SAID, f"os.kill(os.getppid(), 9)\n    {SAID}"))
+        with team.start("up", "--yes", "--wait", "0") as process:
+            process.wait()
+        roster = json.loads((team.home / ".claude/daemon/roster.json").read_text())
+        (me,) = (job["sessionId"] for job in roster["workers"].values() if job["sessionId"] != "other")
+        assert team.ok("roster", "list")["agents"] == []
+        assert "Ann: still runs" in team.call("down", "--wait", "0").stdout
+        assert stopped(team) == [me[:8]]
+        (ann,) = team.call("up", "--yes", "--wait", "0", "--json").json["members"]
+        assert (ann["session_id"], len(calls(team))) == (me, 2)
+        assert members(team)["Ann"] == team_records.Started(session_id=me, client="claude")
+
+
+def test_a_session_that_a_killed_up_did_not_begin_is_begun_by_the_next(
+    team: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then nobody is told to be a member."""
+    monkeypatch.setattr(claude_background, "_SHORTLY", 0.0)
+    claude(team, ("words = sys.argv[1:]\n", "words = sys.argv[1:]\nos.kill(os.getppid(), 9)\nsys.exit()\n"))
+    with team.start("up", "--yes", "--wait", "0") as process:
+        process.wait()
+    assert members(team)["Ann"].prompt == "Lead."
+    refused(team.call("down", "--wait", "0"), 1, "no team was started from ")
+    assert team.ok("up", "--status")["members"][0]["state"] == "not started"
+    claude(team)
+    (ann,) = team.call("up", "--wait", "0", "--json").json["members"]
+    assert (members(team)["Ann"].session_id, members(team)["Ann"].prompt) == (ann["session_id"], "")
+
+
 def test_a_start_that_nohup_keeps_from_hangups_goes_on(team: Post) -> None:
     """The person said that their terminal may close meanwhile."""
     claude(team, (SAID, 'os.kill(os.getppid(), 1)\n    print("backgrounded'))

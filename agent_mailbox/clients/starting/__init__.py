@@ -11,6 +11,7 @@ from ...known_clients.codex import CODEX
 from ...known_clients.opencode import OPENCODE
 from .claude_background import has_talk as has_talk
 from .claude_background import start_claude
+from .claude_background import with_lost as with_lost
 from .codex_app_server import is_listening as is_listening
 from .codex_app_server import serves_others as serves_others
 from .codex_app_server import start_codex

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ...core.text import neutral
@@ -20,9 +21,9 @@ from ..foreign_fields import read_object
 from .start import LAST, STOPS, Begun, run_client, wait_while
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from ...identity.session_registry import Job
+    from ...store.user_state.team_records import TeamRecord
     from .start import Start
 
 _SAID = 8
@@ -61,6 +62,30 @@ def has_talk(session_id: str, environ: Mapping[str, str]) -> bool:
     return not names or any(os.path.exists(os.path.join(projects, name, f"{session_id}.jsonl")) for name in names)
 
 
+def begun_since(prompt: str, directory: str, before: Collection[str], environ: Mapping[str, str]) -> list[str]:
+    """Return the sessions that the service has since, of that prompt and place: another team may start its own now."""
+    since = (
+        one for one in session_registry.list_jobs(environ) if one.session_id not in before and one.prompt == prompt
+    )
+    return [one.session_id for one in since if os.path.realpath(one.directory) == os.path.realpath(directory)]
+
+
+def with_lost(record: TeamRecord, file: str, environ: Mapping[str, str]) -> TeamRecord:
+    """Return a team's record with each session that its client began, and whose `up` was killed before it knew that;
+    without those that never began."""
+    members, directory = dict(record.members), os.path.dirname(file)
+    for name in [name for name, one in members.items() if one.prompt]:
+        one = members.pop(name)
+        for me in _look_shortly(partial(begun_since, one.prompt, directory, one.before, environ))[:1]:
+            members[name] = one.replace(session_id=me)
+    return record.replace(members=members)
+
+
+def _look_shortly(look: Callable[[], list[str]]) -> list[str]:
+    wait_while(lambda: not look(), _SHORTLY)
+    return look()
+
+
 class _Call:
     """A call of ``claude --bg``, and what came of it."""
 
@@ -96,16 +121,12 @@ class _Call:
         return next((one for one in found if one.startswith(self._told)), "")
 
     def _listed(self) -> list[str]:
-        """Return the sessions that the service has since, and that seem to come of this call."""
-        since = (one for one in session_registry.list_jobs(self._environ) if one.session_id not in self._before)
-        return [one.session_id for one in since if self._is_ours(one)]
-
-    def _is_ours(self, job: Job) -> bool:
-        """Return whether a job has this call's prompt and place, or is a copy: another team may start its own now."""
+        """Return the sessions that the service has since, and that seem to come of this call, or are a copy."""
         start = self._start
-        if start.session_id:
-            return job.before == start.session_id
-        return job.prompt == start.prompt and os.path.realpath(job.directory) == os.path.realpath(start.directory)
+        if not start.session_id:
+            return begun_since(start.prompt, start.directory, self._before, self._environ)
+        since = (one for one in session_registry.list_jobs(self._environ) if one.session_id not in self._before)
+        return [one.session_id for one in since if one.before == start.session_id]
 
     def _strangers(self) -> set[str]:
         """Return by their short ids what came of the call, beside the session that is brought back."""

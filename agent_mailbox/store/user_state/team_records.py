@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 class Started(Record):
     """A member that was started. ``pid`` and ``start`` name the process that runs it, in boot and namespace ``here``;
-    ``window``: its window of tmux. ``denied``: the rules of the team's file that it was given."""
+    ``window``: its window of tmux. ``denied``: the rules of the team's file that it was given. ``prompt``: its client
+    is told to begin it with that, and has not said its id yet; ``before``: the sessions that it had."""
 
     session_id: str = ""
     client: str = ""
@@ -30,6 +31,8 @@ class Started(Record):
     here: str = ""
     window: str = ""
     denied: tuple[str, ...] = ()
+    prompt: str = ""
+    before: tuple[str, ...] = ()
 
 
 class TeamRecord(Record):
