@@ -11,6 +11,7 @@ from functools import partial, reduce
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from ..core.records import USER
 from ..errors import Malformed
@@ -59,6 +60,8 @@ pass_app = click.make_pass_decorator(App)
 
 KEPT = ("json", "directory", "named")
 """The options that are kept with the call, by the names that ``Context`` has for them: no command takes them."""
+_MAY_BE_EMPTY = ("body", "subject", "tags")
+"""Options whose value may be empty: a text of one's own is looked at as a whole, and no tag is a choice."""
 
 
 class CommandWithOptions(click.Command):
@@ -78,6 +81,13 @@ class CommandWithOptions(click.Command):
         app = ctx.ensure_object(App)
         kept = {name: ctx.params.pop(name, None) for name in KEPT}
         vars(app).update({name: value for name, value in kept.items() if value not in (None, False)})
+        for option in self.params:
+            name, given = option.name or "", ctx.params.get(option.name or "")
+            if name in _MAY_BE_EMPTY or not isinstance(option, click.Option) or not isinstance(given, str | tuple):
+                continue
+            is_empty = not all(map(str.strip, given if isinstance(given, tuple) else [given]))
+            if is_empty and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+                raise Malformed(f"{option.opts[0]} is empty", "give it a value, or leave it out")
         words = tuple(ctx.command_path.removeprefix(ctx.find_root().command_path).split())
         for first in {words[:1], words[:2]} & reserved.RESERVED.keys():
             reserved.check_reserved(app, first, words, ctx.params)

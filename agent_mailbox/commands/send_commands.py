@@ -178,8 +178,6 @@ def _send_one(app: App, draft: Draft, strict: bool) -> Sent:
     """Send a draft; resolve its thread's prefix, and warn if no message has it."""
     mailbox = app.mailbox
     warnings: tuple[str, ...] = ()
-    if draft.thread == "":
-        raise Malformed("--thread is empty", "name a message of the thread, or leave --thread out")
     if draft.thread is not None:
         try:
             draft = draft.replace(thread=mailbox.find(draft.thread).message.id)

@@ -47,7 +47,7 @@ def _parse(words: Sequence[str], known: str) -> Given:
             raise _NotPlain
         if is_valued and not equals and rest and not rest[0].startswith("-"):
             value = rest.pop(0)
-        if bool(value) != is_valued or (equals and not is_valued):
+        if bool(value.strip()) != is_valued or (equals and not is_valued):
             raise _NotPlain
         given.setdefault(option, []).append(value)
     return given

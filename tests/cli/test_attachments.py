@@ -181,7 +181,7 @@ def test_what_is_no_file_is_refused_and_nothing_is_sent(pair: Post) -> None:
     refused(pair.call(*words, "--attach", pair.scratch), 2, "is no file")
     refused(pair.call(*words, "--attach", pair.scratch / "pipe"), 2, "is no file")
     refused(pair.call(*words, "--attach", pair.scratch / "none"), 2, "cannot read the attachment")
-    refused(pair.call(*words, "--attach", ""), 2, "cannot read the attachment without a name: ")
+    refused(pair.call(*words, "--attach", ""), 2, "--attach is empty")
     refused(pair.call(*words[:-1], "@"), 2, "cannot read a file without a name: ")
     refused(pair.call(*words, *("--attach", pair.scratch / "plan.png") * 9), 2, "too many attachments")
     refused(pair.call(*words, "--attach", pair.scratch / "large"), 3, "over the limit of 16.0 MiB")

@@ -368,7 +368,7 @@ def test_what_is_over_is_cancelled_no_more_and_a_task_is_for_somebody(team: Post
     does(team, "ann", "done", "task-a", "--summary", "s")
     before = team.lines(MESSAGES)
     assert "decided: task-a is done; `agent-mailbox task show task-a`" in refused(team, "lee", "cancel", "task-a")
-    for words in (("task", "add", "--to", ""), ("control", "request", "task", " ")):
+    for words in (("task", "add", "--to", ","), ("control", "request", "task", " ")):
         result = team.call(*words, "--title", "T", "--session", "lee")
         assert (result.rc, "the task is for nobody" in result.stderr) == (2, True), result
     assert team.lines(MESSAGES) == before
