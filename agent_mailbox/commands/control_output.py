@@ -15,7 +15,8 @@ from ..control_plane.standing import find_standing
 from ..core import codec, frame, instant, reach
 from ..core.control import lasting, message_text, summary, transitions
 from ..core.control.verdicts import REFUSED
-from ..core.records import Message
+from ..core.records import USER, Message
+from ..core.roster import DEAD
 from ..core.text import clipped, neutral, typed
 from ..mailbox import arrivals
 from ..store.files import watch
@@ -81,6 +82,11 @@ def asked_text(app: App, request: ControlRequest, box: OpenMailbox, timeout: flo
     roster = box.logs.read_roster()
     lines = [f"asked {_join_names(roster, request.list_deciders(roster))}: {app.painter(neutral(request.id), 'id')}"]
     if request.is_open:
+        asker = roster.get(request.asker)
+        lead = asker.lead if asker is not None and not request.answerer else None
+        if lead not in (None, USER) and request.list_deciders(roster) == [USER]:
+            why = "it is dead" if roster.state(lead) == DEAD else "nothing proves that it is the lead"
+            lines.append(f"  not {frame.name_of(lead, roster)}: {why}")
         seen = reach.list_arrival(_arrival_of(request, box), roster)
         lines += [f"  {label}: {names}" for label, names in seen]
         lines.append(f"  {app.complete_command(f'control wait {typed(request.id)} --timeout {timeout:g}')}")

@@ -93,7 +93,7 @@ class FleetView:
 
     def _own(self) -> tuple[int, int]:
         """Return the person's unread mail, and the requests that wait for them."""
-        return self._count_unread([USER])[0], len(Requests(self.app.mailbox).pending(USER))
+        return self._count_unread([USER])[0], len(Requests(self.app.mailbox).calling(USER))
 
     def list_lines(self) -> list[str]:
         """Return the fleet as lines of text."""

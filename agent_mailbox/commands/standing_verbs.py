@@ -80,7 +80,7 @@ def _count_asked(mailbox: Mailbox, me: str, roster: Roster) -> int:
         return 0
     from ..control.requests import Requests  # most agents decide nothing
 
-    return len(Requests(mailbox).pending(me))
+    return len(Requests(mailbox).calling(me))
 
 
 def _status_text(app: Context, found: Status, roster: Roster, asked: int) -> list[str]:

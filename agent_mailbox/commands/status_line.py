@@ -69,7 +69,7 @@ def look_up(desk: OpenMailbox, me: str) -> StatusLine:
     """Return a session's line. Nothing is marked as read."""
     now = desk.now()
     unread = Delivery(desk).peek(me)
-    waiting = Requests(desk).pending(USER)
+    waiting = Requests(desk).calling(USER)
     ends = [item.expires_at for item in unread] + [getattr(one.payload, "expires", None) for one in waiting]
     task = phase = ""
     if Board(desk.logs.stamp_files, TASKS).is_used():

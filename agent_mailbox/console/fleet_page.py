@@ -202,7 +202,8 @@ def list_agents(now: Looking, params: Params) -> dict[str, Any]:
     listed = choose_agents(now, everyone if params.get("dead") else living, params)
     called = {agent.session_id: presenters.party_name(agent.session_id, roster).casefold() for agent in listed}
     listed.sort(key=lambda agent: (order[agent.state], called[agent.session_id]))
-    open_of = Counter(who for one in now.open_requests() for who in (one.asker, *one.list_deciders(roster)))
+    proven = (one for one in now.open_requests() if one.proven)
+    open_of = Counter(who for one in proven for who in (one.asker, *one.list_deciders(roster)))
     by, line_of = params.get("by", ""), now.survey.line_of
     orders: dict[str, Callable[[Agent], Any]] = {
         "name": lambda agent: called[agent.session_id],

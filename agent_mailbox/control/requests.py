@@ -95,6 +95,10 @@ class Requests:
         found = [one for one in control_log.of_open(self.box).open_requests() if not one.why_moot(roster, now)]
         return [request for request in found if everyones or me in request.list_deciders(roster)]
 
+    def calling(self, me: str) -> list[ControlRequest]:
+        """Return those of them that call ``me``. One that nothing proves does not: any program may write hundreds."""
+        return [request for request in self.pending(me) if request.proven]
+
     def unanswerable(self) -> list[ControlRequest]:
         """Return the open requests of which no decider can answer: an agent without a client proves nothing."""
         roster = self.box.logs.read_roster()

@@ -149,7 +149,7 @@ def refuse_other(box: OpenMailbox, me: str, worker: str, what: str) -> None:
 
 def describe_vain(verdict: Verdict, on: str = "") -> str:
     """Return what an error says of a message without effect, ``on`` an agent or at all."""
-    return f"this {verdict.kind.replace('_', ' ')} has no effect{on and f' on {on}'}: {verdict.why}"
+    return f"this message ({verdict.kind.replace('_', ' ')}) has no effect{on and f' on {on}'}: {verdict.why}"
 
 
 def refuse_unapplied(box: OpenMailbox, sent: Sent, hint: str = DECIDE) -> Verdict | None:

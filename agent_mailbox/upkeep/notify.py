@@ -80,9 +80,7 @@ def tell_notice(mailbox: Mailbox, notice: Notice) -> dict[str, str]:
 
 
 def waiting_things(mailbox: Mailbox) -> list[WaitingThing]:
-    """Return what waits for the person: requests that they decide, and unread mail to them.
-
-    A request that nothing proves calls nobody: any program may write hundreds."""
+    """Return what waits for the person: requests that call them, and unread mail to them."""
     roster = mailbox.logs.read_roster()
     found = [
         WaitingThing(
@@ -91,8 +89,7 @@ def waiting_things(mailbox: Mailbox) -> list[WaitingThing]:
             frame.name_of(request.asker, roster),
             summary.line(request.payload),
         )
-        for request in Requests(mailbox).pending(USER)
-        if request.proven
+        for request in Requests(mailbox).calling(USER)
     ]
     for item in mailbox.peek(USER):
         message = item.message

@@ -909,6 +909,22 @@ def test_a_status_counts_what_waits_for_a_decision(team: Team) -> None:
     assert team.ok("status", "--session", LEAD)["to_decide"] == 0
 
 
+def test_who_asks_is_told_why_its_lead_is_not_asked(post: Post) -> None:
+    """The person is asked in the place of a lead that is dead, and of one that nothing proves."""
+    ask = ("control", "request", "permission", "--tool", "Bash", "--input", "{}", "--session")
+    program = {"AGENT_MAILBOX_TEST_CALLER": "program"}
+    for lead in ("lee", "kim"):
+        post.register(lead, "--name", lead.title())
+    post.register("bo", "--lead", "lee")
+    assert post.call(*ask, "bo").stdout.startswith("asked Lee: ")
+    post.ok("roster", "retire", "lee")
+    assert "  not Lee: it is dead\n" in post.call(*ask, "bo").stdout
+    post.ok("roster", "register", "--session-id", "cy", "--lead", "kim", env=program)
+    said = post.call(*ask, "cy", env=program).stdout
+    assert said.startswith("asked user: ")
+    assert "  not Kim: nothing proves that it is the lead\n" in said
+
+
 @pytest.mark.parametrize("named", [("ann", "ben"), ("all",)])
 def test_an_order_binds_each_agent_that_it_is_for(post: Post, named: tuple[str, ...]) -> None:
     """The person's own records say so of each, though its client has not looked: the log may be cut until then."""

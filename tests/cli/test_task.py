@@ -389,7 +389,7 @@ def test_nothing_unproven_closes_a_task(team: Post) -> None:
     steps = ("dropped", "ann", "drop", "task-a", "--reason", "r"), ("cancelled", "lee", "cancel", "task-a")
     for told, who, *step in steps:
         said = refused(team, who, *step)
-        assert f"unverified: this task {told} has no effect: nothing proves who wrote it; " in said
+        assert f"unverified: this message (task {told}) has no effect: nothing proves who wrote it; " in said
     said = refused(team, "ann", "done", "task-a", "--summary", "s")
     assert "unverified: task-a is not done: nothing proves that ann did it; " in said
     said = refused(team, "lee", "claim", "task-a", "--for", "ben")

@@ -63,11 +63,13 @@ def test_the_chosen_are_decided_and_each_is_told(running: Running) -> None:
 
 
 def test_an_inbox_of_unproven_requests_says_that_nothing_proven_waits(running: Running) -> None:
-    """Their group is beside that sentence."""
+    """Their group is beside that sentence. A status counts none of them either."""
     running.post.register("ada")
     text = '{"type":"permission_request","requestId":"perm-x","tool":{"name":"Bash","input":{"command":"ls"}}}'
     running.post.append(MESSAGES, record("ada", "user", text, type="control"))
     assert "Nothing that is proven waits for you." in running.ask("/").text
+    assert running.post.ok("status", "--session", "user")["to_decide"] == 0
+    assert running.post.ok("statusline", "--session", "ada")["waiting"] == 0
     running.post.ok("deny", "perm-x", "--reason", "no", "--session", "user")
     assert "Nothing waits for you." in running.ask("/").text
 
