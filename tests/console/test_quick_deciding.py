@@ -256,6 +256,7 @@ def test_a_decision_that_signing_out_stopped_is_told(running: Running, browser: 
     beside.goto(running.url)
     beside.get_by_role("button", name="Sign out", exact=True).click()
     page.get_by_text("You are signed out here. Open a link").wait_for()
+    assert "Refused" not in page.locator("body").inner_text()
     expect(page.locator("#held")).to_contain_text("Not sent: Approve: ada runs make 0. You are signed out here.")
     assert decided(running.post) == {}
 

@@ -2,7 +2,7 @@
 import { $, $$, tellSignedOut } from "./dom.js";
 import { forget } from "./drafts.js";
 import { beside, chosenItem, moveOn } from "./inbox.js";
-import { say } from "./notices.js";
+import { fail, say } from "./notices.js";
 import { open, putBack, shut } from "./panel.js";
 import { PATCHED, noteGone, stale } from "./refresh.js";
 import { mayMiss, noteMove } from "./requests.js";
@@ -145,7 +145,7 @@ const send = async (action, form, fields, leaves = false) => {
     if (!tells && (isSo || answer.status === 409 || form.matches(".decide"))) stale("main");
     return fate;
   } catch {
-    if (!form.matches(".decide")) say("problem", "The console does not answer. Your text is still here.");
+    if (!form.matches(".decide")) fail("The console does not answer. Your text is still here.");
     const link = { href: "/decided", text: "Past decisions" };
     return { head: "Perhaps sent", said: "The console does not answer. If it counts, it is among", link };
   } finally {

@@ -23,14 +23,14 @@ export const lineOf = (kind, head, text, link, shut) => {
   line.append(close);
   return line;
 };
-export const say = (kind, text, link) => {
-  const head = kind === "done" ? "Done: " : kind === "problem" ? "Refused: " : "";
+const HEADS = { done: "Done: ", problem: "Refused: " };
+export const say = (kind, text, link, head = HEADS[kind] ?? "") => {
   $("#said").replaceChildren(lineOf(kind, head, text, link, unsay));
   clearTimeout(fades);
   fades = kind === "problem" ? 0 : setTimeout(unsay, SHOWN);
 };
 // What could not be loaded; that one is signed out says more.
-export const fail = (text) => { if (!$("#said .signed-out")) say("problem", text); };
+export const fail = (text) => { if (!$("#said .signed-out")) say("problem", text, null, ""); };
 export const unsay = () => {
   const there = $("#said").children.length;
   clearTimeout(fades);

@@ -106,7 +106,7 @@ const signedOut = () => {
   document.body.classList.add("left"); // whoever comes to this screen reads nothing; what is written stays
   if ($("#said .signed-out")) return;
   const what = "You are signed out here. Open a link of agent-mailbox console in this browser; this page then goes on by itself.";
-  say("problem", what, { href: "/", text: "Sign in again" });
+  say("problem", what, { href: "/", text: "Sign in again" }, "");
   $("#said p").classList.add("signed-out");
   if (!asking && (!stream || stream.readyState === EventSource.CLOSED)) lost();
 };
