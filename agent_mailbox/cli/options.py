@@ -77,7 +77,8 @@ class CommandWithOptions(click.Command):
         self.params.append(click.Option(["--dir", "directory"], metavar="DIR", help=about))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; raise ``Refused`` if only the person may run it and another calls, or if they say no."""
+        """Run the command. Raise ``Malformed`` for an empty option; ``Refused`` if only the person may run it and
+        another calls, or if they say no."""
         app = ctx.ensure_object(App)
         kept = {name: ctx.params.pop(name, None) for name in KEPT}
         vars(app).update({name: value for name, value in kept.items() if value not in (None, False)})

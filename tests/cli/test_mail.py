@@ -515,7 +515,7 @@ def test_references_are_written_in_short_and_kept_as_the_protocol_has_them(pair:
 
 
 @pytest.mark.parametrize(
-    "ref", ["", "issue:o/r", "issue:o#3", "commit:o/r@xyz", "url:javascript:alert(1)", "taken:pr:o/r#1"]
+    "ref", ["issue", "issue:o/r", "issue:o#3", "commit:o/r@xyz", "url:javascript:alert(1)", "taken:pr:o/r#1"]
 )
 def test_a_reference_that_says_nothing_is_refused(pair: Post, ref: str) -> None:
     """``send`` refuses a reference of no known form, and sends nothing."""

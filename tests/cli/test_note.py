@@ -61,7 +61,7 @@ def test_a_note_without_a_title_is_refused(team: Post) -> None:
     for title in ("", " ", "\t\n", "\u3000"):
         for more in ((), ("--body", "words"), ("--body", "words", "--replaces", first)):
             words = ("note", "add", "--title", title, *more, "--session", "ann")
-            refused(team.call(*words), 2, "the note has no title", "name it in a few words")
+            refused(team.call(*words), 2, "--title is empty")
     assert listed(team) == [first]
 
 

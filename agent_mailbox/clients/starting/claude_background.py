@@ -64,10 +64,9 @@ def has_talk(session_id: str, environ: Mapping[str, str]) -> bool:
 
 def begun_since(prompt: str, directory: str, before: Collection[str], environ: Mapping[str, str]) -> list[str]:
     """Return the sessions that the service has since, of that prompt and place: another team may start its own now."""
-    since = (
-        one for one in session_registry.list_jobs(environ) if one.session_id not in before and one.prompt == prompt
-    )
-    return [one.session_id for one in since if os.path.realpath(one.directory) == os.path.realpath(directory)]
+    place, jobs = os.path.realpath(directory), session_registry.list_jobs(environ)
+    since = (one for one in jobs if one.session_id not in before and one.prompt == prompt)
+    return [one.session_id for one in since if os.path.realpath(one.directory) == place]
 
 
 def with_lost(record: TeamRecord, file: str, environ: Mapping[str, str]) -> TeamRecord:
