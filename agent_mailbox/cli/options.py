@@ -79,11 +79,11 @@ class CommandWithOptions(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. Raise ``Malformed`` for an empty option; ``Refused`` if only the person may run it and
         another calls, or if they say no."""
-        app = ctx.ensure_object(App)
+        app, values = ctx.ensure_object(App), dict(ctx.params)
         kept = {name: ctx.params.pop(name, None) for name in KEPT}
         vars(app).update({name: value for name, value in kept.items() if value not in (None, False)})
         for option in self.params:
-            name, given = option.name or "", ctx.params.get(option.name or "")
+            name, given = option.name or "", values.get(option.name or "")
             if name in _MAY_BE_EMPTY or not isinstance(option, click.Option) or not isinstance(given, str | tuple):
                 continue
             is_empty = not all(map(str.strip, given if isinstance(given, tuple) else [given]))

@@ -40,6 +40,8 @@ MALFORMED = [
         ((*words, option, empty), f"{option} is empty")
         for words, options in (
             ((*FROM, *BODY), ("--to",)),
+            (("send", "--to", "all", *BODY), ("--from",)),
+            (("check",), ("--session",)),
             ((*FROM, "--to", "all", *BODY), ("--thread", "--ttl-hours", "--expires-at", "--id", "--attach")),
             (("history", "--all"), ("--since", "--with")),
             (("roster", "register", "--session-id", "new"), ("--role", "--lead", "--name", "--add-tags")),
