@@ -18,9 +18,7 @@ from ..core.records import USER, Record
 from ..core.roster import DEAD
 from ..core.text import filled, typed
 from ..errors import Malformed, Refused
-from ..mailbox.open_mailbox import OpenMailbox
-from ..mailbox.registry import Registry
-from ..store.files import programs, system, watch
+from ..store.files import system, watch
 from ..store.locks.lock import Patience
 from .steps import find_known, find_request, note_read, post_message, refuse_other, refuse_unapplied
 
@@ -274,6 +272,9 @@ def carry_out_shutdown(desk: OpenMailbox, session_id: str, actor: str, *, pane: 
 
     ``vouched``: the user made or named the mailbox; a stranger's configuration starts no program.
     """
+    from ..mailbox.registry import Registry  # hooks ask and wait, and end nobody
+    from ..store.files import programs
+
     Registry(desk).end(session_id, "retire", actor, SHUT_DOWN)
     words = desk.own.cleanup
     if not words or not vouched:

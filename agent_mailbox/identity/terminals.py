@@ -11,7 +11,6 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from ..store.files import programs
 from ..store.files.small_files import list_names, read_if_possible
 from ..store.user_state import processes
 from ..store.user_state.processes import Process
@@ -19,8 +18,6 @@ from .client_processes import is_client, started_by_client
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from ..store.user_state.processes import Process
 
 PATIENCE = 5.0
 """Seconds a multiplexer may take to answer."""
@@ -91,6 +88,8 @@ def _screen_clients(server: Process) -> list[int]:
 
 def _run_program(words: Sequence[str]) -> str:
     """Return a program's output; empty on failure. It gets nothing of the caller's environment."""
+    from ..store.files import programs  # a multiplexer, or a system without /proc
+
     try:
         return programs.ask(words, PATIENCE, environ={}).out.decode("utf-8", "surrogateescape")
     except OSError:
