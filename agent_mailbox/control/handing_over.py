@@ -150,7 +150,7 @@ _PATIENCE = 10
 
 
 def describe_tree(directory: str) -> list[str]:
-    """Return the lines; empty outside a work tree of git."""
+    """Return the lines about the work tree around a directory; empty outside one of git."""
     top = work_trees.top(directory)
     if top is None:
         return []

@@ -11,7 +11,7 @@ from __future__ import annotations
 from ..core import codec
 from ..core.records import BadLine, Record
 from ..known_clients.every_client import USUAL
-from ..store.files import small_files, system
+from ..store.files import system
 from ..store.files.small_files import list_names, read_if_possible
 from ..store.user_state import processes
 
@@ -80,9 +80,7 @@ def job_of(session_id: str, environ: Mapping[str, str]) -> Job | None:
 def list_jobs(environ: Mapping[str, str]) -> Iterator[Job]:
     """Yield the service's note of each session."""
     place = system.join(USUAL.find_home(environ), "daemon/roster.json")
-    found = codec.parse(
-        small_files.read_if_possible(place, _MOST_JOBS, through_links=True) or b"", _MOST_JOBS, ours=False
-    )
+    found = codec.parse(read_if_possible(place, _MOST_JOBS, through_links=True) or b"", _MOST_JOBS, ours=False)
     jobs = found.get("workers") if isinstance(found, dict) else None
     for job in jobs.values() if isinstance(jobs, dict) else ():
         if isinstance(job, dict) and isinstance(me := job.get("sessionId"), str):

@@ -55,7 +55,7 @@ class TurnEnd:
 
 def give_back_at_end(desk: OpenMailbox, call: ClientInput) -> None:
     """Give back what the session holds, and tell who leads it. As the session ends, that is told only of something."""
-    ends = call.event == "SessionEnd"
+    ends = call.event == "SessionEnd"  # ``claude -p`` ends its hook for a failed turn before that has begun
     error, words = transcript.find_failure(call.transcript, call.session_id) if ends else (call.reason, call.last_words)
     is_quota = error in USUAL.quota_ends and USUAL.passing not in words  # others pass, or are for the person
     if is_quota and desk.logs.read_roster().state(call.session_id) == ALIVE:

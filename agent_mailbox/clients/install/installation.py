@@ -1,7 +1,7 @@
 """``install CLIENT`` and back: what changes in which file, as a plan that can be shown before it is carried out.
 
-Belongs here: which files, the decisions about each, the order. ``merge`` merges texts, ``foreign_files`` writes and
-remembers files, ``places`` says where each client has them.
+Belongs here: which files, the decisions about each, the order, and which hooks a client's version knows. ``merge``
+merges texts, ``foreign_files`` writes and remembers files, ``places`` says where each client has them.
 """
 
 from __future__ import annotations
@@ -351,7 +351,8 @@ _PATIENCE = 10.0
 def fitting_hooks(client: KnownClient, environ: Mapping[str, str]) -> Sequence[Wanted]:
     """Return the hooks, each on the event that the client's version on the ``PATH`` has for it, or on none.
 
-    An older version may take no settings at all that name an event which it does not know."""
+    An older version may take no settings at all that name an event which it does not know. One that cannot be asked
+    counts as new, as those that tests run."""
     hooks = client.hooks()
     if not any(wanted.since for wanted in hooks):
         return hooks

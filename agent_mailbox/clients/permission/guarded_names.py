@@ -2,7 +2,7 @@
 
 Belongs here: which names. A client's *settings* have our hooks, and may take them away: no session writes them. The
 *person's terminal* runs or reads git's hooks and the start files of shells, and their system starts services: no bound
-session writes those (``identity.prompts``). Nor does it write skills and commands: a client runs what they hold past
+session writes those (``identity.terminals``). Nor does it write skills and commands: a client runs what they hold past
 our hooks. A name counts in any case, and so does a link to such a file.
 """
 
