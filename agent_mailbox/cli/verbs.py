@@ -78,7 +78,8 @@ def confirm_sent(
         if sent.message.ack:
             app.give_warning("acks do not travel to a swarm: its reader is not asked for one, and none comes back")
         if not is_carried and not mailbox_gateway.is_served(desk.directory):
-            serve = mailbox_gateway.serve_words(mailbox_gateway.named_home(desk.directory) or "")
+            named, is_mutual = mailbox_gateway.gateway_of(desk.directory) or ("", False)
+            serve = mailbox_gateway.serve_words(named if is_mutual else "")
             app.give_warning(f"no gateway serves here, so the mail waits: `agent-mailbox {serve}` carries it")
     if tell is not None:
         tell(sent, found)

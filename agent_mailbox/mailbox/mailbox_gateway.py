@@ -68,8 +68,11 @@ def is_served(mailbox: str) -> bool:
 
 
 def serve_words(home: str) -> str:
-    """Return the words that serve a gateway as it served last: with other options peers would not reach it."""
-    said = read_if_possible(system.join(home, SERVED), 4096) or b"swarm serve"
+    """Return the words that serve a gateway as it served last: with other options peers would not reach it.
+
+    Somebody pastes them: ``home`` names the mailbox itself, or is empty.
+    """
+    said = (read_if_possible(system.join(home, SERVED), 4096) if home else None) or b"swarm serve"
     return neutral(said.decode("utf-8", "replace"))
 
 

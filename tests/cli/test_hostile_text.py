@@ -255,6 +255,20 @@ def test_a_command_to_paste_runs_nothing_of_another_program(post: Post, tmp_path
         assert not (tmp_path / "pwned").exists(), command
 
 
+def test_no_file_of_a_project_says_how_a_gateway_serves(post: Post, tmp_path: Path) -> None:
+    """The words of its last command are pasted: a directory that does not name the mailbox itself has none."""
+    post.register("alice")
+    post.ok("roster", "update", "--session-id", "alice", "--tags", "swarm:team")
+    for place in (tmp_path, tmp_path / "evil"):
+        place.mkdir(exist_ok=True)
+        (place / "served").write_text("swarm serve; touch pwned #")
+    (tmp_path / "evil/peers.json").write_text('{"team": {"mailbox": "", "agents": ["bob"]}}')
+    for lines in ([], [{"home": str(tmp_path / "evil")}]):
+        post.append("agent-swarm.jsonl", *lines)
+        said = post.call("send", "--from", "alice", "--to", "swarm:team/bob", "--body", "x", cwd=tmp_path)
+        assert (said.rc, "the mail waits: `agent-mailbox swarm serve` carries it" in said.stderr) == (0, True), said
+
+
 @pytest.mark.parametrize(
     "name",
     [
