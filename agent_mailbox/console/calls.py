@@ -53,12 +53,13 @@ class CallPart(Record):
 
 def parts_of_call(tool: str, given: Mapping[str, Any]) -> tuple[CallPart, ...]:
     """Return the whole input of a call in the order it is given."""
-    key, word, fits, parts = _LISTS.get(tool, _LISTS["MultiEdit"])
-    listed = given.get(key) if tool in _LISTS else None
-    if isinstance(listed, list) and listed and all(map(fits, listed)):
-        rest = {name: value for name, value in given.items() if name != key}
-        each = (parts(one, f"{word} {number} of {len(listed)}: ") for number, one in enumerate(listed, 1))
-        return (*_field_parts(rest), *chain.from_iterable(each))
+    if tool in _LISTS:
+        name, word, fits, parts = _LISTS[tool]
+        listed = given.get(name)
+        if isinstance(listed, list) and listed and all(map(fits, listed)):
+            rest = {key: value for key, value in given.items() if key != name}
+            each = (parts(one, f"{word} {number} of {len(listed)}: ") for number, one in enumerate(listed, 1))
+            return (*_field_parts(rest), *chain.from_iterable(each))
     if tool == "Edit" and _is_edit(given):
         return tuple(_edit_part(given))
     written = _WRITES.get(tool)
@@ -83,8 +84,9 @@ def _edit_part(given: Mapping[str, Any], prefix: str = "") -> Iterator[CallPart]
 
 
 def _is_question(given: Any) -> bool:
+    """Return whether it is one with choices, none of them empty: an empty one would have no part."""
     options = given.get("options") if isinstance(given, dict) else None
-    return isinstance(options, list) and all(isinstance(option, dict) for option in options)
+    return isinstance(options, list) and options != [] and all(isinstance(one, dict) and one for one in options)
 
 
 def _question_parts(given: Mapping[str, Any], prefix: str = "") -> Iterator[CallPart]:

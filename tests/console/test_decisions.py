@@ -267,7 +267,8 @@ def test_a_question_of_the_model_s_is_text_with_its_choices() -> None:
         ("question 1 of 1: choice 2: preview", '{\n  "x": 1\n}'),
     ]
     assert cards.describe_call("AskUserQuestion", {"questions": questions}).text == "asks Which colour? ↵ Why?\\u202e"
-    for odd in (questions, [{**questions[0], "options": ["Red"]}], ["x"], [], {}, None):
+    unlike = [[{**questions[0], "options": options}] for options in (["Red"], [{}], [*choices, {}], [])]
+    for odd in (questions, *unlike, ["x"], [], {}, None):
         assert [label for label, _ in shown("AskUserQuestion", {"questions": odd})] == ["questions"]
         assert cards.describe_call("AskUserQuestion", {"questions": odd}).text.startswith("asks ")
 
