@@ -1,8 +1,8 @@
 """Signing in and out, the way on to another mailbox's page, and what forms bring.
 
 Belongs here: the answers about browser sessions, and the sessions in words; ``guard`` has them and their secrets. Also
-what is taken of a form's body (RFC 7578): one that has too much, or is wrong, is refused. A
-browser's name for itself is its own text, shortened. A token is in an address's fragment alone, which no browser sends.
+what is taken of a form's body (RFC 7578): one that has too much, or is wrong, is refused. A browser's name for itself
+is its own text, shortened. A token is in an address's fragment alone, which no browser sends.
 """
 
 from __future__ import annotations

@@ -290,7 +290,7 @@ def _spell_events(number: str, parts: Iterable[tuple[str, str]]) -> bytes:
 
 
 class PageUpdater:
-    """Turns events into updates. ``templates``: those of the pages."""
+    """Turns events into updates, in one thread beside the event loop. ``templates``: those of the pages."""
 
     def __init__(self, directory: str, templates: jinja2.Environment) -> None:
         self._looking = Looking(directory)
