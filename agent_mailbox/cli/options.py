@@ -6,8 +6,8 @@ Belongs here: ``--dir`` and ``--json`` on every command, shell completion of add
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial, reduce
+from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any, TypeVar
 
 import click
@@ -19,7 +19,7 @@ from ..mailbox.mailbox import Mailbox
 from ..mailbox.open_mailbox import locate_mailbox
 from ..mailbox.queries import MailQueries
 from ..store.files import system
-from . import reserved, widening
+from . import reserved
 from .context import SESSION, Context
 
 
@@ -53,8 +53,6 @@ class App(Context):
 
 F = TypeVar("F", bound=Callable[..., Any])
 Option = Callable[[Any], Any]
-Widens = Callable[[App, Mapping[str, Any]], str]
-"""It tells what a command with these arguments would let agents do more, or nothing."""
 pass_app = click.make_pass_decorator(App)
 
 
@@ -65,12 +63,10 @@ _MAY_BE_EMPTY = ("body", "subject", "tags")
 
 
 class CommandWithOptions(click.Command):
-    """A command with the options all commands share: ``--dir``, and ``--json`` unless it prints no data. ``widens``:
-    what it would let agents do more, or nothing; then the person is asked (``widening``)."""
+    """A command with the options all commands share: ``--dir``, and ``--json`` unless it prints no data."""
 
-    def __init__(self, *args: Any, prints_json: bool = True, widens: Widens | None = None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, prints_json: bool = True, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.widens = widens
         if prints_json:
             self.params.append(click.Option(["--json"], is_flag=True, help="Print the result as one JSON document."))
         about = "The mailbox directory (default: the nearest one)."
@@ -78,7 +74,7 @@ class CommandWithOptions(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. Raise ``Malformed`` for an empty option; ``Refused`` if only the person may run it and
-        another calls, or if they say no."""
+        another calls."""
         app, values = ctx.ensure_object(App), dict(ctx.params)
         kept = {name: ctx.params.pop(name, None) for name in KEPT}
         vars(app).update({name: value for name, value in kept.items() if value not in (None, False)})
@@ -92,8 +88,6 @@ class CommandWithOptions(click.Command):
         words = tuple(ctx.command_path.removeprefix(ctx.find_root().command_path).split())
         for first in {words[:1], words[:2]} & reserved.RESERVED.keys():
             reserved.check_reserved(app, first, words, ctx.params)
-        if self.widens is not None and app.caller.is_person:
-            widening.check_widening(app, partial(self.widens, app, ctx.params))
         return super().invoke(ctx)
 
 

@@ -1,6 +1,6 @@
 """The question before what widens: allow, approve, a looser mode, a lead, an installation that goes.
 
-Belongs here: the one place that asks. A command says what it widens (``CommandWithOptions(widens=…)``), or nothing.
+Belongs here: the one place that asks. A command calls it behind its own checks, and says what it widens, or nothing.
 The question is for the person alone: a session's right is judged elsewhere, and a program decides nothing. Whatever
 the person starts may be an agent's work, a git hook or a Makefile. So only a command that the person types goes
 without a question."""

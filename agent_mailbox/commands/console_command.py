@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..cli import loading_ahead, suggested
+from ..cli import loading_ahead, suggested, widening
 from ..cli.group import cli
 from ..cli.options import App, pass_app
 from ..core.text import neutral
@@ -27,7 +27,7 @@ PORT = 8642
 NEEDED = ("starlette", "uvicorn", "jinja2", "markdown_it", "nh3", "python_multipart")
 
 
-@cli.command(widens=lambda *_: "whoever has the link of the console decides as you")
+@cli.command()
 @click.option(
     "--port",
     metavar="N",
@@ -86,6 +86,7 @@ def console(app: App, port: int, host: str, origin: str | None, phone: bool, ope
         return lambda text: suggested.complete_commands(text, {suggested.DIR: mailbox})
 
     server = console_server.Server(directory, host, port, served, hint_for)
+    widening.check_widening(app, lambda: "whoever has the link of the console decides as you")
     if not server.console.hosts.is_loopback:
         app.give_warning(
             f"{host} is open to the network: anyone who reads its traffic can read the mail and take over the session"

@@ -7,10 +7,10 @@ from typing import Any, TypedDict, Unpack
 
 import click
 
-from ..cli import values
+from ..cli import values, widening
 from ..cli.group import cli
 from ..cli.options import App, Seconds, complete_request, complete_session, pass_app, session_option, several_options
-from ..control.orders import Orders
+from ..control.orders import Orders, policy_update
 from ..control.requests import Requests, always_updates, carry_out_shutdown
 from ..control.steps import find_request
 from ..control.tasking import Tasking
@@ -117,6 +117,8 @@ def _decide_request(app: App, /, request: str, approved: bool, **given: Unpack[A
         said["updates"] = always_updates(asked)
     if approved and asked.flow == transitions.SHUTDOWN:
         said["pane"] = pane
+    if app.caller.is_person:
+        widening.check_widening(app, lambda: widened_output.of_answer(asked, approved, said, box.now()))
     decided = Requests(box).answer(me, asked, approved, **said)
     again, roster = not asked.is_open, box.logs.read_roster()
     if app.json:
@@ -129,7 +131,7 @@ def _decide_request(app: App, /, request: str, approved: bool, **given: Unpack[A
         carry_out_shutdown(box, me, app.acting_party(me), pane=pane, vouched=app.vouched)
 
 
-@control.command(widens=widened_output.of_answer("approve"))
+@control.command()
 @_approval_options
 @click.option("--always", is_flag=True, help="Also add the rules that `pending` shows, for this agent.")
 @pass_app
@@ -155,7 +157,7 @@ def deny(app: App, /, request: str, reason: str) -> None:
     _decide_request(app, request, False, reason=reason)
 
 
-@control.command(widens=widened_output.of_answer())
+@control.command()
 @_approval_options
 @click.argument("decision", type=click.Choice(["approve", "deny"]))
 @pass_app
@@ -186,7 +188,7 @@ def pending(app: App, /, everyones: bool) -> None:
     app.print_answer(app.fold_framed(text), value)
 
 
-@control.command(widens=widened_output.of_mode)
+@control.command()
 @click.argument("agent", metavar="[AGENT]", required=False, shell_complete=complete_session)
 @click.argument("mode", metavar="[MODE]", required=False, type=click.Choice(messages.MODES))
 @session_option
@@ -198,11 +200,12 @@ def mode(app: App, /, agent: str | None, mode: str | None) -> None:
     else:
         me = app.acting_session(app.mailbox) if agent in (None, ALL) else app.looking_session()
     if agent is not None and mode is not None:
+        widening.check_widening(app, lambda: widened_output.of_order(app, messages.ModeSet(mode=mode), [agent]))
         Orders(app.mailbox).set_mode(me, [agent], mode)
     control_output.show_standing(app, app.mailbox, me, [agent] if agent else [], changed=mode is not None)
 
 
-@control.command(widens=widened_output.of_policy)
+@control.command()
 @click.argument("agents", metavar="[AGENT]…", nargs=-1, shell_complete=complete_session)
 @click.option(
     "--allow", multiple=True, metavar="RULE", help="A rule such as Bash(git:*); repeat the option for several."
@@ -230,9 +233,9 @@ def policy(app: App, /, agents: Sequence[str], add: bool, clear: bool, **rules: 
             "`agent-mailbox control policy --help` shows the arguments",
         )
     if said or clear:
-        Orders(app.mailbox).set_policy(
-            me, agents, allow=rules["allow"], deny=rules["deny"], hosts=rules["hosts"], adds=add
-        )
+        order = policy_update(rules["allow"], rules["deny"], rules["hosts"], adds=add)
+        widening.check_widening(app, lambda: widened_output.of_order(app, order, agents))
+        Orders(app.mailbox).command(me, agents, order)
     control_output.show_standing(app, app.mailbox, me, agents, changed=said or clear)
 
 

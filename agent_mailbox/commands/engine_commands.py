@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..cli import loading_ahead, mail_output, render
+from ..cli import loading_ahead, mail_output, render, widening
 from ..cli.group import cli
 from ..cli.options import App, pass_app
 from ..core.records import USER
@@ -41,7 +41,7 @@ def engine() -> None:
     """Share one mailbox among many machines. A NATS server, or PostgreSQL, orders the records; the files stay."""
 
 
-@engine.command(widens=lambda _, given: _believed_words(given["keys"], given["speaks"]))
+@engine.command()
 @click.argument("url", metavar="URL", required=False)
 @click.option("--space", metavar="NAME", help="The space that the machines share; made if it is new.")
 @click.option("--machine", metavar="NAME", help="This machine's name in it, as no other has it (default: its host's).")
@@ -81,6 +81,7 @@ def join(app: App, /, keys: tuple[str, ...], speaks: tuple[str, ...], **given: s
         extras.refuse_missing("postgresql", "PostgreSQL", ["psycopg2"])
     if changes:
         extras.refuse_missing("engine", "signatures", ["cryptography"])
+    widening.check_widening(app, lambda: _believed_words(keys, speaks))
     with engine_output.saying_whom(place):
         found = joining_space.join_space(logs, place, changes)
     text = f"joined {found.space} as {found.machine}: {mail_output.count_noun(found.applied, 'record')}\n"

@@ -6,8 +6,7 @@ import os
 import re
 import shutil
 import sys
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -34,7 +33,7 @@ HOST = re.compile(r"(\*\.)?[\w-]+(\.[\w-]+)*", re.ASCII)
 """A host as the client's sandbox names it: a name, or ``*.`` and a name for its subdomains."""
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from ..clients.places import Target
     from ..known_clients.known_client import KnownClient
@@ -70,26 +69,6 @@ def install() -> None:
     \b
     Example: agent-mailbox install claude-code --user
     """
-
-
-def _describe_installed(_: App, given: Mapping[str, Any]) -> str:
-    """Return what an installation lets sessions do unasked."""
-    rules = "mail commands run unasked" + (f", and reach {', '.join(given['hosts'])}" if given.get("hosts") else "")
-    return "" if given["dry_run"] else f"install for {_whose_sessions(given)}: {rules}"
-
-
-def _describe_uninstalled(client: KnownClient, app: App, given: Mapping[str, Any]) -> str:
-    """Return whom an installation that goes no longer holds; empty if none goes."""
-    if given["dry_run"]:
-        return ""
-    changes = _plan_removal(app, client, given["project"], given["user"]).changes
-    if all(one.after == one.before for one in changes):
-        return ""
-    return f"uninstall for {_whose_sessions(given)}: no lead and no rule of ours holds them"
-
-
-def _whose_sessions(given: Mapping[str, Any]) -> str:
-    return "all your sessions" if given["user"] else f"sessions in {given['project'] or os.getcwd()}"
 
 
 @cli.group(invoke_without_command=True, no_args_is_help=True)
@@ -142,7 +121,14 @@ def _target_of(app: App, client: KnownClient, project: str | None, user: bool) -
 
 def _install_into(app: App, target: Target, dry_run: bool, bounds: installer.Bounds = installer.UNBOUND) -> None:
     plan = installer.plan_installation(target, app.environ, find_program(app), bounds)
-    _carry_out(app, plan, dry_run, "already installed; nothing to change\n", after=target.client.after)
+    nothing = "already installed; nothing to change\n"
+    rules = "mail commands run unasked" + (f", and reach {', '.join(bounds.hosts)}" if bounds.hosts else "")
+    widens = f"install for {_whose_sessions(target)}: {rules}"
+    _carry_out(app, plan, dry_run, nothing, widens, after=target.client.after)
+
+
+def _whose_sessions(target: Target) -> str:
+    return f"sessions in {target.project}" if target.project else "all your sessions"
 
 
 def find_program(app: App) -> str:
@@ -156,20 +142,16 @@ def find_program(app: App) -> str:
 
 
 def _uninstall_from(app: App, client: KnownClient, project: str | None, user: bool, dry_run: bool) -> None:
-    plan = _plan_removal(app, client, project, user)
-    nothing = f"not installed in {neutral(_target_of(app, client, project, user).base)}; nothing to change\n"
+    target, word = _target_of(app, client, project, user), program_call(app.environ.get("PATH", ""))
+    plan = installer.plan_removal(target, app.environ, word, _mailbox_of(app, target) or "")
+    nothing = f"not installed in {neutral(target.base)}; nothing to change\n"
     if others := FileRecords(app.environ).recorded_paths():  # another directory, or all sessions instead of a project
         nothing += f"ours elsewhere: {neutral(others[0])}; `agent-mailbox uninstall --all` takes out all\n"
-    _carry_out(app, plan, dry_run, nothing, forget=True)
+    widens = f"uninstall for {_whose_sessions(target)}: no lead and no rule of ours holds them"
+    _carry_out(app, plan, dry_run, nothing, widens, forget=True)
 
 
-def _plan_removal(app: App, client: KnownClient, project: str | None, user: bool) -> installer.InstallPlan:
-    word = program_call(app.environ.get("PATH", ""))
-    target = _target_of(app, client, project, user)
-    return installer.plan_removal(target, app.environ, word, _mailbox_of(app, target) or "")
-
-
-@install.command("claude-code", widens=_describe_installed)
+@install.command("claude-code")
 @_shared_options
 @click.option(
     "--force",
@@ -300,7 +282,7 @@ def _refuse_twice(app: App, target: Target, force: bool) -> None:
 
 
 def _installer_command(client: KnownClient) -> None:
-    @install.command(client.name, widens=_describe_installed, help=client.about)
+    @install.command(client.name, help=client.about)
     @_shared_options
     @pass_app
     def install_client(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
@@ -322,7 +304,7 @@ def _warn_of_twice(app: App, target: Target) -> None:
 
 
 def _uninstaller_command(client: KnownClient) -> None:
-    @uninstall.command(client.name, widens=partial(_describe_uninstalled, client))
+    @uninstall.command(client.name)
     @_shared_options
     @pass_app
     def uninstall_client(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
@@ -345,10 +327,17 @@ for _client in CLIENTS:
 
 
 def _carry_out(
-    app: App, plan: installer.InstallPlan, dry_run: bool, nothing: str, *, forget: bool = False, after: str = ""
+    app: App,
+    plan: installer.InstallPlan,
+    dry_run: bool,
+    nothing: str,
+    widens: str,
+    *,
+    forget: bool = False,
+    after: str = "",
 ) -> None:
-    """Show the diff, carry the plan out, report. The diff comes first, to explain an error; ``after`` is the person's
-    next step after a change."""
+    """Show the diff, ask, carry the plan out, report. The diff comes first, to explain an error. ``widens``: what it
+    lets agents do more; ``after``: the person's next step after a change."""
     shown = "".join(f"{line}\n" for line in neutral_lines(installer.plan_diff(plan)))
     if not app.json:
         app.write_answer(shown or nothing)
@@ -356,6 +345,7 @@ def _carry_out(
         app.give_warning(f"left unchanged: {path}: {why}")
     changed = [change.path for change in plan.changes if change.after != change.before]
     if not dry_run:
+        widening.check_widening(app, lambda: widens if changed else "")
         changed = installer.carry_out(plan, app.environ)
         changed += installer.forget_shim(app.environ) if forget else []
     value = {

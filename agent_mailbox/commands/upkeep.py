@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -304,15 +304,7 @@ def _settings_lines(made: Backup) -> str:
     return "".join(f"it sets {line}\n" for line in made.settings)
 
 
-def _describe_restored(app: App, given: Mapping[str, Any]) -> str:
-    """Return what a backup brings; raises as ``restore`` for a file that is none, and for a place that is used."""
-    from ..upkeep import restoring
-
-    restoring.check_backup(given["file"], given["where"] or new_place.wanted_place(app))
-    return f"the mailbox of {given['file']}, its leads and rules come into use"
-
-
-@cli.command(widens=_describe_restored)
+@cli.command()
 @click.argument("file", type=click.Path())
 @click.argument("where", metavar="[DIR]", required=False)
 @click.option("--alone", is_flag=True, help="Restore a machine of a space, too, as a mailbox of this machine alone.")
@@ -330,6 +322,7 @@ def restore(app: App, file: str, where: str | None, alone: bool) -> None:
     restoring.check_backup(file, place)
     if where is None and not paths.is_mailbox(place):
         new_place.refuse_second(place, f"agent-mailbox restore {typed(file)} {typed(os.path.realpath(place))}")
+    widening.check_widening(app, lambda: f"the mailbox of {file}, its leads and rules come into use")
     made = restoring.restore_backup(file, place, app.environ, alone=alone)
     directory = os.path.realpath(place)
     value = {"dir": directory, "files": len(made.sizes), "made": instant.text(made.made), "settings": [*made.settings]}

@@ -7,55 +7,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..control.orders import list_led
-from ..control.steps import find_request
+from ..control.orders import find_workers, list_led
 from ..control_plane.standing import find_standing
 from ..core.address import ALL
 from ..core.control import message_text, messages, summary
 from ..core.records import USER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from ..cli.options import App
     from ..control_plane.standing import Standing
+    from ..core.control.control_requests import ControlRequest
     from ..core.control.messages import Payload
     from ..mailbox.open_mailbox import OpenMailbox
 
-    Given = Mapping[str, Any]
+
+def of_answer(request: ControlRequest, approved: bool, said: Mapping[str, Any], now: int) -> str:
+    """Return what an answer to a request widens."""
+    mode, decision = said["mode"] or "", "approve" if approved else "deny"
+    if (not approved and not mode) or not request.is_open or request.has_timed_out(now):
+        return ""  # of one that is decided the command says so, and changes nothing
+    always = ", and allow such calls always" if said.get("updates") else ""
+    return f"{decision} {summary.whole(request.payload)} (of {request.asker}{mode and f', in mode {mode}'}{always})"
 
 
-def of_answer(decision: str = "") -> Callable[[App, Given], str]:
-    """Return what tells of an answer to a request; without a decision the command's own argument has it."""
-
-    def describe_answer(app: App, given: Given) -> str:
-        mode, said = given["mode"] or "", decision or given["decision"]
-        if said != "approve" and not mode:
-            return ""
-        request = find_request(app.mailbox, given["request"])
-        if not request.is_open or request.has_timed_out(app.mailbox.now()):
-            return ""  # the command says so, and changes nothing
-        always = ", and allow such calls always" if given.get("always") else ""
-        return f"{said} {summary.whole(request.payload)} (of {request.asker}{mode and f', in mode {mode}'}{always})"
-
-    return describe_answer
-
-
-def of_mode(app: App, given: Given) -> str:
-    """Return what a mode widens."""
-    if given["agent"] is None or given["mode"] is None:
-        return ""
-    return _describe_widened(app.mailbox, messages.ModeSet(mode=given["mode"]), [given["agent"]])
-
-
-def of_policy(app: App, given: Given) -> str:
-    """Return what rules widen."""
-    allow, deny, hosts = (tuple(given[name]) for name in ("allow", "deny", "hosts"))
-    if not (allow or deny or hosts or given["clear"]):
-        return ""
-    payload = messages.PolicyUpdate(allow=allow, deny=deny, hosts=hosts, adds=given["add"])
-    return _describe_widened(app.mailbox, payload, given["agents"])
+def of_order(app: App, order: Payload, to: Sequence[str]) -> str:
+    """Return what a mode or rules widen; raise ``NotFound`` for a word that means no agent."""
+    return _describe_widened(app.mailbox, order, find_workers(app.mailbox, to))
 
 
 def of_text(app: App, content: str, to: Sequence[str]) -> str:

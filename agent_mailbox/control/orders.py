@@ -41,7 +41,7 @@ class Orders:
             mode = message_text.mode(mode)
         except ValueError as error:
             raise Malformed(str(error), f"choose one of {', '.join(messages.MODES)}") from None
-        return self._command(me, to, messages.ModeSet(mode=mode))
+        return self.command(me, to, messages.ModeSet(mode=mode))
 
     def set_policy(
         self,
@@ -56,17 +56,11 @@ class Orders:
     ) -> Sent:
         """Put agents under rules and hosts, which replace earlier ones unless ``adds``; raises as ``set_mode``.
         ``check`` may refuse it under the log's lock."""
-        try:
-            rules = [tuple(map(message_text.check_rule, given)) for given in (allow, deny)]
-        except ValueError as error:
-            raise Malformed(str(error), "write a rule as Tool or Tool(what), such as Bash(git:*)") from None
-        return self._command(
-            me, to, messages.PolicyUpdate(allow=rules[0], deny=rules[1], hosts=tuple(hosts), adds=adds), check
-        )
+        return self.command(me, to, policy_update(allow, deny, hosts, adds=adds), check)
 
-    def _command(self, me: str, to: Sequence[str], payload: Payload, check: Callable[[], None] | None = None) -> Sent:
-        roster = self.box.logs.read_roster()
-        stored = [word if word == ALL else roster.find(word).session_id for word in to]
+    def command(self, me: str, to: Sequence[str], payload: Payload, check: Callable[[], None] | None = None) -> Sent:
+        """Give agents an order; raises as ``set_mode``."""
+        stored = find_workers(self.box, to)
         for worker in stored:
             if worker != ALL:
                 refuse_other(self.box, me, worker, payload.kind)
@@ -77,6 +71,23 @@ class Orders:
                 if not _is_in_force(payload, standing.find_standing(self.box, worker)):
                     raise Refused(describe_vain(verdict, worker), DECIDE, code="unverified")
         return sent
+
+
+def policy_update(
+    allow: Sequence[str], deny: Sequence[str], hosts: Sequence[str], *, adds: bool
+) -> messages.PolicyUpdate:
+    """Return the order that puts agents under rules; raise ``Malformed`` for a text that is no rule."""
+    try:
+        rules = [tuple(map(message_text.check_rule, given)) for given in (allow, deny)]
+    except ValueError as error:
+        raise Malformed(str(error), "write a rule as Tool or Tool(what), such as Bash(git:*)") from None
+    return messages.PolicyUpdate(allow=rules[0], deny=rules[1], hosts=tuple(hosts), adds=adds)
+
+
+def find_workers(box: OpenMailbox, to: Sequence[str]) -> list[str]:
+    """Return the agents that these words mean, and ``all`` as it is; raise ``NotFound`` for a word that means none."""
+    roster = box.logs.read_roster()
+    return [word if word == ALL else roster.find(word).session_id for word in to]
 
 
 def list_led(me: str, roster: Roster) -> list[str]:

@@ -11,13 +11,13 @@ import random
 import shutil
 import signal
 from contextlib import ExitStack
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from agent_mailbox import Mailbox, Refused, Registration
 from agent_mailbox.commands import widened_output
+from agent_mailbox.control.steps import find_request
 from agent_mailbox.core.control import messages, summary
 from agent_mailbox.core.control.leases import Leases
 from agent_mailbox.core.control.messages import PermissionRequest
@@ -224,9 +224,8 @@ def test_a_request_whose_beginning_alone_is_shown_says_so_and_is_shown_whole(tea
     assert [(text.count(told), "rm -rf build" in text, request in text) for text in asked] == [(1, False, True)] * 3
     assert all(f"agent-mailbox show {message[:8]}" in text for text in asked)
     assert "; rm -rf build" in team.call("show", message[:8]).stdout
-    assert "; rm -rf build" in widened_output.of_answer("approve")(
-        cast("Any", SimpleNamespace(mailbox=OpenMailbox(str(team.box)))), {"mode": "", "request": request}
-    )
+    box = OpenMailbox(str(team.box))
+    assert "; rm -rf build" in widened_output.of_answer(find_request(box, request), True, {"mode": ""}, box.now())
     team.control("deny", request, me=LEAD)
     assert told not in team.call("check", "--session", LEAD).stdout
 

@@ -114,7 +114,6 @@ WIDEN = (
     ("control", "policy", "all", "--allow", "Bash"),
     ("control", "mode", "w", "acceptEdits"),
     ("control", "approve", "perm-1"),
-    ("control", "approve", "perm-1", "--always"),
     ("control", "answer", "perm-1", "approve"),
     ("control", "answer", "perm-1", "deny", "--mode", "acceptEdits"),
     ("send", "--to", "w", "--type", "control", "--body", '{"type": "mode_set_request", "mode": "acceptEdits"}'),
@@ -122,14 +121,14 @@ WIDEN = (
     ("roster", "update", "--session-id", "w", "--lead", "x"),
     ("roster", "register", "--session-id", "new", "--lead", "x"),
     ("roster", "register", "--session-id", "new", "--name", "Gone"),
-    ("install", "claude-code"),
+    ("install", "claude-code", "--closed"),
     ("install", "codex", "--user"),
     ("uninstall", "claude-code"),
     ("uninstall", "--all"),
     ("uninstall", "--all", "--state"),
     ("restore", "b.tar", "there"),
     ("console", "--port", "0", "--open"),
-    ("engine", "join", "--speaks", "north=user"),
+    ("engine", "join", "nats://127.0.0.1:1", "--space", "s", "--speaks", "north=user"),
 )
 NARROW = (
     ("control", "policy", "w", "--add", "--deny", "Bash(wget:*)"),
@@ -228,17 +227,38 @@ def test_a_shell_is_interactive_that_got_neither_a_command_nor_a_script(words: t
 
 
 def test_what_changes_nothing_asks_nothing(led: Post) -> None:
-    """A decided request, what is not installed, a backup that is missing, a place that is used: the question would have
-    had no effect."""
+    """A decided request, what is not installed, a backup that is missing, a place that is used, what is refused: the
+    question would have had no effect."""
     ask = ("control", "request", "permission", "--tool", "Bash", "--input", '{"command": "npm test"}')
     led.ok(*ask, "--session", "w", "--request-id", "perm-1")
+    assert (
+        "suggests no narrow rule"
+        in at_terminal(led, _script(led, line("control", "approve", "perm-1", "--always")), answer=NO).stdout
+    )
     led.ok("control", "deny", "perm-1", "--session", "user")
     led.ok("backup", led.cwd / "made.tar")
     words = (
         *(("control", "approve", "perm-1"), ("uninstall", "claude-code")),
         *(("restore", "missing.tar", "there"), ("restore", "made.tar", str(led.box))),
+        *(("install", "codex", "--user", "--project", "x"), ("install", "claude-code", "--host", "a")),
+        *(("console", "--origin", "http://x"), ("console", "--host", "127.0.0.1.invalid", "--open")),
+        *(("engine", "join", "--speaks", "north=user"), ("control", "mode", "nobody", "acceptEdits")),
+        *(("control", "policy", "w", "--allow", "(("), ("control", "policy", "w", "--allow", "X", "--session", "w")),
     )
     done = at_terminal(led, _script(led, "\n".join(f"{line(*one)}; echo" for one in words)), answer=YES)
     assert "[y/N]" not in done.stdout
-    for told in ("perm-1 is decided: denied", "; nothing to change", "missing.tar", "is a mailbox already"):
+    for told in (
+        "perm-1 is decided: denied",
+        "; nothing to change",
+        "missing.tar",
+        "is a mailbox already",
+        "--project and --user exclude each other",
+        "--host needs --sandbox",
+        "not an https origin",
+        "cannot listen on 127.0.0.1.invalid",
+        "space to join is missing",
+        "no agent 'nobody'",
+        "is no permission rule",
+        "nothing proves that a policy is w's",
+    ):
         assert told in done.stdout
