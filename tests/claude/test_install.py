@@ -647,8 +647,9 @@ def test_a_sandbox_that_would_keep_commands_from_nothing_is_refused(house: House
     refused(house.program.call(*words, "--host", "example.org"), 2, "add --sandbox")
     refused(house.program.call("install", "claude-code", "--user", "--sandbox"), 2, "excludes --user")
     assert house.program.call("init", house.project / "data").rc == 0
-    for word in ("https://example.org", "*", "example.org/x", "a b", ""):
+    for word in ("https://example.org", "*", "example.org/x", "a b"):
         refused(house.program.call(*words, "--sandbox", "--host", word), 2, "not a host name")
+    refused(house.program.call(*words, "--sandbox", "--host", ""), 2, "--host is empty")
     shutil.rmtree(house.project / "data")
     assert house.program.call("init", house.project).rc == 0
     told = refused(
