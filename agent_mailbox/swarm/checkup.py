@@ -67,8 +67,10 @@ def _unfit_words(ledger: Ledger, agent: str, answer: PeerAnswer, *, ours: bool) 
     if answer.status == 503 and answer.body is not None and answer.body.get("agent_id") == agent:
         again = f"; make room, or start {serve} again if the mailbox was moved" if ours else ""
         return f"{agent} answers, and can keep no mail now{again}"
-    remedy = f"; {'serve at the address where the endpoint leads' if serves else f'run {serve}'}" if ours else ""
-    return f"{agent} cannot be reached: {answer.message}{remedy}"
+    # A certificate that does not verify, or an address that is not allowed, is no other place to serve at.
+    is_elsewhere = answer.status or answer.message.startswith(("ConnectError", "no answer"))
+    remedy = f"run {serve}" if not serves else "serve at the address where the endpoint leads" if is_elsewhere else ""
+    return f"{agent} cannot be reached: {answer.message}" + (f"; {remedy}" if ours and remedy else "")
 
 
 def _check_clocks(skews: Mapping[str, int], at: Mapping[str, Member]) -> list[Finding]:

@@ -153,6 +153,19 @@ def test_a_gateway_whose_mailbox_was_moved_is_told_what_to_do(machine: Make) -> 
     assert a.call("swarm", "doctor").rc == 0
 
 
+def test_a_gateway_that_serves_is_told_to_serve_elsewhere_only_if_nobody_answers(machine: Make) -> None:
+    """An address that is not allowed, or a certificate that does not verify, is no other place to serve at."""
+    a = machine("alpha").serve()
+    elsewhere = "serve at the address where the endpoint leads"
+    for is_allowed, why in ((False, "localhost is at no public"), (True, "its certificate does not verify")):
+        a.set(private_addresses=is_allowed)  # and the default authorities
+        found = a.call("swarm", "doctor").stdout
+        assert (f"alpha cannot be reached: {why}" in found, elsewhere in found) == (True, False), found
+    a.stop()
+    a.serve("--bind", "127.0.0.1:0")
+    assert elsewhere in a.call("swarm", "doctor").stdout
+
+
 def test_a_second_copy_of_a_gateway_is_told(machine: Make) -> None:
     """A home was copied to another host, and one of the two serves: the other one hears nothing more."""
     a = machine("alpha").serve()
