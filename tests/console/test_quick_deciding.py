@@ -42,6 +42,15 @@ def ask(post: Post, count: int, expires: int | None = None) -> list[ControlReque
     ]
 
 
+def chosen(running: Running, browser: Browser, count: int) -> Window:
+    """A window in which the first of so many requests is chosen; none of its decisions goes by itself."""
+    ask(running.post, count)
+    window = Window(browser, running).unhurried()
+    window.go("/")
+    window.choose("perm-00")
+    return window
+
+
 def decided(post: Post) -> dict[str, tuple[bool, str]]:
     """Each answer of the person's: whether it approves, and its reason."""
     said = (json.loads(m["content"]) for m in post.objects(MESSAGES) if "permission_response" in m["content"])
@@ -137,10 +146,8 @@ def test_a_late_list_brings_no_decided_request_back(running: Running, browser: B
 
 def test_a_page_from_before_a_decision_brings_no_request_back(running: Running, browser: Browser) -> None:
     """The page may be loaded again while a decision is on its way. Its line stays away, and nothing is opened."""
-    ask(running.post, 1)
-    window = Window(browser, running).unhurried()
-    page = window.go("/")
-    window.choose("perm-00")
+    window = chosen(running, browser, 1)
+    page = window.page
     before = running.ask("/").text
     page.route(running.url, lambda route: route.fulfill(body=before, content_type="text/html"))
     on_its_way: list[Route] = []
@@ -168,10 +175,8 @@ def test_a_page_from_before_a_decision_brings_no_request_back(running: Running, 
 
 def test_a_key_that_is_held_down_decides_one_request(running: Running, browser: Browser) -> None:
     """A keyboard repeats a key that is held, which decides nothing more. Back shows no decided one."""
-    ask(running.post, 3)
-    window = Window(browser, running).unhurried()
-    page = window.go("/")
-    window.choose("perm-00")
+    window = chosen(running, browser, 3)
+    page = window.page
     for _ in range(3):
         page.keyboard.down("y")
     page.keyboard.up("y")
@@ -190,10 +195,8 @@ def test_a_key_that_is_held_down_decides_one_request(running: Running, browser: 
 
 def test_enter_that_ends_a_word_of_an_input_method_denies_nothing(running: Running, browser: Browser) -> None:
     """A reason in Japanese is composed: Enter takes the word that is offered, and only the next one denies."""
-    ask(running.post, 1)
-    window = Window(browser, running).unhurried()
-    page = window.go("/")
-    window.choose("perm-00")
+    window = chosen(running, browser, 1)
+    page = window.page
     page.keyboard.press("n")
     keyboard = window.context.new_cdp_session(page)
     keyboard.send("Input.imeSetComposition", {"text": "だめ", "selectionStart": 2, "selectionEnd": 2})
@@ -247,10 +250,8 @@ def test_a_decision_that_is_refused_keeps_what_was_written(running: Running, bro
 
 def test_a_decision_that_signing_out_stopped_is_told(running: Running, browser: Browser) -> None:
     """Another window that holds it sends nothing, and says so."""
-    ask(running.post, 1)
-    window = Window(browser, running).unhurried()
-    page = window.go("/")
-    window.choose("perm-00")
+    window = chosen(running, browser, 1)
+    page = window.page
     page.keyboard.press("y")
     beside = window.context.new_page()
     beside.goto(running.url)
@@ -263,10 +264,7 @@ def test_a_decision_that_signing_out_stopped_is_told(running: Running, browser: 
 
 def test_a_decision_goes_before_its_window_signs_out(running: Running, browser: Browser) -> None:
     """The undo is over then, and the decision counts."""
-    ask(running.post, 1)
-    window = Window(browser, running).unhurried()
-    page = window.go("/")
-    window.choose("perm-00")
+    page = chosen(running, browser, 1).page
     page.keyboard.press("y")
     page.get_by_role("button", name="Sign out", exact=True).click()
     page.get_by_label("Or paste the link here").wait_for()
@@ -305,10 +303,8 @@ def test_a_decision_on_its_way_to_a_console_that_is_killed_may_count(post: Post,
 def test_a_notice_about_an_earlier_request_names_it(running: Running, browser: Browser) -> None:
     """The next request is beside it: a decision that was refused, and a request that is over, are told with their
     names."""
-    ask(running.post, 3)
-    window = Window(browser, running).unhurried()
-    page = window.go("/")
-    window.choose("perm-00")
+    window = chosen(running, browser, 3)
+    page = window.page
     running.post.ok("control", "deny", "perm-00", "--session", "user")
     page.locator("#said", has_text="Over, with nothing left to decide: ada runs make 0.").wait_for()
     window.choose("perm-01")
