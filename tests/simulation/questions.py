@@ -20,7 +20,7 @@ from agent_mailbox.mailbox.queries import LATELY, MailQueries
 from agent_mailbox.store.files import system
 from agent_mailbox.store.polling.poll import Poll
 from tests.simulation import second_judge
-from tests.simulation.places import BOX, LIVE
+from tests.simulation.places import BOX, HOURS, LIVE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -143,7 +143,7 @@ def _told(items: Iterable[Item], early: set[str]) -> list[str]:
 def configure(stage: Stage, process: Process, me: Session) -> None:
     """The person changes how long mail lives that says nothing of that."""
     stage.count += 1
-    hours = (1, 24, 240)[int(process.chance.random() * 3)]
+    hours = HOURS[int(process.chance.random() * len(HOURS))]
     text = f"[ttl]\ndirect = {hours}\ntag = {hours}\nbroadcast = {hours}\n{'#' * (stage.count % 50)}\n"
     path = f"{BOX}/config.toml"
     fd = system.open(f"{path}.{process.pid}", system.O_WRONLY | system.O_CREAT | system.O_TRUNC, 0o600)

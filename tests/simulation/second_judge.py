@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from agent_mailbox.mailbox.queries import LATELY, MailQueries
 from tests.judge.lines import Facts, read_time
 from tests.judge.mail import Judge
 from tests.judge.people import FROZEN, fold_roster
-from tests.simulation.places import BOX, LIVE
+from tests.simulation.places import BOX, HOURS, LIVE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -80,6 +81,14 @@ def has_returned(facts: Facts, who: str) -> bool:
     return False
 
 
+def list_archived(stage: Stage, judge: Judge, live: InboxState) -> set[str]:
+    """Return the mail that was archived under a shorter time, and would wait again under today's: it stays away."""
+    if f"{BOX}/config.toml" not in dict(stage.world.disk.files(solid=False)):
+        return set()
+    short = Judge(replace(judge.facts, hours=dict.fromkeys(judge.facts.hours, HOURS[0])), judge.now)
+    return {mail.id for mail in short.mail if mail.id not in live.messages and short.has_expired(mail)}
+
+
 def hold(stage: Stage, who: str, now: int, live: InboxState, everything: InboxState | None) -> None:
     """Hold the core's answers about whole logs to the second judge's. Mail that another claims is left out."""
     if not is_asked(stage):
@@ -88,8 +97,9 @@ def hold(stage: Stage, who: str, now: int, live: InboxState, everything: InboxSt
     if has_returned(judge.facts, who):
         return
     claimed = {mail.id for mail in judge.mail if live.reads.claim(mail.id) is not None}
+    archived = list_archived(stage, judge, live)
     told = [item.message.id for item in inbox.unread(who, live, now) if item.message.id not in claimed]
-    compare(stage, who, "unread", told, [name for name in judge.unread(who) if name not in claimed])
+    compare(stage, who, "unread", told, [name for name in judge.unread(who) if name not in claimed | archived])
     compare(stage, who, "owed", sorted(m.id for m in obligations.obligations(who, live)), sorted(judge.owes(who)))
     if everything is not None:
         lost = sorted(m.id for m, _ in dead_letters.dead_letters(everything, now))
