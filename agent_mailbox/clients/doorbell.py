@@ -219,7 +219,8 @@ class Doorbell:
         if self._client.may_be_left():
             return now + LOOKS
         delivery = Delivery(desk)
-        items = [item for item in inbox.due(delivery.look(self._me), NOW, IDLE_TIME) if inbox.timing(item) != ALONG]
+        due_now = inbox.due(delivery.look_for_showable(self._me), NOW, IDLE_TIME)
+        items = [item for item in due_now if inbox.timing(item) != ALONG]
         due = self._rings_for_task(desk, now) if not items else self._rings_at(desk, items, now)
         return min(due, now + WITHHELD) if delivery.withheld else due
 

@@ -81,7 +81,7 @@ class Delivery:
 
     ``registered``: its check made a session known. ``left``: how much role mail the last delivery did not claim, for
     want of room, or since ``waits`` (why) keeps it. ``withheld``: another claimed role mail at the last look, and has
-    not read it.
+    not read it; or the engine could give nobody what there was.
     """
 
     def __init__(self, box: OpenMailbox) -> None:
@@ -117,6 +117,20 @@ class Delivery:
         done = not (items and inbox.due(items, NOW, IDLE)) and not load_offers(self.box.logs, session_id)
         self._settle(poll, set(), 0, quiet=done)
         return self._judged(session_id, items)
+
+    def look_for_showable(self, session_id: str) -> list[Item]:
+        """Return the same, but nothing while all of it is for roles, and the engine can give none of it to anybody.
+
+        ``withheld`` says so then: whoever waits looks again."""
+        items = self.look(session_id)
+        if not items or not self.box.logs.is_shared or not all(item.claims for item in items):
+            return items
+        try:
+            self.box.in_order(self.box.logs.reads, hurried=True).decide(lambda _: None)
+        except Busy:
+            self.withheld = True
+            return []
+        return items
 
     def deliver(
         self,

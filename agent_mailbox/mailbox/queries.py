@@ -297,7 +297,7 @@ class MailQueries:
                 if known is None and (why := self._mailbox.logs.broken()) is not None:
                     raise BadData(why, "look at the log, then run `agent-mailbox doctor --trust`", code="broken")
                 with Patience(None if deadline is None else deadline - system.monotonic()):
-                    unread = len(delivery.look(session_id))
+                    unread = len(delivery.look_for_showable(session_id))
                 again = watch.deadline(WITHHELD) if delivery.withheld else None
                 until = min((end for end in (deadline, again) if end is not None), default=None)
                 if unread or (not changes.wait(until) and until == deadline):

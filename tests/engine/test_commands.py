@@ -276,7 +276,8 @@ def test_without_the_engine_mail_is_read_and_sends_wait(program: Program, creden
 
 
 def test_role_mail_that_nothing_can_claim_is_not_called_no_mail(program: Program, credential: str, place: Path) -> None:
-    """The engine alone orders claims. While it is away, `check` says what waits, why, and names no command in vain."""
+    """The engine alone orders claims. While it is away, `check` says what waits, why, and names no command in vain;
+    `wait` goes on."""
     check = ("check", "--session", "ann", "--dir", program.scratch / "north")
     with serving(place / "away") as url:
         pair = Pair(program, url, credential)
@@ -290,10 +291,13 @@ def test_role_mail_that_nothing_can_claim_is_not_called_no_mail(program: Program
     assert (first[-2].startswith("1 more: agent-mailbox check"), first[-1].startswith(waits)) == (True, True)
     assert ("more: " in " ".join(second), second[-1].startswith(waits)) == (False, True)
     assert third[0].startswith(waits)
+    wait = ("wait", "--session", "ann", "--timeout", "0", "--dir", program.scratch / "north")
+    assert program.run(*wait).rc == 1, "a check would show nothing"
     pair.send("north", "--from", "ann", "--to", "ben", "--body", "x")
     status = pair.program.run("engine", "status", "--dir", program.scratch / "north").stdout
     assert re.search(r"^records +\d+ are here$", status, re.MULTILINE), status
     with serving(place / "away", int(url.rpartition(":")[2])):
+        assert program.run(*wait).rc == 0
         assert "for whoever leads" in program.run(*check).stdout
         left = program.run("engine", "leave", "--dir", program.scratch / "north").stdout
         assert left.endswith("run on another machine: agent-mailbox engine forget north\n")
