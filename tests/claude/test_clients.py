@@ -59,7 +59,7 @@ class Session:
         self.shim = shim
         self.client = client
         self.id = captured(client.name, "SessionEnd")["session_id"]
-        shim.env = {"CLAUDE_CODE_SESSION_ID": OUTER, "PYTHONPATH": None, "PATH": "/usr/bin:/bin"}
+        shim.env |= {"CLAUDE_CODE_SESSION_ID": OUTER, "PATH": shim.make_patient()}
         if client is GEMINI_CLI:
             shim.env["GEMINI_SESSION_ID"] = self.id
 

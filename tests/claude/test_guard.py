@@ -56,6 +56,15 @@ class Shim:
         )
         return Result(done.returncode, done.stdout, done.stderr)
 
+    def make_patient(self) -> str:
+        """A PATH whose clocks never end: on a busy machine the guard would give up reading, and start Python."""
+        programs = self.checkout / "bin"
+        programs.mkdir()
+        for name, does in {"sleep": "exec /usr/bin/sleep 3600", "timeout": 'shift; exec "$@"'}.items():
+            (programs / name).write_text(f"#!/bin/sh\n{does}\n")
+            (programs / name).chmod(0o755)
+        return f"{programs}:/usr/bin:/bin"
+
     def starts(self) -> int:
         """How often Python was started since the last time this was asked."""
         count = self.started.read_text().count("\n") if self.started.exists() else 0
