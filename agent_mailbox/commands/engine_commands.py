@@ -215,7 +215,7 @@ def forget(app: App, /, machine: str) -> None:
         sessions, is_gone = joining_space.forget_machine(app.mailbox, machine)
         found = [event.session_id for event in absence.give_up(app.mailbox, sessions, USER)]
     are = "is" if len(found) == 1 else "are"
-    said = f"{machine} was given up already" if is_gone else f"gave up {machine}"
+    said = f"{machine} had left, or was given up already" if is_gone else f"gave up {machine}"
     text = f"{said}: {mail_output.count_noun(len(found), 'agent')} {are} frozen now\n"
     app.print_answer(text, {"machine": machine, "frozen": found, **({"already": True} if is_gone else {})})
 

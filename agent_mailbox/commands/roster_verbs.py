@@ -195,7 +195,7 @@ def show_one(app: Context, session_id: str | None, word: str | None) -> None:
         text += f"not bound: nothing enforces its lead, mode and rules: {why}\n"
         value["unenforced"] = why
     when, why = arrivals.foresee_arrival(desk, agent.session_id) if agent.state != DEAD else ("", arrivals.WAITS)
-    is_there = agent.state == ALIVE and not gone and why != arrivals.CUT_OFF
+    is_there = agent.state == ALIVE and not gone and why not in (arrivals.CUT_OFF, arrivals.LEFT)
     if is_there or why != arrivals.WAITS:
         word = f"it will see it {when.replace('_', ' ').replace('at next', 'at its next')}" if is_there else "it waits"
         text += f"mail: {word} ({why})\n"

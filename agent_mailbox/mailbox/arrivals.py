@@ -26,6 +26,8 @@ WAITS = "it waits until the session comes back"
 """Why a session that is not there sees no mail now, if nothing more is known."""
 CUT_OFF = "on another machine, where nobody brings mail: this mailbox is in no space"
 """Why a session of another machine sees no mail, once this one left the space."""
+LEFT = "its machine left the space, or was given up"
+"""Why one does not in a space."""
 _FEW = 8
 """Sessions up to which each one's file is tried: listing a directory costs as much."""
 _TURNS = 10
@@ -35,7 +37,7 @@ _TURNS = 10
 def judge_reach(box: OpenMailbox, message: Message, roster: Roster) -> Reach:
     """Return whom a message reaches at this moment. A teammate of a team without a bridge counts as waiting.
 
-    So does a session of another machine, if this one left their space."""
+    So does a session of another machine, if that one or this left their space."""
     found = reach.find_reach(message, roster)
     reached = [agent for agent in map(roster.get, (*found.agents, *found.waiting_for)) if agent is not None]
     gone, running = box.judge_clients(reached)
@@ -87,7 +89,7 @@ def _with_why_they_wait(box: OpenMailbox, found: Arrival, waiting: Collection[st
 
     words = session_registry.find_unhooked(waiting)
     why = {who: f"its client runs with {word}, and calls no hook of ours" for who, word in words.items()}
-    why |= dict.fromkeys(box.cut_off(waiting), CUT_OFF)
+    why |= dict.fromkeys(box.cut_off(waiting), LEFT if box.logs.is_shared else CUT_OFF)
     return found.replace(reasons={**found.reasons, **why}) if why else found
 
 

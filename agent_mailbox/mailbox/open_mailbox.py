@@ -220,12 +220,19 @@ class OpenMailbox:
         return [who for who in sessions if who != USER and not self._lives_here(who)]
 
     def cut_off(self, sessions: Iterable[str]) -> list[str]:
-        """Return those of the sessions that live on another machine, if this mailbox left the space of both."""
-        if self.logs.is_shared:
-            return []
+        """Return those of the sessions that live on another machine, if that one or this left the space of both."""
         roster = self.logs.read_roster()
         agents = (agent for agent in map(roster.get, sessions) if agent is not None and agent.state != DEAD)
-        return [one.session_id for one in agents if one.home is not None and not self._lives_here(one.session_id)]
+        far = [one for one in agents if one.home is not None and not self._lives_here(one.session_id)]
+        if not far or (replica := self.replica) is None:
+            return [one.session_id for one in far]
+        if not (gone := replica.machines_gone()):
+            return []
+        from ..space.order import elsewhere  # hardly a machine left
+
+        peers = (one for one in elsewhere.load_peers(replica.directory) if one.machine not in gone)
+        moved = {who for one in peers for who in one.seen}  # the mailbox joined again under another name
+        return [one.session_id for one in far if one.home in gone and one.session_id not in moved]
 
     def here(self, message: Message) -> Message:
         """Return a message for showing: files that are still on their way from another machine are marked."""

@@ -2,8 +2,8 @@
 
 Belongs here: the order of those steps. ``space.copy.replica`` publishes and takes in.
 
-**Names.** The engine keeps the mailbox that was first to take a machine's name. Another one may take it over once a
-person gave the machine up (`engine forget`) and nothing came of that machine since. A machine that lives answers as it
+**Names.** The engine keeps the mailbox that was first to take a machine's name. Another one may take it over once the
+machine left, or a person gave it up (`engine forget`), and nothing came of it since. A machine that lives answers as it
 hears that (``replica``), so its name stays its own. Each of these records is as good as its writer:
 
     first mailbox, took over    whoever has the credential of that name, which may say anything in that name
@@ -16,6 +16,7 @@ The record of a take-over has the new key. An earlier one counts for nothing on 
 from __future__ import annotations
 
 import itertools
+from contextlib import suppress
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
@@ -63,8 +64,8 @@ class SpaceStanding(Record):
     why the engine does not answer; empty if it does. ``machines``: the others by their last word: ``machine``,
     ``behind`` (records that it lacked as it said so), ``heard`` (an instant). Either is None as long as it did not say.
     While the engine is away they are those that had joined when it was last asked.
-    ``given_up``: a person gave it up, and it said nothing since. ``key``: with which its name was taken over; or None.
-    ``fingerprint``: that of this machine's key; empty if it has none.
+    ``given_up``: it left, or a person gave it up, and it said nothing since. ``key``: with which its name was taken
+    over; or None. ``fingerprint``: that of this machine's key; empty if it has none.
     ``trusted``: the machines of which the person said for whom they may speak (``machine``, ``fingerprint``,
     ``speaks``). ``unheard``: whose lines wait for such a word (``machine``, ``fingerprint``, ``lines``). ``refused``:
     how many lines in a machine's name bore a seal that was wrong, used before, or late. ``troubles``: what this machine
@@ -190,24 +191,26 @@ def _own_fingerprint(copy: Replica) -> str:
 
 
 def leave_space(logs: Logs) -> tuple[SpaceStanding, list[Message]]:
-    """Publish what is here alone, compare, and make the mailbox one machine's; its files stay.
+    """Publish what is here alone, compare, and make the mailbox one machine's; its files stay. Tell the others.
 
     An engine that is out of reach, or refuses this machine, hinders nothing: what is here stays here. Mail that waits
     for it becomes mail of this mailbox. It is returned, too."""
     space = require_space(logs)
     copy = spaces.open_replica(logs, space)
+    is_reached = False
     with copy.machine_lock():
-        try:
+        with suppress(Unavailable, Refused):
             copy.catch_up()
             lost_records.compare_with_order(copy)
-            spaces.order_in(copy).tell_machines(elsewhere.parting_word())
-        except (Unavailable, Refused):
-            pass
+            is_reached = True
         found = read_standing(logs)
         kept = publishing.keep_queued(copy)
         spaces.keep_ids(logs, _unpublished_mail(copy))
         spaces.forget_space(logs, space)
         elsewhere.forget_machines(copy.directory)
+        if is_reached:
+            with suppress(Unavailable, Refused):  # behind that: a replicator that still ran would answer that it lives
+                spaces.order_in(copy).append_lines(PASSED, [spell_word(GAVE_UP, space.machine)])
     return found, [one for line in kept if isinstance(one := codec.message(line), Message)]
 
 

@@ -127,7 +127,7 @@ class Replicator:
         copy = self._copy
         if words := self._order.latest_words():
             if (host := elsewhere.find_twin(words.pop(copy.order.machine, b""))) is not None:
-                note_trouble(copy.directory, TWIN, _twin_warning(copy, host) if host else "")
+                note_trouble(copy.directory, TWIN, _twin_warning(copy, host))
             elsewhere.keep_words(copy.directory, words, _now())
 
     def _look_for_losses(self) -> None:
@@ -176,6 +176,8 @@ def _keep_up(copy: Replica, *, closer: bool = False) -> bool:
         copy.take_in_beside()
         return False
     with lock:
+        if spaces.space_of(copy.logs) is None:
+            return False  # it left meanwhile: nothing is published, nor said, any more
         copy.order.hurried = False  # it waits for the engine as long as that takes
         copy.catch_up()
         if closer and copy.look_closer():

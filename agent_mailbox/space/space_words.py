@@ -166,7 +166,7 @@ def _count_records(found: SpaceStanding) -> str:
 
 
 def _say_heard(one: Mapping[str, Any]) -> str:
-    gone = "given up; " if one["given_up"] else ""
+    gone = "left, or was given up; " if one["given_up"] else ""
     if one["heard"] is None:
         return f"{gone}not heard of yet"
     behind = one["behind"]

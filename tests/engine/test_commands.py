@@ -79,10 +79,10 @@ class Pair:
         return self.ok(machine, "engine", "join", self.url, *words)
 
     @contextmanager
-    def serving(self, machine: str) -> Iterator[subprocess.Popen[bytes]]:
+    def serving(self, machine: str, name: str | None = None) -> Iterator[subprocess.Popen[bytes]]:
         with self.program.start("engine", "serve", "--dir", self.program.scratch / machine) as child:
             assert child.stdout is not None
-            assert child.stdout.readline() == f"serving {self.space} as {machine}\n".encode()
+            assert child.stdout.readline() == f"serving {self.space} as {name or machine}\n".encode()
             try:
                 yield child
             finally:
@@ -188,6 +188,31 @@ def test_a_mailbox_with_mail_joins_works_and_leaves(pair: Pair) -> None:
     assert cut_off in pair.program.run("send", "--from", "ann", "--to", "ben", "--body", "x", "--dir", place).stdout
     assert "mail: it waits (on another" in pair.program.run("roster", "show", "ben", "--dir", place).stdout
     assert pair.program.run("roster", "list", "--dir", place).stdout.count(" out of reach ") == 1
+
+
+def test_a_machine_that_left_is_promised_no_mail(pair: Pair) -> None:
+    """Senders elsewhere are told so, with its replicator running as it left; until it joins again, by whatever name."""
+    for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
+        pair.join(machine)
+        pair.ok(machine, "roster", "register", "--session-id", who)
+    place = pair.program.scratch / "north"
+
+    def told() -> str:
+        return pair.program.run("send", "--from", "ann", "--to", "ben", "--body", "x", "--dir", place).stdout
+
+    for name in ("south", "east"):
+        with pair.serving("south") as replicator:
+            until(lambda: "will see it when it looks: ben (on another machine, once that takes it in)" in told())
+            pair.ok("south", "engine", "leave")
+            assert replicator.wait(PATIENCE) == 0
+        assert "waits for: ben (its machine left the space, or was given up)" in told()
+        assert "mail: it waits (its machine left" in pair.program.run("roster", "show", "ben", "--dir", place).stdout
+        assert pair.program.run("roster", "list", "--dir", place).stdout.count(" out of reach ") == 1
+        assert pair.ok("north", "engine", "status")["machines"][0]["given_up"]
+        words = "--space", pair.space, "--machine", name, "--credential", pair.credential
+        pair.ok("south", "engine", "join", pair.url, *words)
+    with pair.serving("north"), pair.serving("south", "east"):
+        until(lambda: "will see it when it looks: ben" in told())
 
 
 def test_role_mail_goes_to_one_holder_of_two_machines(pair: Pair) -> None:
@@ -432,7 +457,7 @@ def test_a_machine_that_is_lost_is_given_up(pair: Pair) -> None:
     again = {"machine": "south", "frozen": [], "already": True}
     assert pair.ok("north", "engine", "forget", "south") == again
     said = pair.program.run("engine", "forget", "south", "--dir", pair.program.scratch / "north").stdout
-    assert said == "south was given up already: 0 agents are frozen now\n"
+    assert said == "south had left, or was given up already: 0 agents are frozen now\n"
     assert pair.seen("north", "ann") == ["to one of you"]
     states = {agent["session_id"]: agent["state"] for agent in pair.ok("north", "roster", "list")["agents"]}
     assert states == {"ann": "alive", "ben": "frozen", "kim": "alive"}

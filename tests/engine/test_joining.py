@@ -207,17 +207,15 @@ def test_the_words_of_other_machines_are_kept_and_told(join: Callable[[str], Joi
 
 
 def test_a_word_in_one_s_own_name_is_a_twin_s_unless_this_process_said_it() -> None:
-    """One that left by that word is none any more; what names no process was said by an earlier version."""
-    ours = elsewhere.parting_word()
-    theirs = ours.replace(elsewhere.PROCESS.encode(), b"another")
+    """A word that names no process was said by an earlier version."""
+    ours = json.dumps({"by": elsewhere.PROCESS}).encode()
     for word, host in (
         (b"", None),
         (b"[]", None),
         (b"{}", None),
         (ours, None),
-        (theirs, ""),
         (b'{"by":"another"}', "unknown"),
-        (b'{"by":"another","host":"far","left":1}', "far"),
+        (b'{"by":"another","host":"far"}', "far"),
     ):
         assert elsewhere.find_twin(word) == host
 
@@ -281,10 +279,10 @@ def test_how_far_a_machine_is_is_told() -> None:
         assert space_words._count_records(standing(applied=applied, records=records)) == said
     for behind, heard, gone, said in (
         (None, None, False, "not heard of yet"),
-        (None, None, True, "given up; not heard of yet"),
+        (None, None, True, "left, or was given up; not heard of yet"),
         (None, "T", False, "last heard of at T"),
         (0, "T", False, "last heard of at T; it lacked nothing then"),
-        (1, "T", True, "given up; last heard of at T; it lacked 1 record then"),
+        (1, "T", True, "left, or was given up; last heard of at T; it lacked 1 record then"),
         (2, "T", False, "last heard of at T; it lacked 2 records then"),
     ):
         assert space_words._say_heard({"behind": behind, "heard": heard, "given_up": gone}) == said

@@ -27,8 +27,8 @@ from agent_mailbox.space.exchanged_files import ExchangedFiles
 from agent_mailbox.space.joining_space import SpaceStanding
 from agent_mailbox.space.nats import server_settings
 from agent_mailbox.space.nats.nats_order import open_order
-from agent_mailbox.space.order import elsewhere
-from agent_mailbox.space.order.order import MESSAGES
+from agent_mailbox.space.order.follow_progress import GAVE_UP, spell_word
+from agent_mailbox.space.order.order import MESSAGES, PASSED
 from agent_mailbox.space.relay.relay import Relay
 from tests.helpers import PATIENCE, until
 
@@ -186,7 +186,7 @@ def test_a_copy_of_a_machine_is_told(pair: Pair) -> None:
         until(is_noticed)
         assert is_told(pair, "south", f"it is on host elsewhere, and this is {gethostname()}")
         assert not is_told(pair, "south", "an earlier trouble")
-        clone.tell_machines(elsewhere.parting_word().replace(elsewhere.PROCESS.encode(), b"a clone"))
+        clone.append_lines(PASSED, [spell_word(GAVE_UP, "south")])
         until(lambda: "runs as south, too" not in str(pair.ok("south", "engine", "status")["troubles"]))
     for kind in KINDS:
         note_trouble(str(south), kind, "a twin")

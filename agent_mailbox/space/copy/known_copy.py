@@ -58,7 +58,7 @@ class CopyState:
         self.holes: int | None = told.get("holes")
         """The number of positions without a record, at the last look."""
         self.gone = {*told.get("gone", ())}
-        """The machines that a person gave up, and that said nothing since."""
+        """The machines that left, or that a person gave up, and that said nothing since."""
         self.keys: dict[str, str] = told.get("keys", {})
         """By machine, the fingerprint of the key with which its name was taken over last."""
         self.displaced = told.get("displaced") is True
@@ -156,6 +156,12 @@ class KnownCopy:
         """Look at what is here, without the engine: ``applied`` and ``lines_to_publish`` tell it."""
         self._load_state()
         self._look_at_parts()
+
+    def machines_gone(self) -> set[str]:
+        """Return the machines that left, or were given up, by what is here."""
+        if read_saved(self.directory) != self._saved:
+            self._load_state()
+        return self.state.gone
 
     def _look_at_parts(self) -> None:
         if not all(part.look() for part in self.parts.values()):

@@ -32,7 +32,7 @@ from ..order.order import ARCHIVE, KINDS, MESSAGES, MOST, PAGE, PASSED, Moved, O
 from ..trust.space_judge import Judged
 from . import known_copy, publishing, taken_records
 from .known_copy import KnownCopy
-from .space_troubles import RESTORED, displaced_from, note_displaced, note_trouble, restored_warning
+from .space_troubles import RESTORED, TWIN, displaced_from, note_displaced, note_trouble, restored_warning
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -302,6 +302,8 @@ class Replica(KnownCopy):
             self.state.purged = True
         elif what == GAVE_UP and said == self.order.machine:
             self.state.owes = True  # whoever lives says more, and nobody may have its name
+            if record.machine == said:
+                note_trouble(self.directory, TWIN, "")  # a copy of this machine left
         elif what == DAMAGED:
             self.state.doubts = True
             self.state.damaged.discard(said)

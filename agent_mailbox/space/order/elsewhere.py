@@ -49,19 +49,12 @@ def own_word(logs: Logs, applied: int, end: int, now: int, host: str) -> bytes:
     return codec.dumps({**word, "seen": {who: at for at, who in seen[:SESSIONS]}}).encode()
 
 
-def parting_word() -> bytes:
-    """Return the word of a machine that leaves. A copy of it that goes on has no twin from then on."""
-    return codec.dumps({"by": PROCESS, "left": True}).encode()
-
-
 def find_twin(word: bytes) -> str | None:
-    """Return the host of another process that spoke in this machine's own name: empty if it left by that word.
-
-    None: nobody else did."""
+    """Return the host of another process that spoke in this machine's own name; None: nobody else did."""
     said = codec.parse(word) if word else None
     if not isinstance(said, dict) or said.get("by", PROCESS) == PROCESS:
         return None
-    return "" if said.get("left") is True else term(str(said.get("host") or "unknown"), 64)
+    return term(str(said.get("host") or "unknown"), 64)
 
 
 def load_peers(directory: str) -> list[Elsewhere]:

@@ -4,7 +4,8 @@ Belongs here: the lines of that log, and the machine that is furthest behind. Ea
 ``mark``, so that it is like no other. By its last record a copy tells whether the order is still the same.
 
     {"applied":812}    this machine has archived what was decided up to there
-    {"gave_up":"M"}    the person gave up machine M: nobody waits for it until it says more; if it lives, it does
+    {"gave_up":"M"}    the person gave up machine M, or had it leave: nobody waits for it until it says more; if it
+                       lives, it does
     {"took_over":"K"}  another mailbox has this machine's name from now on, and the key with fingerprint K
     {"purged":700}     records up to there may be removed from now on
     {"damaged":13}     a record is not what was published: who has it brings it back
@@ -48,7 +49,7 @@ class FollowProgress:
     def __init__(self, gone: set[str] | None = None, keys: dict[str, str] | None = None) -> None:
         self.applied: dict[str, int] = {}
         self.gone = set[str]() if gone is None else gone
-        """Those that were given up, and said nothing since. These two may be known from earlier records."""
+        """Those that left or were given up, and said nothing since. These two may be known from earlier records."""
         self.keys = dict[str, str]() if keys is None else keys
         """The fingerprint of the key with which each name was taken over last."""
         self.position = 0
