@@ -10,7 +10,7 @@ import pytest
 
 from agent_mailbox.errors import Refused, Unavailable
 from agent_mailbox.space import purging
-from agent_mailbox.space.nats import nats_order, server_settings
+from agent_mailbox.space.nats import connection, nats_order, server_settings
 from agent_mailbox.space.nats.connection import Publication
 from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order import bundles
@@ -180,8 +180,13 @@ def test_what_the_nearest_server_lacks_the_leader_has(
     order.close()
 
 
-def test_a_killed_server_keeps_what_it_acknowledged(place: Path, credential: str) -> None:
-    """A server that is killed is out of reach; started again, it has every acknowledged record, and none twice."""
+def test_a_killed_server_keeps_what_it_acknowledged(
+    place: Path, credential: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that is killed is out of reach; started again, it has every acknowledged record, and none twice.
+
+    One that was away while nobody asked is asked as if it had been there: so is one that closed an idle connection."""
+    monkeypatch.setattr(connection, "IDLE", 0.0)
     with serving(place / "mortal") as url:
         order = open_order(url, "space", "a", credential, wait=30)
         order.make_unless_there()
@@ -192,6 +197,8 @@ def test_a_killed_server_keeps_what_it_acknowledged(place: Path, credential: str
     with serving(place / "mortal", int(url.rpartition(":")[2])):
         order.append_lines(MESSAGES, [b"20"], ids=["m20"])
         assert lines_of(order, MESSAGES) == [b"%d" % n for n in range(21)]
+    with serving(place / "mortal", int(url.rpartition(":")[2])):
+        assert order.last_position() == 21
     order.close()
 
 

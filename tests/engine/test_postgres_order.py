@@ -617,7 +617,8 @@ def test_the_database_server_proves_itself_by_its_certificate(
 def test_a_killed_server_keeps_what_it_acknowledged(tmp_path: Path) -> None:
     """A server that is killed is out of reach; started again, it has every acknowledged record, and none twice.
 
-    A role whose default is not to wait for the disk waits for it."""
+    One that was away while nobody asked is asked as if it had been there. A role whose default is not to wait for the
+    disk waits for it."""
     with made() as server:
         word = credential(tmp_path / "word")
         with server.running():
@@ -632,4 +633,6 @@ def test_a_killed_server_keeps_what_it_acknowledged(tmp_path: Path) -> None:
         with server.running():
             order.append_lines(MESSAGES, [b"20"], ids=["m20"])
             assert lines_of(order, MESSAGES) == [b"%d" % n for n in range(21)]
+        with server.running():
+            assert order.last_position() == 21
         order.close()

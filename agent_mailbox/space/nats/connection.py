@@ -17,7 +17,7 @@ import time
 
 from ...core import codec
 from ...core.records import Record
-from ...errors import Malformed, Refused, Unavailable
+from ...errors import MailboxError, Malformed, Refused, Unavailable
 from ..order import hurry
 from ..order.order import START, NoServer
 from ..servers.first_server import connect_first, place_in, read_credential, split_address
@@ -38,6 +38,8 @@ API, OPEN_API = "mbxapi.", "$JS.API."
 """The beginning of the subjects of JetStream's calls: as each machine's account has them, and on a server without such
 accounts. Callers use the first, and a connection sends the second where nobody answers to that."""
 PORT = 4222
+IDLE = 1.0
+"""Seconds from which on a connection that nobody used may have ended."""
 CONNECTING = 2.0
 """Seconds that pass without a sign of any server before they are given up."""
 _VERSION = b"NATS/1.0"
@@ -105,6 +107,7 @@ class NatsConnection:
         self._inbox = ""
         self._api = API
         self._asked = 0
+        self._used = 0.0
         self._told = False
         self._subjects: set[str] = set()
         self.news: dict[str, bytes] = {}
@@ -271,7 +274,8 @@ class NatsConnection:
     # -- connecting ---------------------------------------------------------------------------------------------------
 
     def _ensure_connected(self) -> None:
-        if self._incoming is not None:
+        since, self._used = self._used, time.monotonic()
+        if self._incoming is not None and (self._used - since < IDLE or self._is_still_there()):
             return
         places = {_place_in(url): url for url in self.urls}
         silent = min(self.patience, hurry.SILENT if hurry.is_hurried() else CONNECTING)
@@ -292,6 +296,17 @@ class NatsConnection:
                 if not was_connected:
                     break
         raise trouble
+
+    def _is_still_there(self) -> bool:
+        """Hear what the server said while nobody asked; return whether it is there. It closes a connection on which
+        nobody answers its PINGs, and as it ends."""
+        deadline = time.monotonic() + hurry.SILENT
+        try:
+            while self._incoming_bytes().has_more():
+                self._receive_message(deadline)
+        except (OSError, MailboxError):
+            self.close()
+        return self._incoming is not None
 
     def _begin_talking(self, url: str, host: str, deadline: float) -> None:
         """Log in to a server that has begun to speak."""
@@ -376,15 +391,6 @@ def _place_in(url: str) -> Place:
         hint = "write nats://HOST:PORT (IPv6 in brackets, a port up to 65535), or postgresql://USER@HOST/DATABASE"
         raise Malformed(f"engine's address is no nats:// or tls:// URL: {url}", hint)
     return place
-
-
-def header_value(head: bytes, name: bytes) -> bytes:
-    """Return the value of a header, as it was spelled; empty if there is none.
-
-    The last one of the name counts: a server adds its own behind those of the publisher, who may use the same names."""
-    mark = b"\r\n%s:" % name
-    start = head.rfind(mark)
-    return b"" if start < 0 else head[start + len(mark) : head.find(b"\r\n", start + 2)].strip()
 
 
 def unavailable_error(urls: Sequence[str], why: object) -> Unavailable:

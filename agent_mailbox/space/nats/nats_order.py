@@ -34,9 +34,9 @@ from ..order.order import (
 )
 from ..order.space_files import checksum_of, digest_of_id
 from . import server_settings
-from .connection import API, NEWS, NatsConnection, Publication, ServerAnswer, header_value
+from .connection import API, NEWS, NatsConnection, Publication, ServerAnswer
 from .nats_space import NatsSpace, is_missing
-from .server_words import bytes_at, number_at, object_at, parse_object, text_at
+from .server_words import bytes_at, header_value, number_at, object_at, parse_object, text_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from ...errors import Unavailable
 from ..order.order import Moved, NoSpace
 from ..order.space_files import MOST_PARTS, check_names, checksum_of, parts_of
 from . import server_settings
-from .connection import API, Publication, header_value
-from .server_words import bytes_at, number_at, object_at, parse_object, text_at
+from .connection import API, Publication
+from .server_words import bytes_at, header_value, number_at, object_at, parse_object, text_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -30,6 +30,10 @@ LINE = 64 << 10
 _AT_ONCE = 64 << 10
 """Bytes that are received at once. With TLS a few come: room made again for each time costs more than they."""
 
+_AT_LEAST = 0.001
+"""Seconds: the shortest wait, with TLS, too."""
+_CLOSED = "the server closed the connection"
+
 
 class ServerBytes:
     """The bytes that come from one socket. A ``deadline`` is a time of ``time.monotonic``.
@@ -70,6 +74,19 @@ class ServerBytes:
         self._bytes, self._place = bytes(whole[size:]), 0
         return bytes(whole[:size])
 
+    def has_more(self) -> bool:
+        """Return whether something came that nobody read; raise ``OSError`` if the server closed the connection."""
+        if self._place == len(self._bytes):
+            self.source.settimeout(_AT_LEAST)
+            try:
+                count = self.source.recv_into(self._room)
+            except TimeoutError:
+                return False
+            if not count:
+                raise OSError(_CLOSED)
+            self._bytes, self._place = bytes(self._room[:count]), 0
+        return True
+
     def _receive_some(self, deadline: float) -> bytes:
         is_hurried = may_ask = hurry.is_hurried()
         while (left := deadline - time.monotonic()) > 0:
@@ -87,9 +104,18 @@ class ServerBytes:
                 self._ask_word()
                 continue
             if not count:
-                raise OSError("the server closed the connection")
+                raise OSError(_CLOSED)
             return bytes(self._room[:count])
         raise TimeoutError("no answer in time")
+
+
+def header_value(head: bytes, name: bytes) -> bytes:
+    """Return the value of a header, as it was spelled; empty if there is none.
+
+    The last one of the name counts: a server adds its own behind those of the publisher, who may use the same names."""
+    mark = b"\r\n%s:" % name
+    start = head.rfind(mark)
+    return b"" if start < 0 else head[start + len(mark) : head.find(b"\r\n", start + 2)].strip()
 
 
 def parse_object(data: bytes) -> dict[str, Any]:

@@ -153,8 +153,9 @@ class PostgresConnection:
             self._connection = None
 
     def _ensure_connected(self) -> Connection:
-        if self._connection is not None:
+        if self._connection is not None and not _has_ended(self._connection):
             return self._connection
+        self.close()
         places = places_in(self.url)
         try:
             self._refuse_silent(places)
@@ -252,6 +253,22 @@ def _fetch_rows(connection: Connection, query: str, words: Sequence[object] | No
         cursor.execute(query, words)
         rows = cursor.fetchall() if cursor.description else []
     return [tuple(bytes(one) if isinstance(one, memoryview) else one for one in row) for row in rows]
+
+
+def _has_ended(connection: Connection) -> bool:
+    """Return whether the server closed the connection while nobody asked."""
+    import psycopg2
+
+    waiting = select.poll()
+    waiting.register(connection, select.POLLIN)
+    try:
+        if waiting.poll(0):
+            connection.poll()  # what it said last
+        if waiting.poll(0):
+            connection.poll()  # that it ended
+    except psycopg2.Error:
+        return True
+    return bool(connection.closed)
 
 
 def _check_path(path: str) -> str:
