@@ -7,6 +7,7 @@ Belongs here: obligations, requests without an answer, mail that a death gives b
 from __future__ import annotations
 
 from . import message_reads, proofs
+from .address import is_remote
 from .records import USER
 from .roster import DEAD
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 
 def repliers(state: InboxState) -> dict[str, set[str]]:
-    """Return the senders of the replies to each message; only provable ones if the person provably asked."""
+    """Return the senders of the replies to each message. If the person provably asked, the provable ones count, and
+    those of a swarm that was asked."""
     found: dict[str, set[str]] = {}
     for message in state.messages.values():
         if message.thread is not None and _settles(message, state.messages.get(message.thread)):
@@ -30,7 +32,10 @@ def repliers(state: InboxState) -> dict[str, set[str]]:
 def _settles(reply: Message, parent: Message | None) -> bool:
     if proofs.is_bare_word(reply.proof):
         return False
-    return parent is None or not proofs.is_person(parent.proof) or proofs.proves(reply.proof)
+    if parent is None or not proofs.is_person(parent.proof) or proofs.proves(reply.proof):
+        return True
+    # nothing is ever proven of a writer there, whose mail a gateway took
+    return is_remote(sender := reply.sender) and not {sender, sender.partition("/")[0]}.isdisjoint(parent.recipients)
 
 
 def obligations(session_id: str, state: InboxState) -> list[Message]:

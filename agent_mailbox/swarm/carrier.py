@@ -17,6 +17,8 @@ from typing import Any
 
 from ..core import instant
 from ..errors import MailboxError, NotFound
+from ..store.files.small_files import time_of
+from . import home as names
 from .boxes import apart, place_of
 from .gateway_identity import key_of
 from .gateway_log import log_event
@@ -61,11 +63,12 @@ def _key_of(known: Memberships, parcel: Parcel, agent: str, endpoint: str) -> st
 
 
 class _Peer:
-    """A peer's state: no try before ``due`` (monotonic seconds); ``failures`` in a row. ``held``: the same two for each
-    swarm that it does not take mail of now. ``unrecorded``: outcomes in a row that could not be written down."""
+    """A peer's state: no try before ``due`` (monotonic seconds); ``failures`` in a row. ``is_silent``: it gave no
+    answer to the last one. ``held``: the first two for each swarm that it does not take mail of now. ``unrecorded``:
+    outcomes in a row that could not be written down."""
 
     def __init__(self) -> None:
-        self.due = 0.0
+        self.due, self.is_silent = 0.0, False
         self.failures = self.unrecorded = 0
         self.held: dict[str, tuple[float, int]] = {}
         self.task: asyncio.Task[None] | None = None
@@ -88,12 +91,13 @@ class Carrier:
         self.outboxes = list(outboxes)
         self.peers = peers
         self.settings = settings
-        self.key = key_of(ledger)
+        self.key, self._past = key_of(ledger), ledger.home.past_keys()
         self.poke = asyncio.Event()
         self.looked: Callable[[], None] = lambda: None
         """Called with each look at what is new."""
         self._states: defaultdict[str, _Peer] = defaultdict(_Peer)
         self._asked: dict[str, float] = {}
+        self._flushed = self._time_of_flush()
 
     @property
     def outbox(self) -> Outbox:
@@ -129,6 +133,9 @@ class Carrier:
         while True:
             self.looked()
             await asyncio.to_thread(self._sweep_outboxes)
+            if (asked := self._time_of_flush()) != self._flushed:
+                self._flushed = asked
+                self._forget_pauses()
             self._start_due_peers()
             if upkeep is None or upkeep.done():  # beside it: a silent master holds up no mail
                 upkeep = asyncio.create_task(self._repeat_requests())
@@ -142,12 +149,26 @@ class Carrier:
         """Try everything once, now. Raise what keeps the first mailbox's mail from being queued."""
         await asyncio.to_thread(self.outbox.queue_outgoing)
         await asyncio.to_thread(self._sweep_outboxes)
-        for state in self._states.values():
-            state.due, state.held = 0.0, {}
+        self._forget_pauses()
         self._start_due_peers()
         tasks = [state.task for state in self._states.values() if state.task is not None]
         await asyncio.gather(*tasks)
         await self._repeat_requests()
+
+    def _time_of_flush(self) -> int | None:
+        """Return when `swarm flush` last asked a gateway that serves to try everything now."""
+        return time_of(self.ledger.home.path_of(names.FLUSH))
+
+    def _forget_pauses(self) -> None:
+        for state in self._states.values():
+            state.due, state.held = 0.0, {}
+
+    def hear_from(self, endpoint: str) -> None:
+        """Try a peer that gave no answer again, since it has just written: it is back."""
+        state = self._states.get(endpoint)
+        if state is not None and state.is_silent:
+            state.due = 0.0
+            self.poke.set()
 
     def count_reached(self) -> tuple[int, int]:
         """Return the number of peers that took the last try, and of those that did not."""
@@ -191,7 +212,7 @@ class Carrier:
                 else:
                     if state.failures or swarm_id in state.held:
                         log_event(logging.INFO, "peer_reached", peer=agent)
-                    state.failures, state.due = 0, 0.0
+                    state.failures, state.due, state.is_silent = 0, 0.0, False
                     state.held.pop(swarm_id, None)
                     done.append(event)
                     if event["event"] == FAILED:
@@ -229,7 +250,7 @@ class Carrier:
         if is_one_swarm:
             state.held[swarm_id] = due, failures
         else:
-            state.failures, state.due = failures, due
+            state.failures, state.due, state.is_silent = failures, due, not answer.status
         return is_one_swarm or answer.status == 500
 
     def _open_deliveries(self) -> list[tuple[Parcel, str, str]]:
@@ -291,9 +312,12 @@ class Carrier:
             "signature": "-",
             **{key: event[key] for key in _CARRIED if event.get(key) is not None},
         }
+        key = self.key
+        if event.get("announces"):  # who leaves a swarm and takes a new key left it by the old one
+            key = next((one for until, one in self._past if event["at"] < until), key)
         unsigned = read_model(Envelope, value, "the message")
-        signed = object_of(unsigned.model_copy(update={"signature": signing.sign_message(unsigned, self.key)}))
-        return read_model(Envelope, signing.seal_object(signing.MESSAGE, signed, self.key), "the message")
+        signed = object_of(unsigned.model_copy(update={"signature": signing.sign_message(unsigned, key)}))
+        return read_model(Envelope, signing.seal_object(signing.MESSAGE, signed, key), "the message")
 
     # -- repeated requests --------------------------------------------------------------------------------------------
 

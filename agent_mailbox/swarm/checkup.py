@@ -49,7 +49,9 @@ async def check_network(ledger: Ledger, peers: Peers, settings: GatewaySettings)
         if answer.status != 200 or answer.body is None:
             found.append((endpoint, _unfit_words(ledger, member.agent_id, answer, ours=ours), not ours))
         elif ours and answer.body.get("agent_id") != known.agent_id:
-            found.append((endpoint, f"another agent answers there: {str(answer.body.get('agent_id'))[:64]!r}", False))
+            found.append(
+                (endpoint, f"another agent answers there: {_quoted(answer.body.get('agent_id'))[:64]!r}", False)
+            )
         elif ours and not is_held(ledger.home.path_of(SERVING)):
             found.append((endpoint, f"{_COPY}: {known.agent_id}", False))
         elif not ours:
@@ -70,7 +72,12 @@ def _unfit_words(ledger: Ledger, agent: str, answer: PeerAnswer, *, ours: bool) 
     # A certificate that does not verify, or an address that is not allowed, is no other place to serve at.
     is_elsewhere = answer.status or answer.message.startswith(("ConnectError", "no answer"))
     remedy = f"run {serve}" if not serves else "serve at the address where the endpoint leads" if is_elsewhere else ""
-    return f"{agent} cannot be reached: {answer.message}" + (f"; {remedy}" if ours and remedy else "")
+    return f"{agent} cannot be reached: {_quoted(answer.message)}" + (f"; {remedy}" if ours and remedy else "")
+
+
+def _quoted(words: object) -> str:
+    """Return what a peer said, in which nothing is between backticks: commands of ours are."""
+    return str(words).replace("`", "'")
 
 
 def _check_clocks(skews: Mapping[str, int], at: Mapping[str, Member]) -> list[Finding]:

@@ -53,6 +53,8 @@ class Gateway:
         self.agent_id = ledger.read_knowledge().agent_id
         self.outcome: Callable[[str], None] = lambda _: None
         self.arrived: Callable[[list[Message]], None] = lambda _: None
+        self.heard: Callable[[str], None] = lambda _: None
+        """Called with the endpoint of each new message's sender."""
         self._senders = LimitWindow(settings.messages_per_minute, MINUTE)
         self._swarms = LimitWindow(settings.swarm_messages_per_minute, MINUTE)
         self._addresses = LimitWindow(settings.requests_per_minute, MINUTE)
@@ -135,6 +137,7 @@ class Gateway:
         self._senders.take_one(key, now)
         self._swarms.take_one(envelope.swarm_id, now)
         left = self._senders.limit_headers(key, now)
+        self.heard(accepted.sender.endpoint)
         if envelope.swarm_id in known.muted_swarms or envelope.sender.agent_id in known.muted_agents:
             if envelope.type == "system":  # a mute drops mail only: membership is still true
                 await self._pool_run(lambda: self._decide_lifecycle(accepted, lambda outcome: (outcome.events, None)))

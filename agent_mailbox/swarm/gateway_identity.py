@@ -119,8 +119,9 @@ def initialise_gateway(ledger: Ledger, agent_id: str, endpoint: str) -> str:
 def take_new_key(ledger: Ledger) -> tuple[str, list[str]]:
     """Give the gateway a new key; return (the public key, the aliases of the swarms that it is no longer in).
 
-    Raise ``Refused`` while a swarm knows the present key: leave it first, and it forgets the key. Memberships under a
-    key that is lost end here; their masters have to kick the old one before this agent can join again.
+    Raise ``Refused`` while a swarm knows the present key: leave it first, and it forgets the key. A leaving that is
+    still on its way is signed by the old one (``Carrier``). Raise ``Busy`` while the gateway serves. Memberships under
+    a key that is lost end here; their masters have to kick the old one before this agent can join again.
     """
     home = ledger.home
     present = signing.public_of(home.read_key()) if os.path.lexists(home.path_of(names.KEY)) else None
@@ -138,12 +139,17 @@ def take_new_key(ledger: Ledger) -> tuple[str, list[str]]:
 
     ledger.identified_knowledge()
     _, ended = ledger.settle_decision(new_key_events)
-    if present is not None:
-        aside = home.path_of(f"{names.KEY}.until-{instant.text(ledger.now())}")
-        with Storing("move the key", home.path_of(names.KEY)):
-            os.rename(home.path_of(names.KEY), aside)
-            sync_directory(home.directory)
-    return signing.public_of(home.make_key()), ended
+    with home.hold_serving():
+        if present is not None:
+            _put_key_aside(home, ledger.now())
+        return signing.public_of(home.make_key()), ended
+
+
+def _put_key_aside(home: Home, now: int) -> None:
+    aside = home.path_of(f"{names.PAST}{instant.text(now)}")
+    with Storing("move the key", home.path_of(names.KEY)):
+        os.rename(home.path_of(names.KEY), aside)
+        sync_directory(home.directory)
 
 
 def make_backup(ledger: Ledger) -> bytes:

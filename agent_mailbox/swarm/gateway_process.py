@@ -282,6 +282,7 @@ async def run_gateway(mailbox: Mailbox, home: Home, listening: Listening, ready:
     loop.set_exception_handler(lambda loop, what: None if stop.is_set() else gateway_log.on_loop(loop, what))
     gateway, waker = serving.gateway, serving.waker
     gateway.arrived = lambda messages: waker.note_arrival(loop, messages)
+    gateway.heard = serving.carrier.hear_from
 
     def reload_all() -> None:
         serving.reload_settings()

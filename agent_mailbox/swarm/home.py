@@ -10,15 +10,19 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from ..errors import BadData, NotFound, Refused
+from ..errors import BadData, Busy, NotFound, Refused
+from ..mailbox.mailbox_gateway import SERVING
 from ..store.files.small_files import Storing, make_whole_file, read_file
 from ..store.files.system import make_directory
+from ..store.locks.lock import SOON, FileLock
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 KEY, LEDGER, OUTBOX, STATUSES, STATE = "key.pem", "ledger.jsonl", "outbox.jsonl", "statuses.jsonl", "state.json"
-CARRYING, STATE_LOCK = "carrying.lock", "state.lock"
+PAST = f"{KEY}.until-"
+"""The beginning of the name of a key that another took the place of, ahead of the instant."""
+CARRYING, STATE_LOCK, FLUSH = "carrying.lock", "state.lock", "flush"
 SOCKET = "local.sock"
 INIT = "run `agent-mailbox swarm init --agent ID --endpoint URL`"
 """The hint for a home without an identity."""
@@ -64,6 +68,20 @@ class Home:
         if key is None:
             raise BadData(f"Ed25519 key invalid: {path}", "restore the file from a backup; a new key is a new identity")
         return key
+
+    def past_keys(self) -> list[tuple[str, Ed25519PrivateKey]]:
+        """Return the keys that others took the place of, each with the instant until which it was ours, in order."""
+        names = sorted(name for name in os.listdir(self.directory) if name.startswith(PAST))
+        keys = ((name.removeprefix(PAST), key_in(read_file(self.path_of(name)) or b"")) for name in names)
+        return [(until, key) for until, key in keys if key is not None]
+
+    def hold_serving(self) -> FileLock:
+        """Return the lock of a gateway that serves, taken; raise ``Busy`` if another one does."""
+        try:
+            return FileLock(self.path_of(SERVING), SOON).take()
+        except Busy as error:
+            what = f"gateway is served already: {self.directory} ({error.what})"
+            raise Busy(what, "stop the other `agent-mailbox swarm serve` first") from None
 
     def check_modes(self) -> None:
         """Raise ``Refused`` if the directory or the key is another's, or open to others."""

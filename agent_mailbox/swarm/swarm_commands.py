@@ -15,10 +15,10 @@ from ..cli import loading_ahead, render, values
 from ..cli.group import CommandGroup, cli
 from ..core.frame import word
 from ..core.text import neutral
-from ..errors import Busy, MailboxError, Malformed, Refused
-from ..mailbox.mailbox_gateway import SERVED, SERVING
+from ..errors import MailboxError, Malformed, Refused
+from ..mailbox.mailbox_gateway import SERVED
 from ..store.files.small_files import write_if_possible
-from ..store.locks.lock import SOON, FileLock
+from ..store.locks.lock import FileLock
 from . import pairing
 from .swarm_context import COPY_WHOLE, SwarmCommand, SwarmContext, session_option, swarm_json
 
@@ -123,14 +123,7 @@ def serve(
         write_if_possible(door.home.path_of(SERVED), f"swarm serve {shlex.join(words)}".encode())
         door.app.print_answer(f"listening at {address}\n", {"listening": address})
 
-    try:
-        serving = FileLock(door.home.path_of(SERVING), SOON).take()
-    except Busy as error:
-        raise Busy(
-            f"gateway is served already: {door.home.directory} ({error.what})",
-            "stop the other `agent-mailbox swarm serve` first",
-        ) from None
-    with serving, FileLock(door.home.path_of(home.CARRYING), 30):  # a command may be carrying
+    with door.home.hold_serving(), FileLock(door.home.path_of(home.CARRYING), 30):  # a command may be carrying
         asyncio.run(gateway_process.run_gateway(door.app.mailbox, door.home, listening, report_listening))
 
 

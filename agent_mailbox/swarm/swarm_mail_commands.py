@@ -23,7 +23,9 @@ from ..core.showing import message_frame
 from ..core.text import clipped, neutral
 from ..errors import Malformed, NotFound
 from ..mailbox.mailbox_gateway import SERVING, serve_words
+from ..store.files.small_files import note_time
 from ..store.locks.lock import is_held
+from .home import FLUSH
 from .protocol.outgoing import SENT
 from .protocol.refusal import Refusal
 from .swarm_commands import swarm
@@ -174,14 +176,13 @@ def outbox(door: SwarmContext, limit: int) -> None:
 
 @swarm.command(cls=SwarmCommand)
 def flush(door: SwarmContext) -> None:
-    """Carry outgoing mail once, now; a serving gateway does so by itself."""
+    """Carry outgoing mail once, now. A serving gateway does so by itself, and tries every peer again now."""
     carried = door.flush_outbox()
     left = len(door.open_outbox().refresh_fold().open)
     text = f"{mail_output.count_noun(left, 'message')} left to carry"
     if not carried:
-        text = (
-            f"a gateway is carrying it: {text}; it tries each peer again in {door.settings.retry_seconds:g} s at most"
-        )
+        note_time(door.home.path_of(FLUSH), door.ledger.now())
+        text = f"a gateway is carrying it: {text}; it tries each peer again now"
     door.app.print_done(f"{text}\n", {"carried": carried, "open": left})
 
 

@@ -95,7 +95,8 @@ def read_file(source: str, most: int, what: str) -> bytes:
 
 @swarm.command("new-key", cls=SwarmCommand)
 def new_key(door: SwarmContext) -> None:
-    """Take a new key, and keep the old one aside. Leave every swarm first: to peers a key is the agent.
+    """Take a new key, and keep the old one aside. Leave every swarm first: to peers a key is the agent. Stop `swarm
+    serve`, too, which goes on with the key that it read.
 
     Without the old key nobody can leave: memberships under a lost key end here, and their masters kick the old agent.
     """

@@ -74,6 +74,22 @@ def test_a_new_key_begins_with_new_memberships(machine: Make) -> None:
     assert a.knows().members["beta"].public_key == b.public_key
 
 
+def test_a_new_key_strands_no_leaving_that_is_on_its_way(machine: Make) -> None:
+    """The master was away: it hears of the leaving by the old key, and takes the agent by its new one."""
+    a, b = machine("alpha").serve(), machine("beta").serve()
+    meet(a, b)
+    a.kill()
+    b.ok("swarm", "leave", "demo")
+    refused(b.call("swarm", "new-key"), 4, "gateway is served already", "stop the other")
+    b.stop()
+    b.ok("swarm", "new-key")
+    b.serve()
+    a.serve()
+    until(lambda: a.members() == {"alpha"})
+    url = a.ok("swarm", "invite", "demo")["url"]
+    assert b.ok("swarm", "join", url, "--session", "beta-agent")["status"] == "accepted"
+
+
 def test_a_key_that_is_lost_for_good_ends_its_memberships(machine: Make) -> None:
     """`swarm new-key` ends the memberships of a lost key, for nobody can leave without it."""
     a = machine("alpha")

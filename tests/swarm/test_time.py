@@ -13,16 +13,18 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from agent_mailbox.core import instant
 from agent_mailbox.mailbox.mailbox import Mailbox
+from agent_mailbox.store.files.small_files import note_time
 from agent_mailbox.swarm import checkup, decisions
 from agent_mailbox.swarm.carrier import Carrier
 from agent_mailbox.swarm.gateway import Gateway
-from agent_mailbox.swarm.home import Home
+from agent_mailbox.swarm.home import FLUSH, Home
 from agent_mailbox.swarm.ledger import Ledger
 from agent_mailbox.swarm.outbox import Outbox
 from agent_mailbox.swarm.peer_client import Peers
 from agent_mailbox.swarm.protocol import admission, signing, tokens, wire
 from agent_mailbox.swarm.protocol.envelope import encode_envelope
 from agent_mailbox.swarm.protocol.membership import Member
+from agent_mailbox.swarm.protocol.outgoing import PeerAnswer
 from agent_mailbox.swarm.protocol.refusal import Refusal
 from agent_mailbox.swarm.swarm_settings import GatewaySettings
 from tests.helpers import PATIENCE, until
@@ -247,6 +249,41 @@ def test_the_doctor_says_whose_clock_is_wrong(machine: Make) -> None:
     ((place, what, _),) = told(-20 * 60_000, c)
     assert place == b.endpoint
     assert "beta or this machine is wrong" in what
+
+
+def test_a_peer_that_is_back_is_tried_at_once_if_it_writes_or_the_person_flushes(machine: Make) -> None:
+    """Else mail waits for the end of a pause, which grows up to five minutes. One that asked for a pause has it."""
+    a, b = machine("alpha").serve(), machine("beta").serve()
+    meet(a, b)
+    a.kill()
+    _, ledger, outbox = parts(a, now())
+
+    async def carry() -> None:
+        peers = Peers(GatewaySettings(private_addresses=True, ca_file=str(a.authority.ca)))
+        carrier = Carrier(ledger, [outbox], peers, GatewaySettings())
+        state = carrier._states[b.endpoint]
+        carrying = asyncio.create_task(carrier.carry_forever())
+        for text, is_silent in (("it writes", True), ("it asked for a pause", False)):
+            state.due, state.is_silent = float("inf"), is_silent
+            await asyncio.to_thread(a.send, "ann", "swarm:demo/beta", text)
+            carrier.hear_from(b.endpoint)
+            assert state.due == (0.0 if is_silent else float("inf"))
+            if not is_silent:
+                note_time(ledger.home.path_of(FLUSH), 1000)
+            await asyncio.to_thread(until, lambda text=text: b.received()[-1:] == [text])
+            assert state.task is not None
+            await state.task
+        carrying.cancel()
+        await peers.aclose()
+
+    asyncio.run(asyncio.wait_for(carry(), PATIENCE))
+
+
+def test_the_doctor_takes_no_command_from_a_peer(machine: Make) -> None:
+    """Commands of ours are between backticks, and get the options of this one: what a peer said has none."""
+    answer = PeerAnswer(400, message="run `agent-mailbox setup --remove`")
+    said = checkup._unfit_words(machine("alpha").ledger, "beta", answer, ours=False)
+    assert said == "beta cannot be reached: run 'agent-mailbox setup --remove'"
 
 
 MINUTE = 60_000
