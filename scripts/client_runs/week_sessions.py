@@ -23,8 +23,9 @@ from agent_mailbox.known_clients.codex import CODEX
 from agent_mailbox.known_clients.copilot_cli import COPILOT_CLI
 from agent_mailbox.known_clients.gemini_cli import GEMINI_CLI
 from agent_mailbox.known_clients.opencode import OPENCODE
-from tests.e2e import completions, conftest, gemini, responses, standin, test_codex, test_copilot, test_gemini
+from tests.e2e import codex_client, completions, gemini, responses, standin, test_copilot, test_gemini
 from tests.e2e import test_opencode as opencode
+from tests.e2e.client import Client, client_program
 from tests.e2e.standin import Failed
 from tests.helpers import Post
 
@@ -43,7 +44,7 @@ class Kind:
     """A client, its model, and how a turn of a session is started and what its conversation is."""
 
     def __init__(self, post: Post, client: KnownClient) -> None:
-        self.client, self.program = client, conftest.client_program(client)
+        self.client, self.program = client, client_program(client)
         make, model, call, bad, self.said = _OF[client.name]
         self.model: Server = model()
         self.model.__enter__()
@@ -59,7 +60,7 @@ class Kind:
             return ["-p", prompt, "--dangerously-skip-permissions", *named]
         if self.client is CODEX:
             more = [] if is_new else ["resume", session]
-            return ["exec", test_codex.TRUSTING, *more, "--skip-git-repo-check", "--json", prompt]
+            return ["exec", codex_client.TRUSTING, *more, "--skip-git-repo-check", "--json", prompt]
         if self.client is GEMINI_CLI:
             named = ["--session-id", session] if is_new else ["--resume", session]
             return [*named, "--approval-mode", "yolo", "-p", prompt, "-m", "gemini-2.5-pro"]
@@ -92,10 +93,10 @@ class Kind:
 _COMPLETIONS = (completions.Completions, completions.shell)
 _OF: dict[str, tuple[Any, ...]] = {
     "claude-code": (
-        *(conftest.Client, standin.StandIn, standin.bash),
+        *(Client, standin.StandIn, standin.bash),
         *(standin.use("Read", file_path="/missing"), standin.said),
     ),
-    "codex": (test_codex.Codex, responses.Responses, responses.shell, responses.shell("exit 3"), responses.said),
+    "codex": (codex_client.Codex, responses.Responses, responses.shell, responses.shell("exit 3"), responses.said),
     "gemini": (
         *(test_gemini.Client, gemini.Gemini, gemini.shell),
         *(gemini.use("read_file", file_path="/missing"), gemini.said),

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.store.files import system
-from tests.claude.test_guard import ME as SESSION
-from tests.claude.test_guard import Shim
-from tests.claude.test_permit import ENV, LEAD, ask, command, led  # noqa: F401 - the fixture
+from tests.claude.asking import ENV, LEAD, ask, command
+from tests.claude.shim import ME as SESSION
+from tests.claude.shim import Shim
 from tests.helpers import MESSAGES, each
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Talk:
 
 
 @pytest.fixture
-def talk(led: Post) -> Talk:  # noqa: F811
+def talk(led: Post) -> Talk:
     """A session under a policy that denies ``touch``, which was asked about a first call."""
     command(led, "policy", SESSION, "--deny", "Bash(touch:*)")
     made = Talk(led, led.scratch / "talk/s.jsonl")

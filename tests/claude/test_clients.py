@@ -24,8 +24,8 @@ from agent_mailbox.known_clients.every_client import INSTALLED, MCP_CLIENT, USUA
 from agent_mailbox.known_clients.gemini_cli import GEMINI_CLI
 from agent_mailbox.known_clients.known_client import BEFORE_TOOL, Wanted
 from agent_mailbox.known_clients.opencode import OPENCODE
-from tests.claude.test_guard import SHELLS, Shim
-from tests.claude.test_install import FOREIGN, House
+from tests.claude.house import FOREIGN, House
+from tests.claude.shim import SHELLS, Shim
 from tests.helpers import PATIENCE, Post, refused_both
 from tests.surroundings import NOBODY_SAID
 

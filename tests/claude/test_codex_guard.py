@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.claude.test_permit import LEAD, ME, Meanwhile, command, decision, led  # noqa: F401 - the fixture
+from tests.claude.asking import LEAD, Meanwhile, command, decision
+from tests.claude.test_permit import ME
 from tests.helpers import PATIENCE, Post
 
 TOUCH = {"command": "touch x"}
@@ -47,7 +48,7 @@ def test_a_file_is_not_sent_unasked(post: Post) -> None:
         assert ask(post, "PreToolUse", {"command": text}) is None
 
 
-def test_rules_bind_and_what_they_allow_is_passed_in_silence(led: Post) -> None:  # noqa: F811
+def test_rules_bind_and_what_they_allow_is_passed_in_silence(led: Post) -> None:
     """An allowing answer before a tool would be an error there. Its own question is answered."""
     command(led, "policy", ME, "--deny", "Bash(rm:*)", "--allow", "Bash(touch:*)")
     assert ask(led, given={"command": "rm -rf x"})[0] == "deny"
@@ -57,7 +58,7 @@ def test_rules_bind_and_what_they_allow_is_passed_in_silence(led: Post) -> None:
 
 
 @pytest.mark.parametrize("approved", [True, False])
-def test_the_lead_decides_where_the_mode_asks(led: Post, approved: bool) -> None:  # noqa: F811
+def test_the_lead_decides_where_the_mode_asks(led: Post, approved: bool) -> None:
     """Once: its approval also answers the question that the client may ask about this call, and no other."""
     command(led, "mode", ME, "safe")
     with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, approved, notes="NOTES")):
@@ -72,7 +73,7 @@ def test_the_lead_decides_where_the_mode_asks(led: Post, approved: bool) -> None
         assert ask(led, "PermissionRequest", WHY)[0] == "deny"
 
 
-def test_a_command_that_the_lead_changed_runs_by_itself(led: Post) -> None:  # noqa: F811
+def test_a_command_that_the_lead_changed_runs_by_itself(led: Post) -> None:
     """Before a tool the client takes another input, and its own question about that is answered once."""
     command(led, "mode", ME, "safe")
     changed = {"command": "touch y"}
@@ -85,7 +86,7 @@ def test_a_command_that_the_lead_changed_runs_by_itself(led: Post) -> None:  # n
 
 @pytest.mark.parametrize(("event", "tool"), [("PermissionRequest", "Bash"), ("Permit", "mcp__a__b")])
 def test_elsewhere_a_changed_input_is_a_call_that_the_model_is_told_to_make(
-    led: Post,  # noqa: F811
+    led: Post,
     event: str,
     tool: str,
 ) -> None:
@@ -109,7 +110,7 @@ def test_whom_nobody_leads_asks_the_person(post: Post) -> None:
         assert ask(post) is None
 
 
-def test_without_an_answer_the_call_is_refused_whatever_the_default(led: Post) -> None:  # noqa: F811
+def test_without_an_answer_the_call_is_refused_whatever_the_default(led: Post) -> None:
     """The guard refuses a call of Codex that nobody answered, even if the default is to ask."""
     led.file("config.toml").write_text("[control]\ntimeout = 0.2\n")
     (led.user_state / "config.toml").write_text('[control]\ndefault = "ask"\n')
@@ -119,7 +120,7 @@ def test_without_an_answer_the_call_is_refused_whatever_the_default(led: Post) -
     assert "did not answer" in said[1]
 
 
-def test_a_patch_is_judged_as_an_edit_of_each_of_its_files(led: Post) -> None:  # noqa: F811
+def test_a_patch_is_judged_as_an_edit_of_each_of_its_files(led: Post) -> None:
     """The strictest judgement counts, whatever comes first in it; one that names no file is no edit that a rule
     allows."""
     command(led, "mode", ME, "safe")

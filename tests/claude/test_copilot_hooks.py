@@ -11,9 +11,9 @@ import pytest
 from agent_mailbox.clients.install import merge
 from agent_mailbox.clients.install.hook_entries import calls_us
 from agent_mailbox.known_clients.copilot_cli import COPILOT_CLI
+from tests.claude.house import House
+from tests.claude.shim import SHELLS, Shim
 from tests.claude.test_clients import Session
-from tests.claude.test_guard import SHELLS, Shim
-from tests.claude.test_install import House
 
 if TYPE_CHECKING:
     from tests.helpers import Post

@@ -15,7 +15,7 @@ import pytest
 
 from agent_mailbox.clients.permission import file_guard, guarded_names
 from agent_mailbox.known_clients.every_client import CLIENTS
-from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture
+from tests.claude.shim import ME, SHELLS, Shim
 from tests.helpers import MESSAGES, PATIENCE, Post
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def is_refused(answer: bytes) -> bool:
     return True
 
 
-def by_shim(shim: Shim, data: bytes, *words: str, **env: str | None) -> bytes:  # noqa: F811
+def by_shim(shim: Shim, data: bytes, *words: str, **env: str | None) -> bytes:
     """What the shim answers."""
     command = [*words, str(shim.checkout / "hooks/agent-mailbox-hook"), "Files"]
     surroundings = shim.post.environ({**shim.env, **env})
@@ -64,7 +64,7 @@ def by_python(post: Post, data: bytes) -> bytes:
 
 
 @pytest.fixture
-def guarded(shim: Shim) -> Shim:  # noqa: F811
+def guarded(shim: Shim) -> Shim:
     """The guard where nothing names the mailbox but the user's own records."""
     shim.post.ok("send", "--from", "a", "--to", "b", "--body", "x")
     shim.env["AGENT_MAILBOX_DIR"] = None

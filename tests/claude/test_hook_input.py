@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.claude.test_guard import FILE, ME, SHELLS, Shim, shim, why  # noqa: F401 - the fixture
+from tests.claude.shim import FILE, ME, SHELLS, Shim, why
 from tests.helpers import FRAME, Post, Result
 from tests.pieces import run_in_pieces
 
@@ -54,7 +54,7 @@ def test_what_never_becomes_whole_is_given_up(post: Post) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("shell", [shell for shell in SHELLS if shell != "sh"])
-def test_the_guard_takes_no_piece_for_the_whole(shim: Shim, shell: str, way: str) -> None:  # noqa: F811
+def test_the_guard_takes_no_piece_for_the_whole(shim: Shim, shell: str, way: str) -> None:
     """The shim reads input that comes in pieces to its end, in any shell, before it decides or shows mail."""
     words = [shutil.which(shell) or shell, *(["sh"] if shell == "busybox" else [])]
     file = str(shim.checkout / "hooks/agent-mailbox-hook")
@@ -69,7 +69,7 @@ def test_the_guard_takes_no_piece_for_the_whole(shim: Shim, shell: str, way: str
 
 
 @pytest.mark.parametrize("shell", [shell for shell in SHELLS if shell != "sh"])
-def test_a_piece_of_an_id_is_no_other_session(shim: Shim, shell: str) -> None:  # noqa: F811
+def test_a_piece_of_an_id_is_no_other_session(shim: Shim, shell: str) -> None:
     """Though that one has nothing new: the mail of the session that calls is shown."""
     words = [shutil.which(shell) or shell, *(["sh"] if shell == "busybox" else [])]
     other = ME[:20]

@@ -29,7 +29,7 @@ from agent_mailbox.mailbox.delivery import Delivery
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.mailbox.session_brake import SessionBrake
 from agent_mailbox.store.user_state.processes import Whereabouts
-from tests.claude.test_guard import Shim
+from tests.claude.shim import Shim
 from tests.helpers import (
     HEARTBEATS,
     IMPATIENT,

@@ -21,8 +21,8 @@ from agent_mailbox.store.files import edits as edits_module
 from agent_mailbox.store.files import system
 from agent_mailbox.store.files.edits import EDITS, RECENT, Edit, Edits
 from agent_mailbox.store.user_state.project_paths import is_blind
+from tests.claude.shim import ME, SHELLS, Shim
 from tests.claude.test_files import by_shim, call_of, writing
-from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture
 from tests.helpers import MESSAGES, PATIENCE, Post, record, refused
 from tests.surroundings import Client
 
@@ -35,7 +35,7 @@ NAMED = next(given_names._candidates(ME))
 class Desk:
     """A project in git with two worktrees, a session that a shim guards, and another."""
 
-    def __init__(self, shim: Shim) -> None:  # noqa: F811
+    def __init__(self, shim: Shim) -> None:
         self.shim, self.post = shim, shim.post
         self.top, self.other = self.post.cwd / "project", self.post.cwd / "worktree"
         git("init", "-q", str(self.top))
@@ -100,7 +100,7 @@ def die(*_: object) -> None:
 
 
 @pytest.fixture
-def desk(shim: Shim) -> Desk:  # noqa: F811
+def desk(shim: Shim) -> Desk:
     """Two sessions on one project."""
     return Desk(shim)
 
@@ -308,7 +308,7 @@ def test_a_note_in_another_s_name_says_nothing_of_strangers(desk: Desk) -> None:
         assert desk.writes(path) == "", name
 
 
-def test_below_a_client_a_session_s_writes_are_noted_and_no_command_notes_another_s(shim: Shim) -> None:  # noqa: F811
+def test_below_a_client_a_session_s_writes_are_noted_and_no_command_notes_another_s(shim: Shim) -> None:
     """The client's JSON comes through a socket, which the guard reads: the process it runs below tells whose it is."""
     post = shim.post
     guard = str(shim.checkout / "hooks/agent-mailbox-hook")

@@ -17,9 +17,10 @@ import pytest
 from agent_mailbox.clients import doorbell, texts
 from agent_mailbox.clients.install import opencode_plugin
 from agent_mailbox.known_clients.opencode import OPENCODE
-from tests.claude.test_guard import SHELLS, Shim
-from tests.claude.test_install import House
-from tests.claude.test_permit import LEAD, ME, Meanwhile, command, decision, led  # noqa: F401 - the fixture
+from tests.claude.asking import LEAD, Meanwhile, command, decision
+from tests.claude.house import House
+from tests.claude.shim import SHELLS, Shim
+from tests.claude.test_permit import ME
 from tests.helpers import PATIENCE, Post, Program, refused_both
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def test_a_file_is_not_sent_unasked(post: Post) -> None:
     assert ask(post, "PreToolUse", "Bash", command="agent-mailbox send --to other --body x") is None
 
 
-def test_opencode_s_lead_decides_and_what_is_allowed_is_passed_in_silence(led: Post) -> None:  # noqa: F811
+def test_opencode_s_lead_decides_and_what_is_allowed_is_passed_in_silence(led: Post) -> None:
     """Rules or the lead decide each call of OpenCode, also one of a server's tool. An allowed call passes silently."""
     command(led, "policy", ME, "--deny", "mcp__shop_delete", "--allow", "Bash(touch:*)")
     assert ask(led, "Permit", "Bash", command="touch x") is None

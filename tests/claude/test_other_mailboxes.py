@@ -9,7 +9,7 @@ import pytest
 
 from agent_mailbox.clients.permission.own_commands_hook import CommandPlace
 from agent_mailbox.permissions import own_questions
-from tests.claude.test_guard import Shim, before_tool, shim  # noqa: F401 - the fixture
+from tests.claude.shim import Shim, before_tool
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,7 +129,7 @@ def test_a_huge_command_is_asked_about_all_the_same(project: Path, filling: str)
     assert own_questions.question_about(text, place) is not None
 
 
-def test_the_hook_asks_and_names_the_mailbox(project: Path, shim: Shim) -> None:  # noqa: F811
+def test_the_hook_asks_and_names_the_mailbox(project: Path, shim: Shim) -> None:
     """The installed hook has the client ask before a command for another mailbox, and names that mailbox."""
     shim.env["AGENT_MAILBOX_DIR"] = str(project / "data")
     other = project.parent / "other/data"

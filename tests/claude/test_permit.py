@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 import subprocess
-import threading
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,81 +21,13 @@ from agent_mailbox.errors import Malformed
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.permissions import policy
 from agent_mailbox.store.files import system
-from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture
+from tests.claude.asking import ENV, LEAD, TOUCH, Meanwhile, ask, command, decision
+from tests.claude.shim import ME, SHELLS, Shim
 from tests.control_desk import ControlDesk
 from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, record, until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-LEAD = "boss"
-ENV = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": ME}
-TOUCH = {"command": "touch x", "description": "why"}
-
-
-def ask(post: Post, event: str = "Permit", tool: str = "Bash", given: dict[str, Any] | None = None, **more: Any) -> Any:
-    """One question of the client's; the part of the answer that decides, None where nothing was said."""
-    call = {
-        "session_id": ME,
-        "cwd": str(post.cwd),
-        "prompt_id": "p1",
-        "tool_name": tool,
-        "tool_input": TOUCH if given is None else given,
-        "tool_use_id": "toolu_1",
-        **more,
-    }
-    result = post.call("hook", event, stdin=json.dumps(call), env={**ENV, "CLAUDE_PROJECT_DIR": str(post.cwd)})
-    assert result.rc == 0, result
-    return decision(result.stdout)
-
-
-def decision(answer: str) -> Any:
-    """What an answer decides: (decision, reason, input)."""
-    body = json.loads(answer or "{}").get("hookSpecificOutput")
-    if body is None:
-        return None
-    if body["hookEventName"] == "PermissionRequest":
-        made = body["decision"]
-        return made["behavior"], made.get("message", ""), made.get("updatedInput")
-    return body["permissionDecision"], body["permissionDecisionReason"], body.get("updatedInput")
-
-
-@pytest.fixture
-def led(post: Post) -> Post:
-    """A mailbox with a session that has a lead."""
-    post.register(LEAD)
-    post.register(ME, "--lead", LEAD)
-    post.file("config.toml").write_text(f"[control]\ntimeout = {PATIENCE}\n")
-    return post
-
-
-class Meanwhile:
-    """Something done by the lead while the client's question waits."""
-
-    def __init__(self, post: Post, do: Callable[[ControlDesk, Any], Any], who: str = LEAD) -> None:
-        self.desk = ControlDesk(OpenMailbox(str(post.box)))
-        self.who = who
-        self.errors: list[BaseException] = []
-        self.thread = threading.Thread(target=self._run, args=(do,), daemon=True)
-
-    def _run(self, do: Callable[[ControlDesk, Any], Any]) -> None:
-        try:
-            do(self.desk, until(lambda: self.desk.pending(self.who))[0])
-        except BaseException as error:
-            self.errors.append(error)
-
-    def __enter__(self) -> Meanwhile:
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.thread.join(PATIENCE)
-        assert not self.errors, self.errors
-
-
-def command(post: Post, *words: object) -> None:
-    """A command of the lead."""
-    post.ok("control", *words, "--session", LEAD)
+    pass
 
 
 SELDOM = "agent_mailbox.clients.checks.hook_sources hashlib json shlex tomllib"
@@ -568,7 +499,7 @@ def test_answers_have_the_client_s_shapes() -> None:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_no_python_starts_for_a_session_that_nothing_binds(shim: Shim, shell: str) -> None:  # noqa: F811
+def test_no_python_starts_for_a_session_that_nothing_binds(shim: Shim, shell: str) -> None:
     """The shim starts no Python for a permission question of a session that nothing binds. It starts it once a lead is
     set."""
     words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
@@ -584,7 +515,7 @@ def test_no_python_starts_for_a_session_that_nothing_binds(shim: Shim, shell: st
     assert shim.starts() == 1
 
 
-def test_where_there_is_no_python_one_that_was_bound_may_not(shim: Shim) -> None:  # noqa: F811
+def test_where_there_is_no_python_one_that_was_bound_may_not(shim: Shim) -> None:
     """Told by a mark that is there; one that was not goes on."""
     assert shim.hook("Permit").raw == b""
     (shim.checkout / ".venv/bin/python").unlink()

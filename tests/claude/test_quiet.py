@@ -14,7 +14,7 @@ from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.mailbox.session_brake import SessionBrake
 from agent_mailbox.store.locks.doorbell_lock import DoorbellLock
 from agent_mailbox.upkeep import leftovers
-from tests.claude.test_guard import Shim
+from tests.claude.shim import Shim
 from tests.claude.test_hooks import ME, Client
 from tests.helpers import MESSAGES, Post
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from agent_mailbox.store.files import system
+from tests.claude.asking import LEAD, Meanwhile, command
+from tests.claude.shim import ME, Shim
 from tests.claude.test_copilot_hooks import CHILD
-from tests.claude.test_guard import ME, Shim
 from tests.claude.test_opencode_plugin import SESSION, Plugged
-from tests.claude.test_permit import LEAD, Meanwhile, command, led  # noqa: F401 - the fixture
 from tests.helpers import MESSAGES, Post
 
 FOREIGN = "/opt/tidy/rewrite --fast"
@@ -66,7 +66,7 @@ class Caller:
 
 
 @pytest.fixture(params=CLIENTS)
-def caller(led: Post, request: pytest.FixtureRequest) -> Caller:  # noqa: F811
+def caller(led: Post, request: pytest.FixtureRequest) -> Caller:
     """A client whose session is under a policy that denies ``touch``."""
     made = Caller(led, request.param)
     command(led, "policy", ME, "--deny", "Bash(touch:*)")
@@ -141,7 +141,7 @@ def test_what_was_never_judged_and_a_session_that_nothing_binds_tell_nothing(pos
     assert caller.told() == []
 
 
-def test_no_answer_waits_where_the_record_cannot_be_kept(led: Post, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_no_answer_waits_where_the_record_cannot_be_kept(led: Post, monkeypatch: pytest.MonkeyPatch) -> None:
     """A full disk changes no answer, and tells nothing."""
     command(led, "policy", ME, "--deny", "Bash(touch:*)")
     caller = Caller(led, "codex")

@@ -18,8 +18,8 @@ import pytest
 from agent_mailbox.clients.client import Client
 from agent_mailbox.clients.install.installation import UNBAKED
 from agent_mailbox.known_clients.every_client import INSTALLED, USUAL
+from tests.claude.shim import ME, SHELLS
 from tests.claude.test_files import OTHERS, OURS, _links, call_of, is_refused, writing
-from tests.claude.test_guard import ME, SHELLS
 from tests.helpers import MESSAGES, PATIENCE, ROOT, Post, each
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 from agent_mailbox.mailbox import neighbours
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.permissions.tree_commands import find_tree_commands
-from tests.claude.test_guard import ME, Shim, shim  # noqa: F401 - the fixture
+from tests.claude.shim import ME, Shim
 from tests.claude.test_leases import Desk, git
 from tests.helpers import each
 
@@ -49,7 +49,7 @@ def at_prompt(desk: Desk, who: str) -> str:
 
 
 @pytest.fixture
-def desk(shim: Shim) -> Desk:  # noqa: F811
+def desk(shim: Shim) -> Desk:
     """Ada works in a tree, and nobody else yet."""
     made = Desk(shim)
     made.shim.env |= {"AGENT_MAILBOX_DIR": None}

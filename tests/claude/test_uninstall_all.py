@@ -13,7 +13,7 @@ from agent_mailbox.known_clients.every_client import CLIENTS
 from agent_mailbox.space import space as spaces
 from agent_mailbox.store.locks.lock import WAIT, FileLock
 from agent_mailbox.store.log.logs import of_mailbox
-from tests.claude.test_install import House, copied, house  # noqa: F401 - the fixtures
+from tests.claude.house import House
 from tests.cli.test_doctor import hook, script, settle
 from tests.helpers import Post, Program, refused, refused_both
 
@@ -30,7 +30,7 @@ def everything(scratch: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() if path.is_file() else b"/" for path in found}
 
 
-def test_a_project_that_was_moved_is_named_with_the_way_out_of_it(copied: House) -> None:  # noqa: F811
+def test_a_project_that_was_moved_is_named_with_the_way_out_of_it(copied: House) -> None:
     """Its hooks are where nobody knows. The command is run there as it is printed; a second one has nothing to say."""
     program, project = copied.program, copied.program.scratch / "first"
     project.mkdir()
@@ -44,7 +44,7 @@ def test_a_project_that_was_moved_is_named_with_the_way_out_of_it(copied: House)
     assert not [path for path in moved.rglob("*") if path.is_file() and b"agent-mailbox" in path.read_bytes()]
 
 
-def test_every_client_everywhere_is_what_it_was(copied: House) -> None:  # noqa: F811
+def test_every_client_everywhere_is_what_it_was(copied: House) -> None:
     """The user's settings, two projects, another place of a client's: to the byte, and an edited file loses only ours.
     A dry run changes nothing. What stays is named, each with the command that deletes it."""
     program, other = copied.program, copied.program.scratch / "other project"
@@ -87,7 +87,7 @@ def test_every_client_everywhere_is_what_it_was(copied: House) -> None:  # noqa:
     assert not program.user_state.exists()
 
 
-def test_settings_that_still_name_us_are_named(copied: House) -> None:  # noqa: F811
+def test_settings_that_still_name_us_are_named(copied: House) -> None:
     """``uninstall --all`` leaves what somebody else wrote, and lists each settings file that still calls this
     program."""
     program, project = copied.program, copied.program.scratch / "first"
@@ -110,7 +110,7 @@ def test_settings_that_still_name_us_are_named(copied: House) -> None:  # noqa: 
     assert [one for one in again if "take them out by hand" in one["what"]] == []
 
 
-def test_one_file_that_cannot_be_read_stops_no_other_and_keeps_the_records(copied: House) -> None:  # noqa: F811
+def test_one_file_that_cannot_be_read_stops_no_other_and_keeps_the_records(copied: House) -> None:
     """The error names it, and ends with its exit code; what was before us is in the records, which stay."""
     program = copied.program
     for name in ("claude-code", "codex"):
@@ -125,7 +125,7 @@ def test_one_file_that_cannot_be_read_stops_no_other_and_keeps_the_records(copie
 
 
 def test_a_file_that_a_later_try_could_change_is_not_told_as_left(
-    copied: House,  # noqa: F811
+    copied: House,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The disk was full, until the other files were removed. It was told as left and as changed, with an error."""
@@ -145,7 +145,7 @@ def test_a_file_that_a_later_try_could_change_is_not_told_as_left(
     assert str(program.home / ".claude/settings.json") in done.json["changed"]
 
 
-def test_a_broken_file_that_never_held_ours_keeps_no_records(copied: House) -> None:  # noqa: F811 - the fixture
+def test_a_broken_file_that_never_held_ours_keeps_no_records(copied: House) -> None:
     """A client's settings that are not JSON, name us nowhere and have no record are none of the uninstallation's."""
     program = copied.program
     broken = copied.write(b"{broken", program.home / ".claude/settings.json")
@@ -155,7 +155,7 @@ def test_a_broken_file_that_never_held_ours_keeps_no_records(copied: House) -> N
     assert (program.home / ".claude/settings.json").read_bytes() == broken
 
 
-def test_uninstall_wants_either_a_client_or_all(house: House) -> None:  # noqa: F811
+def test_uninstall_wants_either_a_client_or_all(house: House) -> None:
     """``uninstall`` refuses to run with neither a client nor ``--all``, and with a client beside an option of
     ``--all``."""
     for words in (("uninstall", "--state"), ("uninstall", "--all", "codex"), ("uninstall", "--dry-run", "codex")):
@@ -195,7 +195,7 @@ def test_beside_a_plugin_of_one_project_all_sessions_may_have_hooks(post: Post) 
     assert any("every hook runs twice" in one for one in done.warnings)
 
 
-def test_other_clients_say_that_every_hook_runs_twice(house: House) -> None:  # noqa: F811
+def test_other_clients_say_that_every_hook_runs_twice(house: House) -> None:
     """A project's beside the user's, and the other way round."""
     for words, way in ((("--user",), ""), (("--project", house.project), "uninstall codex --user")):
         done = house.program.call("install", "codex", *words)
@@ -204,7 +204,7 @@ def test_other_clients_say_that_every_hook_runs_twice(house: House) -> None:  # 
 
 
 @pytest.mark.parametrize("words", [("claude-code", "--user"), ("--all",)], ids=" ".join)
-def test_a_file_that_is_gone_was_removed_and_not_changed(copied: House, words: tuple[str, ...]) -> None:  # noqa: F811
+def test_a_file_that_is_gone_was_removed_and_not_changed(copied: House, words: tuple[str, ...]) -> None:
     """Each line tells what became of its file, the shim too; a dry run of all says what would."""
     program = copied.program
     settings = program.home / ".claude/settings.json"

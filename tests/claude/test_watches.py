@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture
+from tests.claude.shim import ME, SHELLS, Shim
 from tests.helpers import MESSAGES, ROSTER, record, refused, stamp
 
 ADA = "ada"
@@ -17,7 +17,7 @@ ADA = "ada"
 class Desk:
     """A session that a shim guards, and Ada, who watches it."""
 
-    def __init__(self, shim: Shim) -> None:  # noqa: F811
+    def __init__(self, shim: Shim) -> None:
         self.shim, self.post = shim, shim.post
         self.post.register(ADA, "--name", "Ada")
 
@@ -37,7 +37,7 @@ class Desk:
 
 
 @pytest.fixture
-def desk(shim: Shim) -> Desk:  # noqa: F811
+def desk(shim: Shim) -> Desk:
     """Two sessions."""
     return Desk(shim)
 

@@ -15,22 +15,19 @@ import pytest
 from agent_mailbox import Mailbox
 from agent_mailbox.cli import mail_output
 from agent_mailbox.cli.folding import fold_lines
-from agent_mailbox.clients.permission.own_commands_hook import CommandPlace
 from agent_mailbox.core import codec
 from agent_mailbox.core.attachments import DIRECTORY, MOST, awaited, files, is_stored, lines, not_kept, stored
 from agent_mailbox.core.instant import DAY
 from agent_mailbox.core.records import Message
 from agent_mailbox.errors import Refused, StorageFailed
 from agent_mailbox.mailbox import leaving
-from agent_mailbox.permissions import own_questions
 from agent_mailbox.store.attachments import attachment_files
 from agent_mailbox.upkeep import backup, restoring
 from agent_mailbox.upkeep import steward as stewards
-from tests.cli.test_file_arguments import AGENT, project, send  # noqa: F401 - the fixture
 from tests.helpers import MESSAGES, Post, Program, record, refused
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    pass
 
 PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
 DIGEST = hashlib.sha256(PICTURE).hexdigest()
@@ -195,20 +192,6 @@ def test_attachments_beyond_the_mailbox_s_limit_are_refused(pair: Post, monkeypa
     with pytest.raises(Exception, match=r"no room for b\.png"):
         attachment_files.put(str(pair.box), "b.png", [b"x" * 11])
     assert kept(pair) == [f"{DIGEST}.png"]
-
-
-def test_an_agent_attaches_files_of_its_project_alone(post: Post, project: Path) -> None:  # noqa: F811
-    """An agent can attach only files whose real place is in its project. The person can attach any file."""
-    secret = post.home / "secret.key"
-    (project / "link").symlink_to(secret)
-    (project / "note.md").write_text("NOTE")
-    for name in (secret, "link", "../home/secret.key"):
-        refused(send(post, project, "--body", "x", "--attach", name), 1, "outside its project")
-    assert send(post, project, "--body", "x", "--attach", "note.md").rc == 0
-    assert send(post, project, "--body", "x", "--attach", secret, env={}).rc == 0
-    for text in ("--attach .env", "--attach=.env", "--body x --attach notes --attach .env"):
-        said = own_questions.question_about(f"agent-mailbox send --to all {text}", CommandPlace("/", lambda: None))
-        assert said is not None
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from agent_mailbox.clients.permission.own_commands_hook import CommandPlace
 from agent_mailbox.permissions import own_questions
 from agent_mailbox.space.nats.connection import NatsConnection
 from agent_mailbox.swarm.local import secret_in
-from tests.claude.test_guard import Shim, before_tool, shim  # noqa: F401 - the fixture
 from tests.helpers import FRAME, MESSAGES, READS, ROSTER, Post, begin_again, record, refused
 from tests.surroundings import NOBODY_SAID, at_terminal, line
 
@@ -157,10 +156,17 @@ def test_the_client_does_not_ask_about_plain_mail(text: str) -> None:
     assert asked(text) is None
 
 
-def test_the_hook_asks_before_a_file_is_sent(shim: Shim) -> None:  # noqa: F811
-    """The hook has the client ask about a command that sends a file, whatever sender it names."""
-    told = before_tool(shim, ASKED[0]).json["hookSpecificOutput"]
-    assert told["permissionDecision"] == "ask"
+def test_an_agent_attaches_files_of_its_project_alone(post: Post, project: Path) -> None:
+    """An agent can attach only files whose real place is in its project. The person can attach any file."""
+    secret = post.home / "secret.key"
+    (project / "link").symlink_to(secret)
+    (project / "note.md").write_text("NOTE")
+    for name in (secret, "link", "../home/secret.key"):
+        refused(send(post, project, "--body", "x", "--attach", name), 1, "outside its project")
+    assert send(post, project, "--body", "x", "--attach", "note.md").rc == 0
+    assert send(post, project, "--body", "x", "--attach", secret, env={}).rc == 0
+    for text in ("--attach .env", "--attach=.env", "--body x --attach notes --attach .env"):
+        assert asked(f"agent-mailbox send --to all {text}")
 
 
 def test_a_call_without_words_hides_no_file() -> None:

@@ -19,7 +19,7 @@ import pytest
 
 from agent_mailbox.commands.status_line import StatusLine
 from agent_mailbox.store.files import watch
-from tests.claude.test_guard import SHELLS, Shim
+from tests.claude.shim import SHELLS, Shim
 from tests.claude.test_hooks import ME
 from tests.faults.conftest import strace as strace
 from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, delete, refused, until

@@ -13,7 +13,7 @@ import pytest
 
 from tests import browsers
 from tests.console.forms import find_form, read_forms
-from tests.e2e.conftest import npm_file
+from tests.e2e.client import npm_file
 from tests.helpers import PATIENCE, PRODUCT, Post
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.store.archive.archive import Archive
 from agent_mailbox.store.projection import archived_mail
 from tests.console.conftest import Running, Window
-from tests.e2e.conftest import npm_file
+from tests.e2e.client import npm_file
 from tests.helpers import MESSAGES, READS, ROOT, Post, record, until
 
 if TYPE_CHECKING:

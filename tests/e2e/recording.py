@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from tests.door import switches
-from tests.e2e.conftest import Client, client_program
+from tests.e2e.client import Client, client_program
 from tests.e2e.standin import StandIn, conversation, in_turn, said, use
 from tests.helpers import DOOR, MESSAGES, READS, ROOT, TOOLS, Post, delete, until
 

@@ -22,7 +22,7 @@ from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from scripts.benchmarks.arguments import given as arguments_given
 from tests.control_desk import ControlDesk
 from tests.e2e import figures
-from tests.e2e.conftest import Client
+from tests.e2e.client import Client
 from tests.e2e.shown import version
 from tests.e2e.standin import StandIn, bash, in_turn
 from tests.helpers import ROOT, Post, until

@@ -25,7 +25,7 @@ from tests.helpers import MESSAGES, READS, until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.e2e.conftest import Client
+    from tests.e2e.client import Client
     from tests.e2e.standin import Body
     from tests.helpers import Post
 

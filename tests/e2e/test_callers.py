@@ -16,7 +16,7 @@ from tests.helpers import DOOR, MESSAGES, ROOT, ROSTER
 from tests.surroundings import NOBODY_SAID, line
 
 if TYPE_CHECKING:
-    from tests.e2e.conftest import Client
+    from tests.e2e.client import Client
 
 pytestmark = pytest.mark.usefixtures("on_path")
 

@@ -18,7 +18,7 @@ from tests.store.test_finding import git
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-    from tests.e2e.conftest import Client
+    from tests.e2e.client import Client
 
     Body = dict[str, Any]
 

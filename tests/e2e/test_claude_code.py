@@ -23,7 +23,7 @@ from tests.helpers import FRAME, PATIENCE, READS, stamp
 from tests.night import nightly
 
 if TYPE_CHECKING:
-    from tests.e2e.conftest import Client
+    from tests.e2e.client import Client
     from tests.e2e.standin import Body
 
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.clients import doorbell
 from agent_mailbox.known_clients.codex import CODEX
+from tests.e2e.codex_client import Codex
 from tests.e2e.responses import by_prompt, conversation, said, shell
 from tests.e2e.shown import shows, shows_at, takes_long
 from tests.e2e.standin import ANSWER
 from tests.e2e.terminal import Terminal, bell, is_alive
-from tests.e2e.test_codex import Codex, binary, codex  # noqa: F401 - the fixtures
 from tests.e2e.test_doorbell import send_at_once
 from tests.helpers import PATIENCE, READS, TOOLS, until
 
@@ -48,7 +48,7 @@ class CodexTerminal(Terminal):
 
 
 @contextmanager
-def served(codex: Codex, **env: str) -> Iterator[subprocess.Popen[bytes]]:  # noqa: F811
+def served(codex: Codex, **env: str) -> Iterator[subprocess.Popen[bytes]]:
     """The background server; our hooks are installed, and trusted."""
     if not (codex.project / ".codex").exists():
         codex.install()
@@ -62,24 +62,24 @@ def served(codex: Codex, **env: str) -> Iterator[subprocess.Popen[bytes]]:  # no
             server.wait(PATIENCE)
 
 
-def session(codex: Codex) -> str:  # noqa: F811
+def session(codex: Codex) -> str:
     """The one session."""
     (agent,) = codex.post.ok("roster", "list")["agents"]
     return str(agent["session_id"])
 
 
-def listens(codex: Codex, me: str) -> bool:  # noqa: F811
+def listens(codex: Codex, me: str) -> bool:
     """Whether a doorbell waits beside the session, which has nothing to read."""
     return codex.post.file(".cache", "quiet", me).exists() and bell(codex.post, me) is not None
 
 
-def unwoken(codex: Codex) -> list[str]:  # noqa: F811
+def unwoken(codex: Codex) -> list[str]:
     """What the doctor says of sessions that mail does not wake."""
     notes = codex.post.ok("doctor", cwd=codex.project).get("notes", [])
     return [note["what"] for note in notes if "mail does not wake" in note["what"]]
 
 
-def turn_is_over(codex: Codex) -> bool:  # noqa: F811
+def turn_is_over(codex: Codex) -> bool:
     """Whether the client wrote down that the last turn ended."""
     rollouts = [path.read_text() for path in codex.home.glob("sessions/**/*.jsonl")]  # none yet, or one
     lines = "".join(rollouts).rpartition("\n")[0].splitlines()  # the last one may be half written
@@ -89,7 +89,7 @@ def turn_is_over(codex: Codex) -> bool:  # noqa: F811
 
 @shows(CODEX, "wake when idle", "tasks")
 @shows_at(CODEX, "terminal", "mail", "wake")
-def test_mail_wakes_an_idle_session(codex: Codex) -> None:  # noqa: F811
+def test_mail_wakes_an_idle_session(codex: Codex) -> None:
     """The doorbell wakes an idle session of Codex, for many messages at once only one time. Each message comes framed,
     once. The session has no role from the terminal that started the server."""
     post, model = codex.post, codex.model
@@ -114,7 +114,7 @@ def test_mail_wakes_an_idle_session(codex: Codex) -> None:  # noqa: F811
 @shows_at(CODEX, "without its server", "mail", "no wake")
 @shows_at(CODEX, "cleared", "no wake")
 @takes_long
-def test_a_session_that_cannot_be_woken_is_told_by_the_doctor(codex: Codex) -> None:  # noqa: F811
+def test_a_session_that_cannot_be_woken_is_told_by_the_doctor(codex: Codex) -> None:
     """After Escape, Codex keeps what is queued until the next prompt: nothing is queued, and mail comes with that
     prompt. After ``/clear`` the old session stays loaded for a minute, out of its person's sight: mail begins no turn
     there. A terminal without the server has no queue."""
@@ -149,7 +149,7 @@ def test_a_session_that_cannot_be_woken_is_told_by_the_doctor(codex: Codex) -> N
 
 @shows_at(CODEX, "resumed", "mail", "wake")
 @takes_long
-def test_a_resumed_session_is_its_own_and_is_woken_again(codex: Codex) -> None:  # noqa: F811
+def test_a_resumed_session_is_its_own_and_is_woken_again(codex: Codex) -> None:
     """Its server ends: the doorbell with it, and what comes then is queued nowhere. Resumed in another, it is shown
     that mail with its prompt, its commands are its own, and mail wakes it."""
     post, model = codex.post, codex.model
@@ -175,7 +175,7 @@ def test_a_resumed_session_is_its_own_and_is_woken_again(codex: Codex) -> None: 
 
 
 @shows_at(CODEX, "headless", "no wake")
-def test_a_run_that_ends_by_itself_has_no_doorbell(codex: Codex) -> None:  # noqa: F811
+def test_a_run_that_ends_by_itself_has_no_doorbell(codex: Codex) -> None:
     """A run that ends by itself has no doorbell, even beside the server. Mail that is queued to it may be lost."""
     with served(codex):
         codex.ask("PROMPT_ONE", trusting=False)

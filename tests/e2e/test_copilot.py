@@ -15,8 +15,8 @@ import pytest
 from agent_mailbox.known_clients.copilot_cli import COPILOT_CLI
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from tests.control_desk import ControlDesk
+from tests.e2e.client import client_program
 from tests.e2e.completions import Completions, by_prompt, results, use
-from tests.e2e.conftest import client_program
 from tests.e2e.rewriting import changed_calls, changer
 from tests.e2e.shown import shows, shows_at, takes_long
 from tests.e2e.terminal import Terminal

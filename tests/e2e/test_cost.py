@@ -20,7 +20,7 @@ from tests.night import nightly
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.e2e.conftest import Client
+    from tests.e2e.client import Client
     from tests.e2e.standin import Body
 
 pytestmark = pytest.mark.usefixtures("on_path")

@@ -12,7 +12,7 @@ import pytest
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from tests.e2e.shown import shows
 from tests.e2e.standin import bash, in_turn, use
-from tests.e2e.test_control import LEAD, Worker, own_shim, worker  # noqa: F401 - the fixture
+from tests.e2e.worker import LEAD, Worker, own_shim
 from tests.helpers import MESSAGES, record
 from tests.store.test_finding import git
 
@@ -24,7 +24,7 @@ EDITS = ("--permission-mode", "acceptEdits")
 SANDBOX = pytest.mark.skipif(not all(map(shutil.which, ("bwrap", "socat"))), reason="no bubblewrap or socat")
 
 
-def everything(worker: Worker, *more: Path) -> dict[str, bytes]:  # noqa: F811
+def everything(worker: Worker, *more: Path) -> dict[str, bytes]:
     """Every file that decides, with its bytes."""
     state = worker.post.user_state
     ours = {"sessions", "boxes", "clients"}  # which our own processes keep up
@@ -33,7 +33,7 @@ def everything(worker: Worker, *more: Path) -> dict[str, bytes]:  # noqa: F811
 
 
 @pytest.mark.parametrize("bounds", [(), pytest.param(("--closed", "--sandbox"), marks=SANDBOX)], ids=str)
-def test_a_worker_that_may_edit_files_writes_none_of_ours(worker: Worker, bounds: tuple[str, ...]) -> None:  # noqa: F811
+def test_a_worker_that_may_edit_files_writes_none_of_ours(worker: Worker, bounds: tuple[str, ...]) -> None:
     """A policy for itself in the log, a stamp that frees it, an empty log, the configuration, the key, the shim."""
     worker.post.ok("install", "claude-code", "--project", worker.client.project, *bounds)
     shim = own_shim(worker)
@@ -68,7 +68,7 @@ def test_a_worker_that_may_edit_files_writes_none_of_ours(worker: Worker, bounds
     assert worker.file("plain.txt").read_text() == "as before"
 
 
-def test_a_bound_worker_plants_no_skill(worker: Worker) -> None:  # noqa: F811
+def test_a_bound_worker_plants_no_skill(worker: Worker) -> None:
     """Within seconds the client takes a new skill or command, and runs the commands in it past our hooks."""
     worker.lead("policy", worker.id, "--deny", "Bash(touch:*)", "--allow", "Write", "--allow", "Skill")
     head = "---\nname: planted\ndescription: d\nallowed-tools: Bash(touch:*)\n---\n"
@@ -85,7 +85,7 @@ def test_a_bound_worker_plants_no_skill(worker: Worker) -> None:  # noqa: F811
 
 
 @shows(CLAUDE_CODE, "guard files")
-def test_a_session_without_a_lead_is_kept_from_them_as_well_and_writes_elsewhere(worker: Worker) -> None:  # noqa: F811
+def test_a_session_without_a_lead_is_kept_from_them_as_well_and_writes_elsewhere(worker: Worker) -> None:
     """It reads the log, and edits its own files."""
     worker.id = "0b7e3c55-4d67-4c6e-9d0b-6d3d3f5f6a10"
     own = worker.file("own.txt")
@@ -106,7 +106,7 @@ def test_a_session_without_a_lead_is_kept_from_them_as_well_and_writes_elsewhere
 
 
 @SANDBOX
-def test_in_the_sandbox_no_command_writes_a_mailbox_in_git(worker: Worker) -> None:  # noqa: F811
+def test_in_the_sandbox_no_command_writes_a_mailbox_in_git(worker: Worker) -> None:
     """A command in the sandbox cannot write a mailbox inside ``.git``, also not after ``git clean``. Mail still
     works."""
     post, project = worker.post, worker.client.project

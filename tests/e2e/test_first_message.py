@@ -6,7 +6,7 @@ import resource
 import time
 from typing import TYPE_CHECKING
 
-from tests.e2e.conftest import Client
+from tests.e2e.client import Client
 from tests.e2e.standin import StandIn, bash, in_turn
 from tests.e2e.terminal import Terminal
 from tests.helpers import TOOLS, Post, until

@@ -12,7 +12,7 @@ import pytest
 from agent_mailbox.known_clients.gemini_cli import GEMINI_CLI
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from tests.control_desk import ControlDesk
-from tests.e2e.conftest import client_program
+from tests.e2e.client import client_program
 from tests.e2e.gemini import Gemini, conversation, said, shell, use, used
 from tests.e2e.rewriting import changed_calls, changer
 from tests.e2e.shown import shows, shows_at, takes_long

@@ -16,7 +16,7 @@ from tests.night import nightly
 from tests.store.test_finding import git
 
 if TYPE_CHECKING:
-    from tests.e2e.conftest import Client
+    from tests.e2e.client import Client
 
     Body = dict[str, Any]
 

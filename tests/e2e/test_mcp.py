@@ -11,14 +11,14 @@ import pytest
 
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from agent_mailbox.known_clients.every_client import MCP_CLIENT
-from tests.e2e.conftest import npm_file
+from tests.e2e.client import npm_file
 from tests.e2e.shown import shows
 from tests.e2e.standin import conversation, in_turn, use
 from tests.helpers import DOOR, MESSAGES, PATIENCE, READS
 from tests.night import NIGHT
 
 if TYPE_CHECKING:
-    from tests.e2e.conftest import Client
+    from tests.e2e.client import Client
     from tests.helpers import Post
 
 INSPECTOR = "0.15.0"

@@ -17,7 +17,7 @@ from agent_mailbox.known_clients.codex import CODEX
 from agent_mailbox.known_clients.gemini_cli import GEMINI_CLI
 from agent_mailbox.known_clients.opencode import OPENCODE
 from tests.e2e import completions, gemini, responses, standin, test_codex, test_gemini, test_opencode
-from tests.e2e.conftest import Client, client_program
+from tests.e2e.client import Client, client_program
 from tests.e2e.standin import StandIn
 from tests.helpers import MESSAGES, PATIENCE, TOOLS, until
 from tests.night import nightly

@@ -16,8 +16,8 @@ from agent_mailbox.clients import doorbell
 from agent_mailbox.known_clients.opencode import OPENCODE
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from tests.control_desk import ControlDesk
+from tests.e2e.client import client_program
 from tests.e2e.completions import Completions, by_prompt, results, said, shell, use
-from tests.e2e.conftest import client_program
 from tests.e2e.shown import shows, shows_at, takes_long
 from tests.helpers import FRAME, PATIENCE, READS, TOOLS, Post, until
 from tests.surroundings import NOBODY_SAID

@@ -14,7 +14,7 @@ from tests.helpers import MESSAGES
 from tests.night import nightly
 
 if TYPE_CHECKING:
-    from tests.e2e.conftest import Client
+    from tests.e2e.client import Client
 
 pytestmark = pytest.mark.usefixtures("on_path")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
-from tests.e2e.conftest import Client
+from tests.e2e.client import Client
 from tests.e2e.shown import shows_at, takes_long
 from tests.e2e.terminal import Terminal
 from tests.e2e.test_doorbell import WOKEN, quiet

@@ -13,7 +13,7 @@ from tests.helpers import MESSAGES, PATIENCE, READS, ROOT
 from tests.night import nightly
 
 if TYPE_CHECKING:
-    from tests.e2e.conftest import Client
+    from tests.e2e.client import Client
 
 pytestmark = pytest.mark.usefixtures("on_path")
 PARTS = (".claude-plugin", "agent_mailbox", "commands", "hooks", "skills", "README.md")

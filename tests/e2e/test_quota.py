@@ -12,7 +12,7 @@ from tests.e2e.terminal import Terminal
 from tests.helpers import PATIENCE
 
 if TYPE_CHECKING:
-    from tests.e2e.conftest import Client
+    from tests.e2e.client import Client
 
 WORKER = {"AGENT_MAILBOX_ROLE": "worker", "AGENT_MAILBOX_NAME": "ann", "CLAUDE_CODE_MAX_RETRIES": "0"}
 ALLOWED = ("--allowedTools", "Bash")

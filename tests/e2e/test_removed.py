@@ -13,7 +13,7 @@ from tests.e2e.test_mcp import AT_ONCE
 from tests.helpers import MESSAGES
 
 if TYPE_CHECKING:
-    from tests.e2e.conftest import Client
+    from tests.e2e.client import Client
 
 SERVER = """
 import json, sys

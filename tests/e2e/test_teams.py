@@ -26,7 +26,7 @@ from tests.night import nightly
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.e2e.conftest import Client
+    from tests.e2e.client import Client
     from tests.e2e.standin import Body
 
 TEAMS_ON = {"CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS": "1"}

@@ -23,7 +23,7 @@ from tests.night import nightly
 if TYPE_CHECKING:
     from typing import Any
 
-    from tests.e2e.conftest import Client
+    from tests.e2e.client import Client
     from tests.e2e.standin import Body
 
 LONG = "head -c 29000 /dev/zero | tr '\\0' a"

@@ -17,7 +17,7 @@ from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.store.user_state import bindings
 from tests.control_desk import ControlDesk
 from tests.e2e.standin import bash, in_turn, use
-from tests.e2e.test_control import LEAD, Worker, worker  # noqa: F401 - the fixture
+from tests.e2e.worker import LEAD, Worker
 from tests.helpers import MESSAGES, PATIENCE, ROSTER, record, stamp
 from tests.night import NIGHT
 from tests.surroundings import NOBODY_SAID
@@ -40,7 +40,7 @@ def appended(line: bytes, log: object) -> Body:
     return bash(f"printf '%s\\n' {shlex.quote(line.decode())} >> {log}")
 
 
-def attempts(worker: Worker) -> Iterator[list[Body]]:  # noqa: F811
+def attempts(worker: Worker) -> Iterator[list[Body]]:
     """What the model tries, the command that is denied behind each."""
     log, roster = worker.post.file(MESSAGES), worker.post.file(ROSTER)
     allow = json.dumps({"type": "team_permission_update", "timestamp": stamp(), "rules": {"allowedTools": ["Bash"]}})
@@ -67,7 +67,7 @@ def attempts(worker: Worker) -> Iterator[list[Body]]:  # noqa: F811
 
 
 @pytest.mark.parametrize(("mode", "bounds"), ALL if NIGHT else USUAL)
-def test_nothing_that_a_worker_does_frees_it(worker: Worker, mode: str, bounds: str) -> None:  # noqa: F811
+def test_nothing_that_a_worker_does_frees_it(worker: Worker, mode: str, bounds: str) -> None:
     """Whatever it tried before, the denied command does not run; what is installed and what is kept stay so."""
     if bounds == "sandbox" and not all(map(shutil.which, ("bwrap", "socat"))):
         pytest.skip("no bubblewrap or socat")

@@ -15,8 +15,8 @@ from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from agent_mailbox.known_clients.codex import CODEX
 from agent_mailbox.known_clients.opencode import OPENCODE
 from tests.e2e import test_codex, test_opencode
+from tests.e2e.client import KEY, Client, client_program
 from tests.e2e.completions import Completions
-from tests.e2e.conftest import KEY, Client, client_program
 from tests.e2e.responses import Responses
 from tests.e2e.standin import StandIn
 from tests.helpers import TOOLS, until

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from scripts.benchmarks.arguments import given as arguments_given
 from tests.e2e import figures
-from tests.e2e.conftest import Client
+from tests.e2e.client import Client
 from tests.e2e.shown import version
 from tests.e2e.standin import StandIn
 from tests.e2e.terminal import Terminal

@@ -21,7 +21,7 @@ from agent_mailbox.core import inbox
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import MailboxError
 from agent_mailbox.mailbox.queries import MailQueries
-from tests.claude.test_guard import ME, SHELLS, Shim
+from tests.claude.shim import ME, SHELLS, Shim
 from tests.fuzz import strategies as some
 from tests.helpers import MESSAGES, Post, record
 

@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.console.conftest import Running, Window
-from tests.e2e.conftest import binary, client, on_path  # noqa: F401 - fixtures
 from tests.e2e.standin import bash, in_turn
 from tests.helpers import PATIENCE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-    from tests.e2e.conftest import Client
+    from tests.e2e.client import Client
 
 pytestmark = pytest.mark.usefixtures("on_path")
 
 
 def test_a_waiting_call_runs_as_the_person_approved_it_and_a_channel_reaches_the_model(
-    client: Client,  # noqa: F811
+    client: Client,
     browser: Browser,
 ) -> None:
     """Nothing runs before; the model has the output of what ran, and what was typed into its project's channel."""
