@@ -325,7 +325,7 @@ class Tasking:
             self._look_on(view.holder)
         waiting = [one for one in self.views.tasks() if task.id in one.task.after]
         task_reports.tell_stuck(self.box, me, task, [one.task for one in waiting])
-        return self.views.task(task.id, me), [one.task.id for one in waiting]
+        return self.views.task(task.id), [one.task.id for one in waiting]
 
     def _refuse_step(self, view: TaskView, *, even_blocked: bool = False) -> None:
         task = view.task

@@ -551,7 +551,8 @@ def test_a_server_that_starts_is_waited_for_and_one_that_is_too_old_is_not(
 
 
 def test_the_doctor_compares_every_record(pair: Pair) -> None:
-    """All is well after joining, but for the replicator; a removed line, and a stream with a limit, are named."""
+    """All is well after joining, but for the replicator; a removed line, a stream with a limit, and what the stream had
+    lost are named."""
     pair.join("north")
     pair.ok("north", "roster", "register", "--session-id", "ann")
     pair.send("north", "--from", "ann", "--to", "all", "--body", "one")
@@ -575,12 +576,15 @@ def test_the_doctor_compares_every_record(pair: Pair) -> None:
     standing = pair.ok("north", "engine", "status")
     assert standing["applied"] == standing["records"], "and nobody looks for them again and again"
     order.connection.ask_each([Publication(f"{subject}.y", b"flipped", {"Mailbox-Sum": "0123456789abcdef"})])
+    own = {"filter": f"mbx.{pair.space}.north.messages.>"}
+    order.connection.ask_each([Publication(f"$JS.API.STREAM.PURGE.{order.stream}", json.dumps(own).encode())])
     order.close()
     result = pair.program.run("engine", "doctor", "--dir", pair.program.scratch / "north")
     assert result.rc == 3
     assert "stream has a limit, max_msgs: 100000" in result.stdout
     assert "records of the engine are damaged: 1" in result.stdout
     assert "replicator does not run" in result.stdout
+    assert "engine had lost records" in result.stdout
 
 
 def test_a_join_counts_one_record_in_the_singular(pair: Pair) -> None:

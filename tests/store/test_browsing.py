@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.errors import NotFound
+from agent_mailbox.mailbox import mail_pages
 from agent_mailbox.mailbox.mail_pages import MailPages
 from agent_mailbox.mailbox.mailbox import Mailbox
 from agent_mailbox.mailbox.open_mailbox import wall_clock
@@ -144,6 +145,17 @@ def test_a_stretch_and_what_is_known_are_the_same_with_the_index_and_without(
     assert answers[0][1]
     page = MailPages(Mailbox(str(post.box))).page(Selection(query="number 45"), None, 5)
     assert [*page.replies.values()] == [2]
+
+
+def test_the_newest_are_remembered_within_a_bound(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A console that runs for months keeps no more, and says the same."""
+    fill(post)
+    monkeypatch.setattr(mail_pages, "REMEMBERED", 3)
+    library = MailPages(Mailbox(str(post.box)))
+    assert library.prepare()
+    found = [library.newest("project:inscription") for _ in range(2)]
+    assert found[0] == found[1]
+    assert len(found[0]) > 3 >= len(library._digests)
 
 
 def test_before_the_index_is_there_a_thread_is_looked_for_in_the_newest_mail(post: Post) -> None:

@@ -189,9 +189,7 @@ def taken_back(lines: Iterable[tuple[int, bytes]], view: ProofView | None, late:
         if record.event != "release" and position in late:
             about.add((position, is_proven))
         elif record.event == "release" and record.nonce is None and position not in late:
-            ended = {one for one in about if is_proven or not one[1]}
-            about -= ended
-            found.update(place for place, _ in ended)
+            found.update(place for place, is_sealed in about if is_proven or not is_sealed)
     return found
 
 

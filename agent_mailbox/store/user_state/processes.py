@@ -247,7 +247,6 @@ class ProcessRecords:
                 recorded[session_id] = [(host, lives)]
         running = {session_id for session_id, ((_, lives),) in recorded.items() if lives}
         judged = clients.keys() - recorded.keys()
-        recorded.clear()
         try:
             for host in self.all(strictly=True) if judged else ():
                 if hosted := sorted(judged & {*host.sessions}):

@@ -35,18 +35,18 @@ def test_a_proven_claim_stands_until_one_names_it() -> None:
     steps = [
         said(0, "lee", task, "role:worker"), said(1, "ann", claim), said(2, "ben", claim),
         said(3, "ben", takes, proven=False), said(4, "cat", takes), said(5, "ben", takes),
-        said(6, "ann", m.TaskCompleted(request_id="t1")),
+        said(6, "ann", m.TaskCompleted(request_id="t1")), said(7, "cat", claim),
     ]  # fmt: skip
     fold = ControlState(ROSTER, steps)
-    assert [fold.verdicts[f"m{n}"].outcome for n in range(7)] == [
-        *("applied", "applied", "late", "late", "applied", "late", "refused"),
+    assert [fold.verdicts[f"m{n}"].outcome for n in range(8)] == [
+        *("applied", "applied", "late", "late", "applied", "late", "refused", "repeated"),
     ]
     assert fold.tasks["t1"].answerer == "cat"
-    assert [fold.verdicts[f"m{n}"].about for n in (2, 3, 5)] == ["ben"] * 3
+    assert [fold.verdicts[f"m{n}"].about for n in (2, 3, 5, 7)] == [*["ben"] * 3, "cat"]
     unknown = fold.apply(said(8, "ann", m.TaskCompleted(request_id="t2")))
     assert unknown is not None
     assert (unknown.outcome, unknown.about) == ("noted", "ann")
-    again = fold.apply(said(7, "lee", task, "role:worker"))
+    again = fold.apply(said(9, "lee", task, "role:worker"))
     assert again is not None
     assert (again.outcome, again.why) == ("repeated", "this task is there already")
 
