@@ -8,19 +8,20 @@ Templates escape the texts.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import chain
 from typing import Any
 
 from ..core import codec
+from ..core.control.summary import QUESTIONS
 from ..core.records import Record
 from ..core.text import ascii_json, visible
 
 MOST_COMPARED = 40_000
 """Pairs of lines that are compared; a larger change is shown as its old text and its new one. Comparing may take the
 third power of the lines."""
-QUESTIONS = "AskUserQuestion"
 SAME, GONE, NEW = " ", "-", "+"
 _WRITES = {"Write": "content", "NotebookEdit": "new_source"}
 """The field of a tool's input that is a new text, by tool."""
@@ -64,7 +65,7 @@ def parts_of_call(tool: str, given: Mapping[str, Any]) -> tuple[CallPart, ...]:
         return tuple(_edit_part(given))
     written = _WRITES.get(tool)
     return tuple(
-        CallPart(_escape_line(key), True, _mark_lines(NEW, value.split("\n")))
+        CallPart(_name_field(key), True, _mark_lines(NEW, value.split("\n")))
         if key == written and isinstance(value, str)
         else _field_part(key, value)
         for key, value in given.items()
@@ -80,7 +81,7 @@ def _edit_part(given: Mapping[str, Any], prefix: str = "") -> Iterator[CallPart]
     rest = {key: value for key, value in given.items() if key not in ("old_string", "new_string")}
     yield from _field_parts(rest, prefix)
     runs = _diff_lines(given["old_string"].split("\n"), given["new_string"].split("\n"))
-    yield CallPart(f"{prefix}change", True, tuple(runs))
+    yield CallPart(f"{prefix}the change", True, tuple(runs))
 
 
 def _is_question(given: Any) -> bool:
@@ -95,7 +96,7 @@ def _question_parts(given: Mapping[str, Any], prefix: str = "") -> Iterator[Call
     for number, option in enumerate(given["options"], 1):
         texts = [text for text in option.values() if isinstance(text, str)]
         if [*option] == ["label", "description"] and len(texts) == 2 and "\n" not in texts[0]:
-            yield _field_part(f"choice {number}", "\n".join(texts), prefix)
+            yield CallPart(f"{prefix}choice {number}", False, _plain_runs("\n".join(texts)))
         else:
             yield from _field_parts(option, f"{prefix}choice {number}: ")
 
@@ -112,8 +113,19 @@ def _field_parts(given: Mapping[str, Any], prefix: str = "") -> Iterator[CallPar
 
 
 def _field_part(key: str, value: Any, prefix: str = "") -> CallPart:
+    return CallPart(prefix + _name_field(key), False, _plain_runs(value))
+
+
+def _plain_runs(value: Any) -> tuple[Run, ...]:
     text = "\n".join(map(_escape_line, value.split("\n"))) if isinstance(value, str) else pretty_json(value)
-    return CallPart(prefix + _escape_line(key), False, (Run("", text),))
+    return (Run("", text),)
+
+
+def _name_field(key: str) -> str:
+    """Return the label of a field that was given: in quotes if it could look like one of ours, which are several
+    words."""
+    shown = _escape_line(key)
+    return shown if re.fullmatch(r"[\w.-]+", shown) else f'"{shown}"'
 
 
 def _diff_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[Run]:

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from ..core.control import authority, lasting, transitions
 from ..core.control import messages as m
 from ..core.control.control_requests import ControlRequest
+from ..core.control.summary import QUESTIONS
 from ..core.records import USER, Record
 from ..core.roster import Roster
 from ..core.text import clipped
@@ -36,7 +37,7 @@ VERBS = {
     "WebSearch": "searches the web for",
     "Glob": "looks for",
     "Grep": "searches for",
-    calls.QUESTIONS: "asks",
+    QUESTIONS: "asks",
 }
 """Verbs by the names of tools; any other tool *is used*."""
 PATHS = ("file_path", "notebook_path", "path")
@@ -128,7 +129,7 @@ class CardWords(Record):
 
 def describe_call(tool: str, given: Any) -> CardWords:
     fields = given if isinstance(given, dict) else {}
-    if tool == calls.QUESTIONS and isinstance(asked := fields.get("questions"), list):
+    if tool == QUESTIONS and isinstance(asked := fields.get("questions"), list):
         fields = {"question": "\n".join(_text_of(one.get("question")) for one in asked if isinstance(one, dict))}
     verb, path = VERBS.get(tool, ""), path_of_call(fields)
     if verb and path:

@@ -236,7 +236,7 @@ def test_an_edit_is_a_diff_and_its_other_fields_stand_beside_it() -> None:
     assert shown("Edit", given) == [
         ("file_path", "/a.py"),
         ("replace_all", "true"),
-        ("change", "  one\n- two\n+ 2\n  three\n"),
+        ("the change", "  one\n- two\n+ 2\n  three\n"),
     ]
 
 
@@ -244,9 +244,9 @@ def test_each_edit_of_several_is_a_diff_and_a_new_file_is_all_new() -> None:
     """Each edit of several is shown as a diff with its other fields. A new file is shown as all new."""
     edits = [{"old_string": "a", "new_string": "b"}, {"old_string": "c", "new_string": "", "replace_all": True}]
     assert shown("MultiEdit", {"file_path": "/a", "edits": edits})[1:] == [
-        ("edit 1 of 2: change", "- a\n+ b\n"),
+        ("edit 1 of 2: the change", "- a\n+ b\n"),
         ("edit 2 of 2: replace_all", "true"),
-        ("edit 2 of 2: change", "- c\n+ \n"),
+        ("edit 2 of 2: the change", "- c\n+ \n"),
     ]
     assert shown("Write", {"file_path": "/a", "content": "x\ny\n"})[1] == ("content", "+ x\n+ y\n+ \n")
 
@@ -271,6 +271,21 @@ def test_a_question_of_the_model_s_is_text_with_its_choices() -> None:
     for odd in (questions, *unlike, ["x"], [], {}, None):
         assert [label for label, _ in shown("AskUserQuestion", {"questions": odd})] == ["questions"]
         assert cards.describe_call("AskUserQuestion", {"questions": odd}).text.startswith("asks ")
+
+
+def test_no_field_that_was_given_has_a_label_of_ours() -> None:
+    """Ours are several words; a name like that stands in quotes."""
+    fields = {"choice 1": "x", "change": "x", "the change": "x", "question 1 of 1: question": "x", "a\nb": "x"}
+    question = {"question": "Why?", "options": [{"label": "Red", "description": "warm"}]}
+    for tool, given in (
+        ("AskUserQuestion", {"questions": [{**question, **fields}], **fields}),
+        ("AskUserQuestion", {"questions": [{**question, "options": [fields]}]}),
+        ("MultiEdit", {"edits": [{"old_string": "a", "new_string": "b", **fields}], **fields}),
+        ("Edit", {"old_string": "a", "new_string": "b", **fields}),
+        ("Write", {"content": "a", **fields}),
+    ):
+        labels = [label for label, _ in shown(tool, given)]
+        assert len({*labels}) == len(labels), labels
 
 
 def test_a_here_document_has_its_lines_and_no_field_is_left_out() -> None:

@@ -5,7 +5,7 @@ Belongs here: the words. A message's content is other people's text, and goes th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import codec, frame, instant
 from ..text import clipped, neutral, typed
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 WIDTH = 600
 """Characters of a message that are shown beside others; ``show`` has the rest."""
 PROGRAM = "agent-mailbox"
+QUESTIONS = "AskUserQuestion"
+"""The tool by which Claude Code's model asks its person."""
+_QUESTION: dict[str, type] = {"question": str, "header": str, "multiSelect": bool, "options": list}
 
 
 def describe_request(
@@ -67,7 +70,8 @@ _ALONE: dict[type[m.Payload], str] = {
 
 def _said(p: m.Payload) -> tuple[str, ...]:
     if isinstance(p, m.PermissionRequest):
-        what = codec.dumps(p.input) if p.input is not None else p.arguments
+        asked = _questions(p.input) if p.tool == QUESTIONS else ""
+        what = asked or (codec.dumps(p.input) if p.input is not None else p.arguments)
         return f"{p.tool} {what}".rstrip(), p.reason
     if isinstance(p, m.PlanRequest):
         steps = " / ".join(p.steps)
@@ -104,6 +108,30 @@ def _said(p: m.Payload) -> tuple[str, ...]:
     if isinstance(p, m.ShutdownRejected):
         return "timed out" if p.cause else "", p.reason
     return (getattr(p, "reason", ""),)
+
+
+def _questions(given: Any) -> str:
+    """Return the questions of a call, each with its choices; empty for an input that has anything else."""
+    asked = given.get("questions", []) if _has_only(given, {"questions": list}) else []
+    if not all(_has_only(one, _QUESTION) and all(map(_is_choice, one.get("options", ()))) for one in asked):
+        return ""
+    return "; ".join(map(_question, asked))
+
+
+def _question(one: dict[str, Any]) -> str:
+    words = ": ".join(filter(None, (one.get("header"), one.get("question"))))
+    choices = " / ".join(": ".join(choice.values()) for choice in one.get("options", ()))
+    which = "any of" if one.get("multiSelect") else "one of"
+    return f"{words} ({which}: {choices})" if choices else words
+
+
+def _is_choice(given: Any) -> bool:
+    return _has_only(given, {"label": str, "description": str, "preview": str})
+
+
+def _has_only(given: Any, fields: dict[str, type]) -> bool:
+    """Return whether it is an object of some of these fields, each of its type."""
+    return isinstance(given, dict) and all(type(value) is fields.get(key) for key, value in given.items())
 
 
 def _answer(p: m.Answer) -> tuple[str, ...]:

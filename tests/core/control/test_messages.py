@@ -106,6 +106,20 @@ def test_the_deepest_input_that_a_message_holds_is_shown_whole(where: str) -> No
     assert isinstance(parsed(deepest + 1)[1], Unknown)
 
 
+def test_the_questions_of_a_model_are_shown_as_text() -> None:
+    """Each has its choices. An input that has anything else is shown as it is."""
+    choices = [{"label": "Red", "description": "warm"}, {"label": "Blue", "preview": "[ ]"}]
+    one = {"header": "Look", "question": "Which?", "multiSelect": True, "options": choices}
+    asked = m.PermissionRequest(
+        request_id="r", tool="AskUserQuestion", input={"questions": [one, {"question": "Why?"}]}
+    )
+    told = "permission_request r: AskUserQuestion "
+    assert summary.whole(asked) == f"{told}Look: Which? (any of: Red: warm / Blue: [ ]); Why?"
+    unlike = [{**one, "odd": 1}, {**one, "options": ["Red"]}, {**one, "options": [{"label": 1}]}, "x"]
+    for odd in (*({"questions": [other]} for other in unlike), {"questions": [one], "odd": 1}, {"questions": []}, []):
+        assert summary.whole(asked.replace(input=odd)) == told + codec.dumps(odd)
+
+
 def test_a_shutdown_response_is_one_of_the_two() -> None:
     """``approved`` tells which."""
     yes, no = (f'{{"type":"shutdown_response","requestId":"s","approved":{flag}}}' for flag in ("true", "false"))
