@@ -198,8 +198,6 @@ class ConsoleApp:
 
         routes = [
             *(Route(path, partial(self._answer_page, path)) for path in views.PAGES),
-            # an old page's address
-            Route("/pending", lambda request: RedirectResponse(presenters.page_link("/", **request.query_params), 308)),
             *(Route(path, partial(self._answer_action, path), methods=["POST"]) for path in actions.ACTS),
             *self.entrance.routes(),
             Route("/receipts", self._answer_receipts),

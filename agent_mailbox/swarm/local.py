@@ -59,7 +59,6 @@ def local_application(
             for method, path, handler in (
                 ("GET", "/api/inbox", _answer_inbox),
                 ("GET", "/api/inbox/count", _answer_count),
-                ("GET", "/api/inbox/ids", _answer_ids),
                 ("POST", "/api/inbox/batch", _mark_batch),
                 ("GET", "/api/inbox/{message_id}", _answer_message),
                 ("POST", "/api/inbox/{message_id}/{action}", _answer_mark),
@@ -112,13 +111,6 @@ async def _answer_inbox(meant: AllStatuses, request: Request) -> Response:
 
 async def _answer_count(meant: AllStatuses, request: Request) -> Response:
     return json_answer(await run_in_threadpool(meant.count_statuses, request.query_params.get("swarm_id")))
-
-
-async def _answer_ids(meant: AllStatuses, request: Request) -> Response:
-    """Answer the ids of all of a swarm's messages with a status: a list ends at a hundred."""
-    wanted = request.query_params
-    ids = await run_in_threadpool(meant.list_ids, wanted.get("status", "unread"), wanted.get("swarm_id", ""))
-    return json_answer({"count": len(ids), "ids": ids})
 
 
 async def _answer_message(meant: AllStatuses, request: Request) -> Response:

@@ -212,10 +212,6 @@ class AllStatuses:
         rows = [row for one in self.each for row in one.choose_rows(status, swarm_id, sender, limit)]
         return sorted(rows, key=lambda row: -row[0].timestamp)[:limit] if len(self.each) > 1 else rows
 
-    def list_ids(self, status: str, swarm_id: str) -> list[str]:
-        """Return the ids of a swarm's messages with a status, newest first."""
-        return [message_id for one in self.each for message_id in one.list_ids(status, swarm_id)]
-
     def count_statuses(self, swarm_id: str | None = None) -> dict[str, int]:
         """Return the number of messages of each status, and in total."""
         counted: Counter[str] = Counter()

@@ -155,4 +155,3 @@ def test_a_gateway_answers_for_its_own_mailbox_alone(machine: Make, tmp_path: Pa
     (tmp_path / "other").mkdir()
     assert beside(a, f"/api/inbox/count?mailbox={a.box}").status_code == 200
     assert beside(a, f"/api/inbox/count?mailbox={tmp_path / 'other'}").status_code == 404
-    assert beside(a, f"/api/inbox/ids?mailbox={tmp_path / 'other'}").status_code == 404
