@@ -85,8 +85,9 @@ def console(app: App, port: int, host: str, origin: str | None, phone: bool, ope
             return app.complete_hint
         return lambda text: suggested.complete_commands(text, {suggested.DIR: mailbox})
 
-    server = console_server.Server(directory, host, port, served, hint_for)
+    listening = console_server.listening_socket(host, port)
     widening.check_widening(app, lambda: "whoever has the link of the console decides as you")
+    server = console_server.Server(directory, host, listening, served, hint_for)
     if not server.console.hosts.is_loopback:
         app.give_warning(
             f"{host} is open to the network: anyone who reads its traffic can read the mail and take over the session"

@@ -8,6 +8,7 @@ command line, which every local user can list.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import shutil
@@ -42,11 +43,15 @@ def listening_socket(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         made = socket.create_server((host, port), family=family, backlog=64)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+    except (OSError, ValueError) as error:  # ValueError: no name of a host can be spelt so
+        number = getattr(error, "errno", None)
+        is_named_so = isinstance(error, (socket.gaierror, ValueError)) or number == errno.EADDRNOTAVAIL
+        reason = str(getattr(error, "strerror", None) or error).partition(" (while")[0]
         raise Refused(
             f"cannot listen on {host} port {port}: {reason}",
-            "choose another port with --port N; --port 0 picks a free one",
+            "choose an address of this machine with --host ADDR; without it, it is 127.0.0.1"
+            if is_named_so
+            else "choose another port with --port N; --port 0 picks a free one",
         ) from None
     return made
 
@@ -117,11 +122,14 @@ class _Ending(uvicorn.Server):
 
 
 class Server:
-    """A listening console. ``hint_for``: what completes the commands in texts about a mailbox."""
+    """A console that listens at a host, by its socket. ``hint_for``: what completes the commands in texts about a
+    mailbox."""
 
-    def __init__(self, directory: str, host: str, port: int, origin: str, hint_for: Callable[[str], Hint]) -> None:
-        self._socket = listening_socket(host, port)
-        self.port: int = self._socket.getsockname()[1]
+    def __init__(
+        self, directory: str, host: str, listening: socket.socket, origin: str, hint_for: Callable[[str], Hint]
+    ) -> None:
+        self._socket = listening
+        self.port: int = listening.getsockname()[1]
         own = "" if origin or host != LOOPBACK else own_host(directory)
         hosts = AllowedHosts(host, self.port, origin, own)
         self._consoles = Consoles(directory, hosts, hint_for, own)

@@ -168,6 +168,7 @@ def test_each_command_that_widens_asks_and_none_that_looks_or_narrows(led: Post)
         assert "nothing changed: you did not confirm it" in said, (words, said)
     assert (len(led.objects(MESSAGES)), led.file(ROSTER).read_bytes()) == (asked_before, roster)
     assert not (led.cwd / "there").exists()
+    assert [*led.user_state.rglob("console-host")] == []
     done = at_terminal(led, _script(led, "\n".join(line(*words) for words in NARROW)), answer=NO)
     assert (done.rc, "[y/N]" in done.stdout) == (0, False), done
     assert rules(led)["deny"] == ["Bash(curl:*)", "Bash(wget:*)", "Bash(nc:*)"]
@@ -256,6 +257,7 @@ def test_what_changes_nothing_asks_nothing(led: Post) -> None:
         "--host needs --sandbox",
         "not an https origin",
         "cannot listen on 127.0.0.1.invalid",
+        "choose an address of this machine with --host",
         "space to join is missing",
         "no agent 'nobody'",
         "is no permission rule",
