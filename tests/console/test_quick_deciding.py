@@ -262,6 +262,20 @@ def test_a_decision_that_signing_out_stopped_is_told(running: Running, browser: 
     assert decided(running.post) == {}
 
 
+def test_the_next_sign_in_tells_of_a_decision_that_came_too_late(post: Post) -> None:
+    """Its page may be closed, or show something else. It is told once."""
+    ask(post, 1)
+    told = "A decision came from a page that was not signed in, so it does not count."
+    with Running(post) as console:
+        for path, fields in (("/decide", {"request": "perm-00"}), ("/decide-chosen", {"chosen:perm-00": "1"})):
+            assert console.ask(path, {**fields, "decision": "approve"}).status == 401
+        page = console.enter().ask("/").text
+        assert page.count(told) == 1
+        assert 'id="r-perm-00"' in page
+        assert told not in console.ask("/").text
+    assert decided(post) == {}
+
+
 def test_a_decision_goes_before_its_window_signs_out(running: Running, browser: Browser) -> None:
     """The undo is over then, and the decision counts."""
     page = chosen(running, browser, 1).page
