@@ -274,7 +274,7 @@ def test_a_question_of_the_model_s_is_text_with_its_choices() -> None:
 
 
 def test_no_field_that_was_given_has_a_label_of_ours() -> None:
-    """Ours are several words; a name like that stands in quotes."""
+    """Ours are several words, and such a name is quoted."""
     fields = {"choice 1": "x", "change": "x", "the change": "x", "question 1 of 1: question": "x", "a\nb": "x"}
     question = {"question": "Why?", "options": [{"label": "Red", "description": "warm"}]}
     for tool, given in (
