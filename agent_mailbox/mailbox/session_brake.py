@@ -150,7 +150,7 @@ class SessionBrake:
         thread."""
         if message.thread is None:
             said = f"{message.sender}\n{message.subject or ''}\n{message.content}"
-            return sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+            return sha256(said.encode()).hexdigest()[:_DIGITS]
         root = message
         for root in above:
             if root is not message and root.id in self._threads:

@@ -856,7 +856,8 @@ def test_a_process_record_that_lacks_a_word_tells_of_nobody(tmp_path: Path) -> N
 
 
 def test_nobody_is_gone_while_a_record_cannot_be_read(tmp_path: Path) -> None:
-    """The session's client ended. Another client's record is unreadable, and may name the session, too."""
+    """The session's client ended. Another client's record is unreadable, and may name the session, too. One whose
+    client's number is known runs all the same."""
     hosts, mine = ProcessRecords(str(tmp_path)), processes.read(os.getpid())
     assert mine is not None
     hosts.record(mine.replace(pid=4_000_000), "a", PIPE)
@@ -864,7 +865,8 @@ def test_nobody_is_gone_while_a_record_cannot_be_read(tmp_path: Path) -> None:
     (path,) = (one for one in tmp_path.rglob("*") if one.is_file())
     unreadable = path.with_name(path.name.replace("4000000", "4000001"))
     unreadable.mkdir()
-    assert hosts.judge({"a": None}) == (set(), set())
+    hosts.record(mine, "b", PIPE)
+    assert hosts.judge({"a": None, "b": str(mine.pid)}) == (set(), {"b"})
     unreadable.rmdir()
     assert hosts.judge({"a": None}) == ({"a"}, set())
 
