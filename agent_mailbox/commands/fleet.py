@@ -9,13 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
 from ..clients import starting
 from ..clients.starting import tmux
-from ..clients.starting.start import LOOK, STOPS, Begun, Start, run_client, wait_while
+from ..clients.starting.start import STOPS, Begun, Start, run_client, wait_while
 from ..control.orders import Orders
 from ..control.requests import Requests
 from ..core import roster_changes
@@ -150,36 +149,33 @@ class Fleet:
             if known is not None:
                 self.give_rules(member, team)
             return
+        unsent = known.prompt if known is not None and not _is_in_service(known.client) else ""
+        if known is not None and unsent and not (_is_in_server(known) and starting.is_listening(self._environ)):
+            self._end(known)  # it may run the session, and its password is lost, or it does not listen yet
         logs = system.join(paths.state_directory(self._app.environ), "teams", "logs")
         system.make_directory(logs)
         start = Start(
-            name=member.name,
-            client=member.client,
-            words=self._programs[member.client],
-            prompt=AGAIN if me else member.prompt,
-            directory=os.path.dirname(self._path),
-            model=member.model,
-            worktree=member.worktree,
-            session_id=me,
-            wishes=self._wishes(member),
+            name=member.name, client=member.client, model=member.model, worktree=member.worktree, session_id=me,
+            words=self._programs[member.client], prompt=(unsent or AGAIN) if me else member.prompt,
+            directory=os.path.dirname(self._path), wishes=self._wishes(member),
             log=system.join(logs, f"{member.name}.log"),
-        )
+            note_server=lambda pid: self._keep_member(member, self._at(self.record.members[member.name], pid)),
+        )  # fmt: skip
         begins = Started(client=member.client, denied=known.denied if known is not None and me else ())
-        served_by = self._server_of(member)
+        begins = self._at(begins, self._server_of(member))
 
         def register(session_id: str) -> None:
             # first, so that one whose `up` is killed now is found again
-            self._keep_member(member, begins.replace(session_id=session_id))
+            known = begins if self._in_tmux or _is_in_service(member.client) else self.record.members[member.name]
+            self._keep_member(member, known.replace(session_id=session_id))
             self._register(member, session_id)
             self.give_rules(member, team)
 
         with self._found_again(start, begins):
             begun = self._begin(start, register)
-        server = begun.server or served_by
-        found = processes.read(server) if server else None
-        place = {"pid": server, "start": found.start if found else "", "here": self._hosts.here, "window": begun.window}
         # one whose client tells no id is known from here on: by its name, so not before it began
-        one = (self.record.members[member.name] if begun.session_id else begins).replace(**place)
+        one = self.record.members[member.name] if begun.session_id else begins
+        one = self._at(one.replace(prompt="", window=begun.window), begun.server)
         try:
             self._keep_member(member, one)
         except BaseException:  # as on a full disk: nothing else would know of it
@@ -188,15 +184,17 @@ class Fleet:
 
     @contextlib.contextmanager
     def _found_again(self, start: Start, begins: Started) -> Iterator[None]:
-        """Have a session that begins in a ``with`` block be found again if we are killed before its id is known."""
-        members = self.record.members
-        if not start.session_id and _is_in_service(start.client) and not self._in_tmux:
-            jobs = tuple(job.session_id for job in session_registry.list_jobs(self._environ))
-            self.keep(members={**members, start.name: begins.replace(prompt=start.prompt, before=jobs)})
+        """Have a session that begins in a ``with`` block be found again, or its server, if we are killed there."""
+        members, is_served = self.record.members, _is_in_service(start.client)
+        if not self._in_tmux and not (is_served and start.session_id):
+            jobs = tuple(job.session_id for job in session_registry.list_jobs(self._environ)) if is_served else ()
+            begins = begins.replace(session_id=start.session_id, prompt=start.prompt, before=jobs)
+            self.keep(members={**members, start.name: begins})
         try:
             yield
         except BaseException:
-            if self.record.members.get(start.name, begins).prompt:
+            left = self.record.members.get(start.name, begins)
+            if left.prompt and not left.session_id:
                 self.keep(members=members)
             raise
 
@@ -211,15 +209,18 @@ class Fleet:
             return tmux.start_in_tmux(start, register, self._environ, self.tmux_session)
         return starting.WAYS[start.client](start, register, self._environ)
 
+    def _at(self, one: Started, server: int) -> Started:
+        """Return a member with the process that runs it; 0: the same as before."""
+        found = processes.read(server) if server else None
+        return one if found is None else one.replace(pid=server, start=found.start, here=self._hosts.here)
+
     def _keep_member(self, member: PlannedMember, known: Started) -> None:
         self.keep(members={**self.record.members, member.name: known})
 
     @property
     def tmux_session(self) -> str:
         """Return the name of the tmux session in which the members have their windows; empty without tmux."""
-        above = system.basename(system.dirname(self._box.directory))
-        name = "".join(c if c.isalnum() else "-" for c in above) or "team"
-        return f"agent-mailbox-{name}" if self._in_tmux else ""
+        return tmux.session_name(self._box.directory) if self._in_tmux else ""
 
     def _lead_of(self, member: PlannedMember) -> str | None:
         if member.lead in ("", USER):
@@ -261,13 +262,14 @@ class Fleet:
 
     def wait_for_all(self, members: Sequence[PlannedMember], seconds: float) -> list[PlannedMember]:
         """Wait until each member's client called a hook; return those that did not."""
-        until = time.monotonic() + seconds
         left = [*members]
-        while left and time.monotonic() < until:
+
+        def are_missing() -> bool:
             roster = self._box.logs.read_roster()
-            left = [one for one in left if not self._runs(session_of(one, self.record, roster))]
-            if left:
-                time.sleep(LOOK)
+            left[:] = [one for one in left if not self._runs(session_of(one, self.record, roster))]
+            return bool(left)
+
+        wait_while(are_missing, seconds)
         self._note_processes(members)
         return left
 
@@ -359,7 +361,7 @@ class Fleet:
     def _is_begun(self, one: Started) -> bool:
         """Return whether a member was begun and runs, though perhaps without our hooks. A server that has the sessions
         of all terminals tells nothing of one."""
-        is_its_own = not _is_in_server(one) and self._has_process(one)
+        is_its_own = not _is_in_server(one) and not one.prompt and self._has_process(one)
         return is_its_own or session_registry.is_served(one.session_id, self._environ)
 
     def _is_there(self, one: Started) -> bool:

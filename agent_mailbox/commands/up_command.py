@@ -70,7 +70,7 @@ def up(app: App, /, file: str, in_tmux: bool, status: bool, example: bool, yes: 
         return
     data, team = _read_team(app, path)
     if status:
-        _print_fleet(app, team, _load_record(app, path))
+        _print_fleet(app, team, _load_record(app, path, waits=False))
         return
     with _alone(app, path):
         started = _open_fleet(app, path, data, team, in_tmux=in_tmux, yes=yes)
@@ -162,8 +162,8 @@ def down(app: App, /, file: str, wait: float) -> None:
     app.print_done(lines, {"members": [{"name": name, "how": how} for name, how in ended.items()]})
 
 
-def _load_record(app: App, path: str) -> TeamRecord:
-    return starting.with_lost(team_records.load_record(path, app.environ), path, app.environ)
+def _load_record(app: App, path: str, *, waits: bool = True) -> TeamRecord:
+    return starting.with_lost(team_records.load_record(path, app.environ), path, app.environ, waits=waits)
 
 
 def _write_example(app: App, path: str) -> None:

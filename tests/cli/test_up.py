@@ -771,6 +771,68 @@ def test_a_session_that_a_killed_up_did_not_begin_is_begun_by_the_next(
     assert (members(team)["Ann"].session_id, members(team)["Ann"].prompt) == (ann["session_id"], "")
 
 
+def test_the_status_of_a_team_waits_for_no_session(team: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It tells what is there now; `up` and `down` wait for one that its client may only just begin."""
+    path, killed = str(team.cwd / "team.toml"), team_records.Started(client="claude", prompt="Lead.")
+    team_records.save_record(path, team_records.TeamRecord(members={"Ann": killed}), team.environ())
+    waited: list[float] = []
+    monkeypatch.setattr(claude_background, "wait_while", lambda _, seconds: waited.append(seconds))
+    assert team.ok("up", "--status")["members"][1]["state"] == "not started"
+    refused(team.call("down", "--wait", "0"), 1, "no team was started from ")
+    assert waited == [0, claude_background._SHORTLY]
+
+
+OPENCODE = f"""#!{sys.executable} -IS
+import json, os
+from http.server import BaseHTTPRequestHandler, HTTPServer
+home, up = os.environ["HOME"], os.getppid()
+def note(file, what):
+    print(what, file=open(f"{{home}}/{{file}}", "a"), flush=True)
+    if os.path.exists(f"{{home}}/kill") and open(f"{{home}}/kill").read() == file:
+        os.kill(up, 9)
+class Session(BaseHTTPRequestHandler):
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        note(*(("sessions", "one") if self.path == "/session" else ("prompts", asked["parts"][0]["text"])))
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{{"id": "ses_1"}}')
+server = HTTPServer(("127.0.0.1", 0), Session)
+note("servers", os.getpid())
+print("listening on http://127.0.0.1:%d" % server.server_port, flush=True)
+server.serve_forever()
+"""
+
+
+@pytest.mark.parametrize("at", ["servers", "sessions", "prompts"])
+def test_a_server_whose_up_was_killed_is_ended_by_the_next(team: Post, at: str) -> None:
+    """Its password is lost, and it may run the session. That one is brought back with the same prompt."""
+    put(team, "opencode", OPENCODE)
+    (team.cwd / "team.toml").write_text(ONE_MEMBER.replace("claude", "opencode"))
+    (team.home / "kill").write_text(at)
+    with team.start("up", "--yes", "--wait", "0") as process:
+        process.wait()
+    (team.home / "kill").unlink()
+    assert team.call("up", "--yes", "--wait", "0").rc == 0
+    first, second = ((int(pid), processes.read(int(pid))) for pid in (team.home / "servers").read_text().split())
+    assert first[1] is None or first[1].is_over
+    assert members(team)["Ann"].pid == second[0]
+    assert (team.home / "prompts").read_text().splitlines()[-1] == "Lead."
+    assert team.call("down", "--wait", "0").stdout == "Ann: was ended\n"
+
+
+def test_a_server_whose_up_was_killed_is_ended_by_down(team: Post) -> None:
+    """It was in no record, and went on without end."""
+    put(team, "opencode", OPENCODE)
+    (team.cwd / "team.toml").write_text(ONE_MEMBER.replace("claude", "opencode"))
+    (team.home / "kill").write_text("sessions")
+    with team.start("up", "--yes", "--wait", "0") as process:
+        process.wait()
+    assert team.call("down", "--wait", "0").stdout == "Ann: was ended\n"
+    found = processes.read(int((team.home / "servers").read_text()))
+    assert found is None or found.is_over
+
+
 def test_a_start_that_nohup_keeps_from_hangups_goes_on(team: Post) -> None:
     """The person said that their terminal may close meanwhile."""
     claude(team, (SAID, 'os.kill(os.getppid(), 1)\n    print("backgrounded'))

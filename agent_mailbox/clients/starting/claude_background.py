@@ -69,19 +69,20 @@ def begun_since(prompt: str, directory: str, before: Collection[str], environ: M
     return [one.session_id for one in since if os.path.realpath(one.directory) == place]
 
 
-def with_lost(record: TeamRecord, file: str, environ: Mapping[str, str]) -> TeamRecord:
+def with_lost(record: TeamRecord, file: str, environ: Mapping[str, str], *, waits: bool) -> TeamRecord:
     """Return a team's record with each session that its client began, and whose `up` was killed before it knew that;
-    without those that never began."""
+    without those that never began. ``waits``: one may only just begin."""
     members, directory = dict(record.members), os.path.dirname(file)
-    for name in [name for name, one in members.items() if one.prompt]:
+    for name in [name for name, one in members.items() if one.prompt and not one.session_id and not one.pid]:
         one = members.pop(name)
-        for me in _look_shortly(partial(begun_since, one.prompt, directory, one.before, environ))[:1]:
+        look = partial(begun_since, one.prompt, directory, one.before, environ)
+        for me in _look_shortly(look, waits=waits)[:1] if one.client == CLAUDE_CODE.word else ():
             members[name] = one.replace(session_id=me)
     return record.replace(members=members)
 
 
-def _look_shortly(look: Callable[[], list[str]]) -> list[str]:
-    wait_while(lambda: not look(), _SHORTLY)
+def _look_shortly(look: Callable[[], list[str]], *, waits: bool) -> list[str]:
+    wait_while(lambda: not look(), _SHORTLY if waits else 0)
     return look()
 
 

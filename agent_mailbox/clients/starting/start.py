@@ -15,7 +15,7 @@ import subprocess
 import threading
 import time
 from http.client import HTTPException
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ...core.records import Record
 from ...errors import Refused
@@ -24,7 +24,7 @@ from ...store.files import programs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import TypeVar
+    from typing import IO, TypeVar
 
     T = TypeVar("T")
 
@@ -45,13 +45,14 @@ WRONG = (OSError, HTTPException, ValueError, KeyError, TypeError, AttributeError
 class Start(Record):
     """A session to start. ``words``: the person's program and its arguments. ``session_id``: the one to bring back;
     empty for a new one. ``wishes``: who it is, for a client that gets it by variables. ``log``: a file for what a
-    server says."""
+    server says. ``note_server`` takes that server's process before anything is asked of it."""
 
     name: str
     client: str
     words: tuple[str, ...]
     prompt: str
     directory: str
+    note_server: Callable[[int], None]
     model: str = ""
     worktree: bool = False
     session_id: str = ""
@@ -115,14 +116,17 @@ def answering_server(
 
 
 def _spawn_server(words: Sequence[str], start: Start, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    nothing = subprocess.DEVNULL
+    """Return a server's process. It begins once that is noted: never, if we are killed before."""
+    held = ["/bin/sh", "-c", 'read -r _ && exec "$@" </dev/null', "sh", *words]
     with open(os.open(start.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as log:
-        try:
-            return subprocess.Popen(
-                words, cwd=start.directory, env=environ, stdin=nothing, stdout=log, stderr=log, start_new_session=True
-            )
-        except OSError as error:
-            raise Refused(f"{words[0]} cannot be started: {error.strerror}", "check it in a terminal") from None
+        server = subprocess.Popen(
+            held, cwd=start.directory, env=environ, stdin=subprocess.PIPE, stdout=log, stderr=log,
+            start_new_session=True,
+        )  # fmt: skip
+    with cast("IO[bytes]", server.stdin) as begins:
+        start.note_server(server.pid)
+        begins.write(b"\n")
+    return server
 
 
 @contextlib.contextmanager

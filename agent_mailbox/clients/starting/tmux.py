@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shlex
 import uuid
@@ -47,6 +48,13 @@ def start_in_tmux(start: Start, register: Callable[[str], None], environ: Mappin
                 programs.why_failed(["tmux", "kill-window", "-t", window], _PATIENCE, environ=environ)
         raise
     return Begun(me, server=int(found[2]), window=found[1])
+
+
+def session_name(mailbox: str) -> str:
+    """Return the name of the tmux session of a mailbox's team."""
+    above = os.path.basename(os.path.dirname(mailbox))
+    name = "".join(c if c.isalnum() else "-" for c in above) or "team"
+    return f"agent-mailbox-{name}"
 
 
 def _windows(session: str, name: str, environ: Mapping[str, str]) -> set[str] | None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Started(Record):
     """A member that was started. ``pid`` and ``start`` name the process that runs it, in boot and namespace ``here``;
     ``window``: its window of tmux. ``denied``: the rules of the team's file that it was given. ``prompt``: its client
-    is told to begin it with that, and has not said its id yet; ``before``: the sessions that it had."""
+    is told to begin it with that, and has not said that it did; ``before``: the sessions that it had."""
 
     session_id: str = ""
     client: str = ""
