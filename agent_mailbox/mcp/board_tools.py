@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def need(given: Given, *names: str) -> list[str]:
     """Return the arguments that a deed needs; raises ``Malformed`` for one that is missing."""
     for name in names:
-        if not given.get(name):
+        if name not in given:
             raise Malformed(f"{given['do']} lacks an argument: {name!r}", f"pass {name}", code="usage")
     return [given[name] for name in names]
 
@@ -46,7 +46,7 @@ def do_task(app: CallContext, box: Mailbox, given: Given) -> None:
     desk, me = Tasking(box), app.acting_session(box)
     text, deed = given.get("body", ""), given["do"]
     if deed == "list":
-        return _list_tasks(app, desk, me, given.get("to") or None)
+        return _list_tasks(app, desk, me, given.get("to"))
     if deed == "add":
         title, to = need(given, "title", "to")
         payload = messages.TaskAssignment(title=title, instructions=text, after=tuple(words_of(given, "after")))
@@ -54,8 +54,8 @@ def do_task(app: CallContext, box: Mailbox, given: Given) -> None:
         task_output.warn_of_none(app, desk.views, added)
         return _tell_step(app, box, added)
     if deed == "claim":
-        word = given.get("task", "")
-        view = desk.claim_task(me, word) if word else desk.claim_next_task(me, given.get("to") or None)
+        named = given.get("task")
+        view = desk.claim_task(me, named) if named else desk.claim_next_task(me, given.get("to"))
         task_output.warn_of_kept(app, desk.views, view)
         leased, said = leasing.lease_for(box, me, view, system.getcwd())
         text = task_output.whole_text(app, view, box) + said
@@ -79,7 +79,8 @@ def do_task(app: CallContext, box: Mailbox, given: Given) -> None:
     if deed == "drop":
         return _tell_step(app, box, desk.drop_task(me, word, *need(given, "body")))
     if deed == "done":
-        view, following = desk.report(me, word, deed, text), task_offers.list_open(box, me)
+        view = desk.report(me, word, deed, *need(given, "body"))
+        following = task_offers.list_open(box, me)
         app.tell(*task_output.done_answer(app, view, following, box))
         return task_offers.note_next(box, me, following)
     return _tell_step(app, box, desk.report(me, word, need(given, "phase")[0], text))
@@ -121,7 +122,7 @@ def do_note(app: CallContext, box: Mailbox, given: Given) -> None:
     if deed == "add":
         (title,) = need(given, "title")
         made = desk.add_note(
-            me, words_of(given, "on"), title, given.get("body") or title, old := given.get("note", ""), system.getcwd()
+            me, words_of(given, "on"), title, given.get("body", title), old := given.get("note", ""), system.getcwd()
         )
         made = desk.all_notes().get(made.message.id, made)
         if old and (said := note_output.kept_text(desk.find_note(old), made)):

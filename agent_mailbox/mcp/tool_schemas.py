@@ -110,17 +110,18 @@ _KINDS = {"string": str, "boolean": bool, "integer": int}
 
 
 def checked_arguments(tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call; raises ``Malformed`` for one that the tool's schema does not have."""
+    """Return the arguments of a call; raises ``Malformed`` for one that the tool's schema does not have. An empty text
+    that a tool does not need counts as left out: some models fill in every argument."""
     schema = TOOLS[tool].schema
-    known = schema["properties"]
+    known, needed = schema["properties"], schema.get("required", ())
     for name, value in given.items():
         if name not in known:
             raise Malformed(f"{tool} has no argument: {name!r}", f"pass only {', '.join(known)}", code="usage")
         _check_value(tool, name, value, known[name])
-    for name in schema.get("required", ()):
+    for name in needed:
         if name not in given:
             raise Malformed(f"{tool} lacks an argument: {name!r}", f"pass {name}", code="usage")
-    return dict(given)
+    return {name: value for name, value in given.items() if name in needed or str(value).strip()}
 
 
 def _check_value(tool: str, name: str, value: Any, schema: Mapping[str, Any]) -> None:

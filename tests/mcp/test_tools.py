@@ -112,6 +112,8 @@ def test_a_client_without_hooks_has_its_mail(post: Post) -> None:
         text, told = await call("task", do="handover", to="all", body="half done")
         assert (told["task"]["state"], told["task"]["hands"]) == ("open", [held])
         assert "| half done" in text
+        empty = {"session": "", "to": "", "task": " "}
+        assert (await call("task", do="claim", **empty))[1] == (await call("task", do="claim"))[1]
         note = (await call("note", do="add", on="project:x", title="N", body="all of it"))[1]["note"]["id"]
         assert (await call("note", do="list"))[1]["notes"][0]["id"] == note
         assert "| all of it" in (await call("note", do="show", note=note))[0]
@@ -146,6 +148,9 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("check", {"peek": True}),
     ("task", {"do": "approve"}),
     ("task", {"do": "done"}),
+    ("task", {"do": "done", "task": "task-1", "body": " "}),
+    ("task", {"do": "add", "title": "T", "to": ""}),
+    ("note", {"do": "add", "title": "\n", "on": "project:x"}),
     ("note", {"do": "add"}),
     ("reply", {"id": "f" * 9000, "body": "x"}),
     ("control", {}),
