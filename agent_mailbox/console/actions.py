@@ -88,7 +88,7 @@ def _attached_entries(given: str) -> Any:
 def mark_read(now: Looking, fields: Params) -> str:
     """Mark the person's mail as read: the messages that the page showed (``ids``)."""
     count = now.record_read(set(fields.get("ids", "").split()))
-    return f"Marked {count} as read." if count else Unchanged("All of it was read before.")
+    return f"Marked {count} as read." if count else Unchanged("All of it is read already.")
 
 
 def mark_seen(now: Looking, fields: Params) -> str:
@@ -109,7 +109,7 @@ def acknowledge_message(now: Looking, fields: Params) -> str:
     now.mailbox.ack(found.message.id, USER)
     short = frame.short(found.message.id)
     if found.reads.acked(found.message, now.roster.lineage(USER)):
-        return Unchanged(f"{short} was acknowledged before.")
+        return Unchanged(f"{short} is acknowledged already.")
     return f"{short} is acknowledged."
 
 
@@ -120,7 +120,7 @@ def release_message(now: Looking, fields: Params) -> str:
     message = now.mailbox.release(before.message.id, reader)
     short, name = frame.short(message.id), presenters.party_name(reader, now.roster)
     if not before.reads.standing(message.id, now.roster.lineage(reader)):
-        return Unchanged(f"{short} was unread for {name} before.")
+        return Unchanged(f"{short} is unread for {name} already.")
     return f"{short} is unread again for {name}."
 
 
@@ -142,7 +142,7 @@ def decide_request(now: Looking, fields: Params) -> str:
     asker = presenters.party_name(request.asker, now.roster)
     what, became = cards.tell_request(request, now.roster), request.state.replace("_", " ")
     if not was_open:
-        return Unchanged(f"{what}: {became} before.")
+        return Unchanged(f"{what}: {became} already.")
     return f"{what}: {became}{changed}. {asker} was told.{unread}"
 
 

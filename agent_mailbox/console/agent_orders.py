@@ -48,7 +48,7 @@ def set_mode(now: Looking, fields: Params) -> str:
     agent = _agent_of_form(now, fields)
     name, before = presenters.party_name(agent.session_id, now.roster), _standing(now, agent).mode
     if fields.get("mode", "") == before:
-        return Unchanged(f"{name} worked in the mode {before} before.")
+        return Unchanged(f"{name} works in the mode {before} already.")
     Orders(now.mailbox).set_mode(USER, [agent.session_id], fields.get("mode", ""))
     return f"{name} works in the mode {_standing(now, agent).mode}."
 
@@ -81,7 +81,7 @@ def shut_down(now: Looking, fields: Params) -> str:
     known, name = control_log.of(now.mailbox).requests, presenters.party_name(agent.session_id, now.roster)
     if payload.request_id not in known:
         if any(one.is_open and one.flow == SHUTDOWN and one.answerer == agent.session_id for one in known.values()):
-            return Unchanged(f"{name} was asked before, and has not answered yet.")
+            return Unchanged(f"{name} was asked already, and has not answered yet.")
         now.requests.request(USER, payload, to=agent.session_id)
     return f"{name} is asked to end its work. It may refuse."
 
@@ -96,7 +96,7 @@ def change_state(now: Looking, fields: Params) -> str:
     state, told = ENDS[event]
     now.mailbox.end(agent.session_id, event, USER)
     name = presenters.party_name(agent.session_id, now.roster)
-    return Unchanged(f"{name} was {state} before.") if agent.state == state else f"{name} {told}."
+    return Unchanged(f"{name} is {state} already.") if agent.state == state else f"{name} {told}."
 
 
 def wake_agent(now: Looking, fields: Params) -> str:
@@ -144,6 +144,6 @@ def rename_agent(now: Looking, fields: Params) -> str:
     )
     called = presenters.party_name(named.session_id, now.roster)
     if not decision.events:
-        return Unchanged(f"{agent.session_id} was called {called} before.")
+        return Unchanged(f"{agent.session_id} is called {called} already.")
     warnings = (presenters.end_sentence(presenters.one_line(one)) for one in decision.warnings)
     return " ".join([f"{agent.session_id} is called {called}.", *warnings])

@@ -66,5 +66,5 @@ def drop(now: Looking, fields: Params) -> str:
     """Take a note from the board."""
     ended, was_off = Noting(now.mailbox).drop_note(USER, fields.get("note", ""))
     if was_off:
-        return presenters.Unchanged(f"{ended.id} was off the board before.")
+        return presenters.Unchanged(f"{ended.id} is off the board already.")
     return f"{ended.id} is off the board. It stays in the log."

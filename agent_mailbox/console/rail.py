@@ -148,7 +148,7 @@ def set_place(now: Looking, fields: Params) -> str:
     now.unread.set_place(kind, key, is_on)
     name = presenters.channel_label(key) if agent is None else presenters.party_name(agent.session_id, now.roster)
     if was_on == is_on:
-        return presenters.Unchanged(f"{name} was {'' if is_on else 'not '}{kind} before.")
+        return presenters.Unchanged(f"{name} is already {'' if is_on else 'not '}{kind}.")
     if kind == PINNED:
         return f"{name} is {'pinned to' if is_on else 'no longer pinned to'} the rail."
     return f"{name} is muted: its new mail is not counted." if is_on else f"{name} is muted no more."

@@ -197,7 +197,7 @@ def give(now: Looking, fields: Params) -> str:
     task, seen = _task_as_seen(fields)
     view = Tasking(now.mailbox).claim_task(USER, task, word, seen)
     name, title = presenters.party_name(view.holder, now.roster), presenters.one_line(view.task.title)
-    return Unchanged(f"{name} had the task “{title}” before.") if view.already else f"{name} has the task “{title}”."
+    return Unchanged(f"{name} has the task “{title}” already.") if view.already else f"{name} has the task “{title}”."
 
 
 def take_back(now: Looking, fields: Params) -> str:
@@ -205,7 +205,7 @@ def take_back(now: Looking, fields: Params) -> str:
     task, seen = _task_as_seen(fields)
     view = Tasking(now.mailbox).drop_task(USER, task, fields.get("reason", "").strip() or "taken back", seen)
     title = presenters.one_line(view.task.title)
-    return Unchanged(f"The task “{title}” was open before.") if view.already else f"The task “{title}” is open again."
+    return Unchanged(f"The task “{title}” is open already.") if view.already else f"The task “{title}” is open again."
 
 
 def cancel(now: Looking, fields: Params) -> str:
@@ -214,6 +214,6 @@ def cancel(now: Looking, fields: Params) -> str:
     view, waiting = Tasking(now.mailbox).cancel_task(USER, task, fields.get("reason", "").strip(), seen)
     title = presenters.one_line(view.task.title)
     if view.already:
-        return Unchanged(f"The task “{title}” was cancelled before.")
+        return Unchanged(f"The task “{title}” is cancelled already.")
     left = f" {len(waiting)} more wait for it, and stay blocked." if waiting else ""
     return f"The task “{title}” is cancelled.{left}"

@@ -207,7 +207,7 @@ def test_a_decision_counts_though_its_request_stays_unread(running: Running) -> 
     rest = running.does("/decide-chosen", decision="deny", **{f"chosen:{each}": "1" for each in ids[1:]})
     for told, said in ((one, "approved. Ada was told. But it stays unread: "), (rest, "2 denied: ")):
         assert (told["kind"], said in told["said"], str(beats) in told["said"]) == ("done", True, True), told
-    assert "approved before" in running.does("/decide", request=ids[0], decision="approve")["said"]
+    assert "approved already" in running.does("/decide", request=ids[0], decision="approve")["said"]
 
 
 def test_the_commands_on_a_page_name_the_mailbox_that_the_console_was_given(post: Post) -> None:

@@ -32,7 +32,7 @@ def test_the_console_sets_an_agent_s_mode_rules_name_and_end(running: Running) -
     post.register("ada", "--name", "Ada")
     assert running.does("/mode", agent="ada", mode="safe")["said"] == "Ada works in the mode safe."
     orders = len(post.objects(MESSAGES))
-    assert running.does("/mode", agent="ada", mode="safe")["said"] == "Ada worked in the mode safe before."
+    assert running.does("/mode", agent="ada", mode="safe")["said"] == "Ada works in the mode safe already."
     assert len(post.objects(MESSAGES)) == orders
     rules = ("--allow", "Bash(git:*)", "--allow", "Read", "--deny", "WebFetch", "--host", "example.org")
     post.ok("control", "policy", "ada", *rules, "--session", "user")
@@ -135,14 +135,14 @@ def test_what_was_so_before_is_not_told_as_done(running: Running) -> None:
     ):
         assert running.does(path, **fields)["kind"] == "done", path
         told = running.does(path, **fields)
-        assert (told["status"], told["kind"], " before" in told["said"]) == (200, "news", True), told
+        assert (told["status"], told["kind"], " already" in told["said"]) == (200, "news", True), told
     assert "no message 'none'" in running.does("/put-off", id="none")["said"]
     assert running.does("/put-off", id="")["kind"] == "news"
     together = {"decision": "approve", f"chosen:{asked['id']}": "1"}
     assert "was decided so before" in running.does("/decide-chosen", **together)["said"]
     running.ask("/drop-note", {"note": note, "next": "/notes"})
     page = running.ask("/notes").text
-    assert ("was off the board before" in page, "Done:" in page, "Refused:" in page) == (True, False, False)
+    assert ("is off the board already" in page, "Done:" in page, "Refused:" in page) == (True, False, False)
 
 
 def test_without_script_a_refused_hand_over_keeps_the_name(running: Running) -> None:
