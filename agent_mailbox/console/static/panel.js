@@ -40,14 +40,17 @@ export const open = (href, keep = true, stays = false) => {
   shown = show(href, keep, stays).finally(() => { loading -= 1; });
   return shown;
 };
+// Back closes it, however many are opened one after another.
+const visit = (href) => {
+  if (href !== location.href) history[history.state?.opened ? "replaceState" : "pushState"]({ opened: true }, "", href);
+};
 const isThere = (href) => $(".item.opened [data-open]")?.href === href && $("#details :is(.card:not(.expired), .whole)");
 const show = async (href, keep, stays) => {
   const mine = ++opening;
-  const from = location.href;
   if (keep) came = document.activeElement;
   if (stays && isThere(href)) {
     document.body.classList.add("detailed");
-    if (href !== location.href) history[history.state?.opened ? "replaceState" : "pushState"]({ opened: true }, "", href);
+    visit(href);
     return;
   }
   const page = await taken(partOf(href));
@@ -61,10 +64,7 @@ const show = async (href, keep, stays) => {
   aside.replaceChildren(...fresh.children);
   aside.hidden = false;
   document.body.classList.add("detailed");
-  if (keep && new URL(href, from).href !== location.href) { // Back closes it
-    if (history.state?.opened) history.replaceState({ opened: true }, "", href);
-    else history.pushState({ opened: true }, "", href);
-  }
+  if (keep) visit(href);
   aside.scrollTop = 0;
   $(".whole[aria-current]", aside)?.scrollIntoView({ block: "nearest" }); // below what came earlier in its thread
   restore(aside);
