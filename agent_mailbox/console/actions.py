@@ -7,13 +7,12 @@ facade decides what is allowed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from hashlib import sha256
 from typing import Any
 
 from ..control.requests import always_updates
 from ..control.steps import find_request
 from ..core import codec, conversations, frame
-from ..core.address import uuid_of
+from ..core.address import derived_uuid
 from ..core.compose import Draft, check_id_form
 from ..core.control import transitions
 from ..core.records import USER, Message
@@ -201,8 +200,7 @@ def resend_chosen(now: Looking, fields: Params) -> str:
 
 def _id_of_resending(message_id: str, fields: Params) -> str | None:
     form = check_id_form(fields["message_id"]) if fields.get("message_id") else ""
-    said = f"{form} {message_id}".encode("utf-8", "surrogatepass")
-    return uuid_of(sha256(said).hexdigest(), "8", variant="8") if form else None
+    return derived_uuid(f"{form} {message_id}") if form else None
 
 
 def _send_again(now: Looking, message_id: str, to: list[str] | None, note: str, new_id: str | None) -> Sent:

@@ -7,11 +7,10 @@ so none can be forgotten or repeated.
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ..core import frame
-from ..core.address import ALL, uuid_of
+from ..core.address import ALL, derived_uuid
 from ..core.compose import Draft
 from ..core.control import authority, messages, verdicts
 from ..core.records import USER
@@ -109,15 +108,9 @@ def _report(message: Message, verdict: Verdict, fold: ControlState, me: str, sen
         content=f"{name} sent {verdict.kind} {verdict.request_id}".rstrip()
         + f", which is not theirs to send: {verdict.why}. It concerns {about}. Nothing changed.",
         type="notification",
-        id=_derived(message.id),
+        id=derived_uuid(f"refused {message.id}"),
     )
     try:
         send(draft)
     except MailboxError:
         pass  # another process told it before, or the lead is gone; telemetry has it
-
-
-def _derived(message_id: str) -> str:
-    """Return a UUID that follows from a message's id (version 8, RFC 9562)."""
-    digits = sha256(f"refused {message_id}".encode("utf-8", "surrogatepass")).hexdigest()
-    return uuid_of(digits, "8", variant="8")

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..core import compose, frame
-from ..core.address import ALL, uuid_of
+from ..core.address import ALL, derived_uuid
 from ..core.compose import Draft
 from ..core.control import authority
 from ..core.proofs import STEWARD
@@ -108,7 +108,7 @@ def tell_given_back(desk: OpenMailbox, me: str, tasks: Sequence[Task], mail: int
             back = f" It gave back: {', '.join(parts)}." if parts else ""
             content = f"{frame.name_of(me, roster)} cannot go on: {clipped(neutral(why), 200)}.{back}"
             draft = Draft(sender=me, to=(to,), content=content, subject="Its quota ended", type="notification")
-            append_notice(desk, draft, _stable_id(notice, to, *parts))
+            append_notice(desk, draft, derived_uuid(notice, to, *parts))
 
 
 def tell_stuck(desk: OpenMailbox, me: str, cancelled: Task, waiting: Sequence[Task]) -> None:
@@ -123,7 +123,7 @@ def tell_stuck(desk: OpenMailbox, me: str, cancelled: Task, waiting: Sequence[Ta
             )
             with suppress(MailboxError):  # it is cancelled all the same, and whoever looks at the task is told
                 draft = _draft_about(task, me, to, said)
-                append_notice(desk, draft, _stable_id("stuck", task.id, cancelled.id))
+                append_notice(desk, draft, derived_uuid("stuck", task.id, cancelled.id))
 
 
 def _named(task: Task) -> str:
@@ -144,11 +144,6 @@ def _digest(*words: str) -> str:
     return sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _stable_id(*words: str) -> str:
-    """Return the id of a message that is one, whoever sends it and however often."""
-    return uuid_of(_digest(*words), "8", variant="8")
-
-
 def _send(desk: OpenMailbox, board: Board, me: str, task: Task, holder: str, said: str, key: str) -> None:
     """Send it, unless another process was first.
 
@@ -166,7 +161,7 @@ def _send(desk: OpenMailbox, board: Board, me: str, task: Task, holder: str, sai
         board.keep_told(key, [])
         return board.has(key)  # else each look would write a line
 
-    append_notice(desk, draft, _stable_id(key, str((desk.now() - task.moved) // LONG)), is_wanted)
+    append_notice(desk, draft, derived_uuid(key, str((desk.now() - task.moved) // LONG)), is_wanted)
     board.keep_told(key, ["sent"])
 
 

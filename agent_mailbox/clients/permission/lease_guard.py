@@ -13,12 +13,11 @@ of each other.
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ...control.leasing import Leasing
 from ...core import codec, frame
-from ...core.address import uuid_of
+from ...core.address import derived_uuid
 from ...core.compose import Draft
 from ...core.records import Record
 from ...core.roster import ALIVE
@@ -161,10 +160,9 @@ class LeaseGuard(Record):
 
     def _send_notice(self, to: str, subject: str, text: str, reason: str) -> None:
         """Send a notice; its id follows from the reason, so that it cannot be sent twice."""
-        digits = sha256(reason.encode("utf-8", "surrogatepass")).hexdigest()
         draft = Draft(
             sender=self.call.session_id, to=(to,), subject=subject, content=text, type="notification",
-            id=uuid_of(digits, "8", variant="8"),
+            id=derived_uuid(reason),
         )  # fmt: skip
         try:
             self.desk.box.part(Sending).send(draft)
