@@ -33,6 +33,8 @@ def test_the_console_sets_an_agent_s_mode_rules_name_and_end(running: Running) -
     assert running.does("/mode", agent="ada", mode="safe")["said"] == "Ada works in the mode safe."
     orders = len(post.objects(MESSAGES))
     assert running.does("/mode", agent="ada", mode="safe")["said"] == "Ada works in the mode safe already."
+    told = running.does("/mode", agent="ada", mode="bypassPermissions")
+    assert (told["status"], "choose one of " in str(told)) == (400, True)
     assert len(post.objects(MESSAGES)) == orders
     rules = ("--allow", "Bash(git:*)", "--allow", "Read", "--deny", "WebFetch", "--host", "example.org")
     post.ok("control", "policy", "ada", *rules, "--session", "user")

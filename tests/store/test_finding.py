@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_mailbox.store.files import paths
+from agent_mailbox.store.files import paths, system
 from agent_mailbox.store.user_state import project_paths
 from tests.door import switches
 from tests.helpers import MESSAGES, ROOT, Program, each, refused, refused_both
@@ -221,6 +221,12 @@ def test_the_user_s_records_are_in_the_home_of_the_password_database() -> None:
         env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **lying}
         said = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
         assert said.split() == [state, state], lying
+
+
+def test_a_user_whom_the_password_database_lacks_has_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So it is in some containers: nothing ends with an error for it."""
+    monkeypatch.setattr(system, "geteuid", lambda: 4_000_000_000)
+    assert [system.home(), system.home()] == ["", ""]
 
 
 def test_a_mailbox_that_is_a_link_is_the_directory_it_leads_to(program: Program) -> None:

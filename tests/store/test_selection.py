@@ -63,6 +63,15 @@ def test_a_filter_narrows_as_it_says(post: Post, given: dict[str, object], chose
     assert [name for name, message in MAIL.items() if is_chosen(message)] == chosen
 
 
+def test_mail_to_an_agent_is_looked_for_by_its_name_too(post: Post) -> None:
+    """Other programs write names, where we write ids; a role they write with its prefix and without."""
+    box = Mailbox(str(post.box))
+    box.register(Registration(session_id="cat", name="Cat"), "cat")
+    roster = box.logs.read_roster()
+    assert {"cat", "Cat"} <= selection.parties("cat", roster)
+    assert selection.parties("role:dev", roster) >= {"dev", "role:dev"}
+
+
 def test_an_address_that_nobody_has_is_told(post: Post) -> None:
     """A person who mistypes a name is not told that there is no mail."""
     roster = Mailbox(str(post.box)).logs.read_roster()

@@ -236,7 +236,6 @@ class Tasks(dict[str, Task]):
             now |= {"phase": payload.phase}
         else:
             now |= {"decided": step.message.timestamp, "answer_id": step.message.id}
-            now |= {"answer_proven": step.is_proven, "answer_proof": step.message.proof}
         return task.replace(**now)
 
     def _claimed(self, step: ControlStep, task: Task, payload: TaskClaim) -> Verdict | None:

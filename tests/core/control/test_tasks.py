@@ -46,7 +46,11 @@ def test_a_proven_claim_stands_until_one_names_it() -> None:
     unknown = fold.apply(said(8, "ann", m.TaskCompleted(request_id="t2")))
     assert unknown is not None
     assert (unknown.outcome, unknown.about) == ("noted", "ann")
-    again = fold.apply(said(9, "lee", task, "role:worker"))
+    done = [fold.apply(said(n, "cat", m.TaskCompleted(request_id="t1"))) for n in (9, 10)]
+    assert [one and (one.outcome, one.before, one.after) for one in done] == [
+        *(("applied", "claimed", "done"), ("late", "done", "done")),
+    ]
+    again = fold.apply(said(11, "lee", task, "role:worker"))
     assert again is not None
     assert (again.outcome, again.why) == ("repeated", "this task is there already")
 
