@@ -100,9 +100,9 @@ def _ignored_lines(logs: Logs, command: Callable[[str], str]) -> Iterator[str]:
 
 def _of_others(passed: Mapping[str, int]) -> Iterator[str]:
     """Yield what the copy passed over; nothing of it is lost in the space."""
-    if strange := passed.get("", 0):
+    if strange := passed.get(""):
         yield f"messages of other programs are among the space's records, and were passed over: {strange}"
-    if damaged := passed.get(lost_records.DAMAGED, 0):
+    if damaged := passed.get(lost_records.DAMAGED):
         yield f"records of the engine are damaged: {damaged}; `engine purge` removes them"
     if later := sum(many for log, many in passed.items() if log not in ("", JOINED, lost_records.DAMAGED)):
         yield f"records of a later version were passed over: {later}; bring agent-mailbox up, leave, and join again"

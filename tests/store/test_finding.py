@@ -224,7 +224,7 @@ def test_the_user_s_records_are_in_the_home_of_the_password_database() -> None:
 
 
 def test_a_user_whom_the_password_database_lacks_has_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So it is in some containers: nothing ends with an error for it."""
+    """Some containers have such a user: nothing ends with an error for it."""
     monkeypatch.setattr(system, "geteuid", lambda: 4_000_000_000)
     assert [system.home(), system.home()] == ["", ""]
 
