@@ -76,8 +76,7 @@ def _link_file(file: attachments.AttachmentFile) -> Linked:
 
 def _link_foreign(message: Message) -> list[Linked]:
     """Return the attachments that are no files of the mailbox, without links: a peer named them."""
-    given = message.attachments if isinstance(message.attachments, list) else []
-    others = [entry for entry in given if isinstance(entry, dict) and entry.get("type") != "file"]
+    others = [entry for entry in attachments.list_entries(message) if entry.get("type") != "file"]
     lines = attachments.lines(message.replace(attachments=others))
     return [Linked(line.removeprefix("Attached: ")) for line in lines]
 

@@ -87,7 +87,7 @@ def is_kept(name: str) -> bool:
 
 def files(message: Message) -> list[AttachmentFile]:
     """Return the files in the mailbox that a message names; other and wrong entries are passed by."""
-    return [file for entry in _entries(message) if (file := _file(entry)) is not None]
+    return [file for entry in list_entries(message) if (file := _file(entry)) is not None]
 
 
 def _file(entry: dict[str, Any]) -> AttachmentFile | None:
@@ -108,7 +108,7 @@ def located(message: Message, directory: str, is_there: Callable[[AttachmentFile
     without a look. A sender's own are left out, and so is what is no attachment. ``directory``: the mailbox's path;
     empty adds none. ``is_there``: whether the file itself is at its place.
     """
-    return [_located(entry, directory, is_there) for entry in _entries(message)]
+    return [_located(entry, directory, is_there) for entry in list_entries(message)]
 
 
 def _located(entry: dict[str, Any], directory: str, is_there: Callable[[AttachmentFile], bool]) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def lines(message: Message, directory: str = "") -> list[str]:
     """Return a line for each attachment; ``directory``: the mailbox's path, before the path of a file in it."""
     place = f"{directory.rstrip('/')}/" if directory else ""
     said = []
-    for entry in _entries(message):
+    for entry in list_entries(message):
         if (file := _file(entry)) is not None:
             named = f"{_name(file.name)} ({_kind(file.mime_type)}, {size_of(file.size)})"
             is_away = entry.get(_AWAY) is _IS_AWAY
@@ -184,7 +184,8 @@ def size_of(size: int) -> str:
     return f"{size // 1024} KiB" if size < 1 << 20 else f"{size / (1 << 20):.1f} MiB"
 
 
-def _entries(message: Message) -> list[dict[str, Any]]:
+def list_entries(message: Message) -> list[dict[str, Any]]:
+    """Return a message's attachments of every type, as they were given."""
     given = message.attachments if isinstance(message.attachments, list) else []
     return [entry for entry in given if isinstance(entry, dict)]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import codec, proofs
 from ..core.address import is_remote, swarm_of
-from ..core.attachments import files, size_of
+from ..core.attachments import files, list_entries, size_of
 from ..core.records import USER
 from ..core.text import typed
 from ..errors import Refused
@@ -93,8 +93,7 @@ def attached(message: Message, directory: str) -> list[dict[str, Any]]:
 
     Raise ``Refused`` for files that are too large for that, or that are not there.
     """
-    given = message.attachments if isinstance(message.attachments, list) else []
-    found = [entry for entry in given if isinstance(entry, dict) and entry.get("type") != "file"]
+    found = [entry for entry in list_entries(message) if entry.get("type") != "file"]
     for file, data in _files(message, directory):
         if data is None:
             raise Refused(f"the attachment is not as it was sent: {file.name}", "send it again with --attach")

@@ -152,8 +152,7 @@ def _is_kept(directory: str, file: AttachmentFile) -> bool:
 
 def check(directory: str, message: Message) -> None:
     """Raise ``BadData`` or ``NotFound`` for a message whose files could not be read; the log's lock is held."""
-    given = message.attachments if isinstance(message.attachments, list) else []
-    named = [entry for entry in given if isinstance(entry, dict) and entry.get("type") == "file"]
+    named = [entry for entry in attachments.list_entries(message) if entry.get("type") == "file"]
     if len(named) > attachments.MOST:
         raise BadData(f"the message has more than {attachments.MOST} attachments", "send several messages")
     if len(named) != len(attachments.files(message)):
