@@ -121,6 +121,16 @@ def test_a_stream_that_is_gone_and_what_came_back_is_told(pair: Pair) -> None:
     assert is_told(pair, "north", "engine had lost records at")
 
 
+def test_the_doctor_names_a_mailbox_that_has_this_machine_s_name(pair: Pair) -> None:
+    """An engine that lost its records lost the names, too. Another mailbox may take one first."""
+    pair.remove_stream()
+    assert pair.program.run("init", pair.program.scratch / "another").rc == 0
+    options = ("--space", pair.space, "--machine", "north", "--credential", pair.credential)
+    pair.ok("another", "engine", "join", pair.url, *options)
+    found = pair.program.run("engine", "doctor", "--dir", pair.program.scratch / "north")
+    assert (found.rc, replicator.name_warning("north") in found.stdout) == (3, True), found
+
+
 def test_a_replicator_tells_once_what_it_brought_back(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """It runs for weeks, and has a turn each second."""
     monkeypatch.setattr(replicator, "TURN", 0)
