@@ -872,10 +872,16 @@ def test_nobody_is_gone_while_a_record_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_the_words_of_a_process_may_be_any_bytes() -> None:
-    """A word that is no UTF-8 hides none of the others."""
-    with subprocess.Popen([sys.executable, "-c", "input()", b"\xff", "last"], stdin=subprocess.PIPE) as one:
-        until(lambda: processes.words(one.pid))  # the kernel shows them a moment after it starts the program
+    """A word that is no UTF-8 hides none of the others, and a name that is none hides no process."""
+    code = "open('/proc/self/comm', 'wb').write(b'\\xff'); print(flush=True); input()"
+    words = [sys.executable, "-c", code, b"\xff", "last"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as one:
+        assert one.stdout is not None
+        one.stdout.readline()
         assert processes.words(one.pid)[-2:] == ["\ufffd", "last"]
+        found = processes.read(one.pid)
+        assert found is not None
+        assert found.name == "\ufffd"
         one.kill()
 
 
