@@ -207,7 +207,6 @@ def leave_space(logs: Logs) -> tuple[SpaceStanding, list[Message]]:
         kept = publishing.keep_queued(copy)
         spaces.keep_ids(logs, _unpublished_mail(copy))
         spaces.forget_space(logs, space)
-        elsewhere.forget_machines(copy.directory)
         if is_reached:
             with suppress(Unavailable, Refused):  # behind that: a replicator that still ran would answer that it lives
                 spaces.order_in(copy).append_lines(PASSED, [spell_word(GAVE_UP, space.machine)])

@@ -102,12 +102,13 @@ def save_space(logs: Logs, space: Space) -> None:
 
 
 def forget_space(logs: Logs, space: Space) -> None:
-    """Make the mailbox one machine's again; its files stay as they are."""
+    """Make the mailbox one machine's again; its files stay as they are. Nothing that was known of the space does."""
+    from .order import elsewhere  # a machine seldom leaves
+
     record = record_of(logs)
     keep_last_name(logs, space.machine)
-    for name in (FILE, "state"):
+    for name in (FILE, known_copy.STATE, elsewhere.FILE, elsewhere.JOINED, *space_troubles.FILES):
         remove_file(record.path(PLACE, name))
-    space_troubles.forget_troubles(record.path(PLACE))
     system.sync_directory(record.path(PLACE))
 
 
@@ -180,9 +181,11 @@ def clock_doubt(logs: Logs) -> list[str]:
     return [*space_troubles.slow_clock(logs.messages)]
 
 
-def waiting_sends(logs: Logs) -> list[str]:
-    """Return how many sends wait here for the engine, since when, and why the newest does; nothing if none waits."""
-    return [] if space_of(logs) is None else [*space_troubles.waiting_sends(record_of(logs).path(PLACE))]
+def all_troubles(logs: Logs) -> list[str]:
+    """Return the same behind how many sends wait here for the engine, since when, and why the newest does."""
+    if space_of(logs) is None:
+        return []
+    return [*space_troubles.waiting_sends(record_of(logs).path(PLACE)), *standing_troubles(logs)]
 
 
 def open_replica(logs: Logs, space: Space, *, relayed: bool = False, patience: float = 5.0) -> Replica:

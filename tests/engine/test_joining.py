@@ -202,7 +202,9 @@ def test_the_words_of_other_machines_are_kept_and_told(join: Callable[[str], Joi
         one["machine"]: (one["behind"], one["heard"]) for one in joining_space.read_standing(north.box.logs).machines
     }
     assert told == {"south": (3, instant.text(1_700_000_000_004)), "west": (None, None)}
-    elsewhere.forget_machines(north.directory)
+    present = spaces.space_of(north.box.logs)
+    assert present is not None
+    spaces.forget_space(north.box.logs, present)
     assert (elsewhere.load_peers(north.directory), elsewhere.load_joined(north.directory)) == ([], [])
 
 

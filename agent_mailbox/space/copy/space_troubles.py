@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 AWAY, GONE, RESTORED, NAME, TAKEN, TWIN = "away", "gone", "restored", "name", "taken", "twin"
 KINDS = (AWAY, GONE, RESTORED, NAME, TAKEN, TWIN)
+FILES = tuple(f"trouble.{kind}" for kind in KINDS)
 UNREACHED = (GONE, AWAY)
 """Why the replicator cannot go on: the space is gone, or something else that waiting does not mend."""
 HOLDS = {RESTORED: 7 * 86_400_000, TWIN: 300_000}
@@ -40,12 +41,6 @@ def note_trouble(directory: str, kind: str, text: str) -> None:
         remove_file(path)
     elif write_if_possible(path, text.encode()):
         set_time(path, system.time_ns())
-
-
-def forget_troubles(directory: str) -> None:
-    """Take all words back: the machine left the space."""
-    for kind in KINDS:
-        note_trouble(directory, kind, "")
 
 
 def noted_trouble(directory: str, kind: str) -> str:

@@ -89,12 +89,6 @@ def load_object(path: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def forget_machines(directory: str) -> None:
-    """Forget them all: this machine left the space."""
-    for name in (FILE, JOINED):
-        small_files.remove_file(system.join(directory, name))
-
-
 def _parse_word(word: bytes, now: int) -> tuple[int, dict[str, int], int | None] | None:
     said = codec.parse(word)
     if not isinstance(said, dict) or not isinstance(said.get("seen"), dict) or not isinstance(said.get("applied"), int):
