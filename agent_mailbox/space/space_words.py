@@ -70,7 +70,7 @@ def describe_move(logs: Logs, environ: Mapping[str, str]) -> str:
             was = f"it was machine {space.machine} of space {space.space} at {typed(place)}, and is in no space here"
             forget = f"agent-mailbox engine forget {space.machine}"
             join = join_command(space, logs.directory)
-            return f"{was}: move it back; or run `{forget}` on another machine, then here `{join}`"
+            return f"{was}: move it back; or run on another machine {forget}, then here `{join}`"
     return ""
 
 

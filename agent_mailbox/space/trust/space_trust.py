@@ -89,7 +89,7 @@ def change_rights(directory: str, own: str, changes: Iterable[RightsChange]) -> 
         if known is None and one.fingerprint is None:
             raise Refused(
                 f"machine's key is not confirmed: {one.machine}",
-                f"add --key {one.machine}=FINGERPRINT, as `agent-mailbox engine status` shows it on that machine",
+                f"add --key {one.machine}=FINGERPRINT, as `engine status` there shows it",
             )
         known = known or Rights("")
         user = known.user if one.user is None else one.user
