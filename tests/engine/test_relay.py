@@ -155,6 +155,18 @@ class TestRelayedOrder(Conformance):
         return relayed[0].order, relayed[1].order
 
 
+def test_who_asks_seldom_connects_to_the_replicator_again(relayed: tuple[Relayed, Relayed]) -> None:
+    """It closes the connection of who says nothing for a while, such as the console, and as it ends."""
+    one = relayed[0].order
+    assert one.last_position() == 0
+    ours, theirs = socket.socketpair()
+    theirs.close()
+    assert one._socket is not None
+    one._socket.close()
+    one._socket = ours
+    assert one.append_lines(MESSAGES, [b"mail"], ids=["m1"]) == one.last_position() == 1
+
+
 def test_who_is_in_a_hurry_leaves_a_replicator_that_is_stopped(tmp_path: Path) -> None:
     """One that is stopped as it answers is left, too. The next command connects by itself: the kernel takes its
     connection to the replicator, and nobody says a word."""

@@ -139,7 +139,11 @@ class RelayedOrder:
         raise TimeoutError("no answer in time")
 
     def _is_alone(self) -> bool:
-        """Return whether no replicator answers, so that this process connects by itself."""
+        """Return whether no replicator answers, so that this process connects by itself.
+
+        A replicator leaves who asks nothing for a while (``relay.IDLE``), and may have started again."""
+        if self._socket is not None and _has_ended(self._socket):
+            self.close()
         if self._own is None and self._socket is None:
             patience = hurry.WORD if hurry.is_hurried() else self._patience + 1  # one that is stopped says nothing
             try:
@@ -219,6 +223,18 @@ def connect_to_replicator(directory: str, patience: float) -> socket.socket:
             note_time(deaf, _now())
         raise
     return found
+
+
+def _has_ended(connection: socket.socket) -> bool:
+    """Return whether the other side closed a connection on which nothing is under way."""
+    connection.settimeout(0)
+    try:
+        connection.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def send_frame(to: socket.socket, head: dict[str, object], lines: Sequence[bytes] = ()) -> None:
