@@ -246,7 +246,7 @@ def purge(app: App, /, credential: str | None, url: str | None, dry_run: bool) -
     lines += [
         f"{machine:<10} has archived what is decided up to {at}\n" for machine, at in sorted(found.machines.items())
     ]
-    behind = [one for one, at in sorted(found.machines.items()) if at < max(found.machines.values())]
+    behind = [one for one, at in sorted(found.machines.items()) if at < found.decided]
     if behind:
         lines.append(
             f"the rest waits for {', '.join(behind)}: `agent-mailbox engine forget NAME` gives up a lost one\n"

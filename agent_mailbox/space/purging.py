@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 class PurgePlan(Record):
     """The records that may be removed, at ``positions``, of so many ``records``.
 
-    ``floor``: up to where all machines have followed. ``machines``: how far each one has. ``whole``: up to where all of
-    a log may go, by log. ``others``: the positions that are not in that."""
+    ``floor``: up to where all machines have followed; ``decided``: up to where they will. ``machines``: how far each
+    one has. ``whole``: up to where all of a log may go, by log. ``others``: the positions that are not in that."""
 
     floor: int
+    decided: int
     machines: dict[str, int]
     positions: tuple[int, ...]
     records: int
@@ -70,7 +71,8 @@ def plan_purge(order: TotalOrder, machines: Iterable[str]) -> PurgePlan:
         else:
             others.append(record.position)
     followed = {machine: standing.applied.get(machine, 0) for machine in machines}
-    return PurgePlan(floor, followed, tuple(positions), count, whole, tuple(others))
+    decided = max(bundled.values(), default=0)
+    return PurgePlan(floor, decided, followed, tuple(positions), count, whole, tuple(others))
 
 
 def purge_records(order: TotalOrder, found: PurgePlan, remover: SpaceOrder) -> None:

@@ -827,6 +827,21 @@ def test_one_steward_runs_for_all_and_the_engine_is_purged(pair: Pair) -> None:
         assert unsealed(lines[0]) == unsealed(month.read_bytes().splitlines()[0])
 
 
+def test_a_purge_names_whom_it_waits_for(pair: Pair) -> None:
+    """It waits for nobody as long as nothing is archived, however much a machine said of itself."""
+    for name, who in zip(("north", "south"), ("ann", "ben"), strict=True):
+        pair.join(name)
+        pair.ok(name, "roster", "register", "--session-id", who)
+    pair.ok("north", "engine", "forget", "south")
+    pair.ok("south", "engine", "join")  # it says that it lives
+    pair.send("north", "--from", "ben", "--to", "ann", "--body", "one")
+    plan = ("engine", "purge", "--dry-run", "--dir", pair.program.scratch / "north")
+    assert "the rest waits" not in pair.program.run(*plan).stdout
+    assert pair.seen("north", "ann") == ["one"]
+    assert pair.ok("north", "steward", "run", "--max-live", "0")["archived"] == 1
+    assert "the rest waits for south:" in pair.program.run(*plan).stdout
+
+
 def test_a_machine_that_was_given_up_holds_no_purge_and_comes_back(pair: Pair) -> None:
     """South is given up while it is behind, with a read that it never shipped. The engine is purged past it. It comes
     back: it has all from the bundles, its read counts, nobody is shown anything again, and it holds the next purge."""
