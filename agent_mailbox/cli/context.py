@@ -177,10 +177,12 @@ class Context:
 
     def warn_of_machines(self, desk: OpenMailbox, *, reads: bool = False) -> None:
         """Warn of what keeps mail of other machines from here (``reads``), or has mail of here expire on its way."""
-        from ..space import space as spaces  # a mailbox of one machine is spared it
+        from ..space import space as spaces  # a mailbox of one machine is spared both
+        from ..space.copy import space_troubles
 
-        for why in filter(None, [spaces.why_late(desk.logs)] if reads else spaces.clock_doubt(desk.logs)):
-            self.give_warning(why)
+        for why in [spaces.why_late(desk.logs)] if reads else space_troubles.slow_clock(desk.logs.messages):
+            if why:
+                self.give_warning(why)
 
     def deciding_session(self, desk: OpenMailbox, what: str) -> str:
         """Return the session that decides or asks for something; raises ``Refused`` at the person's terminal for

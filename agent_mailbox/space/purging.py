@@ -47,8 +47,8 @@ def plan_purge(order: TotalOrder, machines: Iterable[str]) -> PurgePlan:
             standing.take_record(record)
         elif record.log == ARCHIVE and not record.damaged and (bundle := unpack_bundle(record.line)) is not None:
             bundled.update((digest(line), record.position) for line in bundle.lines)
-    machines = [machine for machine in machines if machine not in standing.gone]
-    floor, told = standing.common_floor(machines), {*standing.latest.values()}
+    followed = {machine: standing.applied.get(machine, 0) for machine in machines if machine not in standing.gone}
+    floor, told = min(followed.values(), default=0), {*standing.latest.values()}
 
     def may_go(record: Ordered) -> bool:
         if record.log == PASSED:
@@ -70,7 +70,6 @@ def plan_purge(order: TotalOrder, machines: Iterable[str]) -> PurgePlan:
             whole[record.log] = record.position
         else:
             others.append(record.position)
-    followed = {machine: standing.applied.get(machine, 0) for machine in machines}
     decided = max(bundled.values(), default=0)
     return PurgePlan(floor, decided, followed, tuple(positions), count, whole, tuple(others))
 

@@ -176,11 +176,6 @@ def standing_troubles(logs: Logs) -> list[str]:
     return [*filter(None, [why_late(logs)]), *found]
 
 
-def clock_doubt(logs: Logs) -> list[str]:
-    """Return whether this machine's clock is behind mail that is here: what it sends may expire on its way."""
-    return [*space_troubles.slow_clock(logs.messages)]
-
-
 def all_troubles(logs: Logs) -> list[str]:
     """Return the same behind how many sends wait here for the engine, since when, and why the newest does."""
     if space_of(logs) is None:

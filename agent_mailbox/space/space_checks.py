@@ -37,13 +37,10 @@ def space_problems(logs: Logs, found: SpaceStanding, system: str | None = None) 
     ``system`` is the credential of a user who may ask each server for its settings."""
     space = joining_space.require_space(logs)
     copy, mine = spaces.open_replica(logs, space), spaces.owner_of(logs)
-    if found.trouble:
-        yield found.trouble
-        yield from space_troubles.waiting_sends(copy.directory)
-        return
-    yield from space_troubles.standing_troubles(copy.directory, logs.messages)
-    if displaced := space_troubles.noted_trouble(copy.directory, space_troubles.TAKEN):
-        yield displaced  # nothing of what follows concerns a machine that has no name
+    if not found.trouble:
+        yield from space_troubles.standing_troubles(copy.directory, logs.messages)
+    if ended := found.trouble or space_troubles.noted_trouble(copy.directory, space_troubles.TAKEN):
+        yield ended  # nobody answers what follows, or it does not concern a machine that has no name
         yield from space_troubles.waiting_sends(copy.directory)
         return
     try:

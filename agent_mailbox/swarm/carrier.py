@@ -97,7 +97,6 @@ class Carrier:
         """Called with each look at what is new."""
         self._states: defaultdict[str, _Peer] = defaultdict(_Peer)
         self._asked: dict[str, float] = {}
-        self._flushed = self._time_of_flush()
 
     @property
     def outbox(self) -> Outbox:
@@ -130,11 +129,13 @@ class Carrier:
         """Carry for ever; a failing parcel or look stops no other."""
         self.outbox.compact_log()
         upkeep: asyncio.Task[None] | None = None
+        flush = self.ledger.home.path_of(names.FLUSH)  # whose time is that of the last `swarm flush`
+        flushed = time_of(flush)
         while True:
             self.looked()
             await asyncio.to_thread(self._sweep_outboxes)
-            if (asked := self._time_of_flush()) != self._flushed:
-                self._flushed = asked
+            if (asked := time_of(flush)) != flushed:
+                flushed = asked
                 self._forget_pauses()
             self._start_due_peers()
             if upkeep is None or upkeep.done():  # beside it: a silent master holds up no mail
@@ -154,10 +155,6 @@ class Carrier:
         tasks = [state.task for state in self._states.values() if state.task is not None]
         await asyncio.gather(*tasks)
         await self._repeat_requests()
-
-    def _time_of_flush(self) -> int | None:
-        """Return when `swarm flush` last asked a gateway that serves to try everything now."""
-        return time_of(self.ledger.home.path_of(names.FLUSH))
 
     def _forget_pauses(self) -> None:
         for state in self._states.values():

@@ -55,13 +55,13 @@ BACKLOG = 1024
 
 
 class Listening(Record):
-    """Addresses to listen at. ``bind``, ``quic`` (HTTP/3): HOST:PORT. ``cert``, ``key``: PEM files; without them a
+    """Addresses to listen at. ``bind``, ``quic_bind`` (HTTP/3): HOST:PORT. ``cert``, ``key``: PEM files; without them a
     proxy in front does TLS. ``api``: HOST:PORT of the local API, with a token, in place of its Unix socket."""
 
     bind: str
     cert: str | None = None
     key: str | None = None
-    quic: str | None = None
+    quic_bind: str | None = None
     api: str | None = None
     behind_proxy: bool = False
     log_level: str = "info"
@@ -136,9 +136,9 @@ def check_listening(listening: Listening) -> None:
             f"listening address needs TLS: {listening.bind}",
             "pass `--cert FILE` and `--key FILE`, `--self-signed`, or `--behind-proxy` if a proxy does TLS",
         )
-    if listening.quic is not None and (listening.cert is None or find_spec("aioquic") is None):
+    if listening.quic_bind is not None and (listening.cert is None or find_spec("aioquic") is None):
         raise Refused(
-            f"HTTP/3 needs a certificate and aioquic: {listening.quic}",
+            f"HTTP/3 needs a certificate and aioquic: {listening.quic_bind}",
             f"pass `--cert FILE` and `--key FILE`, and run `{extras.command_to_add('http3')}`",
         )
     if listening.api is not None and not is_loopback(listening.api):
@@ -313,11 +313,11 @@ async def run_gateway(mailbox: Mailbox, home: Home, listening: Listening, ready:
 def _quic_servers(
     listening: Listening, config: Config, serving: GatewayProcess, tls: Certificates | None
 ) -> list[Coroutine[Any, Any, None]]:
-    if listening.quic is None or tls is None:
+    if listening.quic_bind is None or tls is None:
         return []
     from . import quic_listener
 
-    sock, _ = bind_socket(listening.quic, socket.SOCK_DGRAM)
+    sock, _ = bind_socket(listening.quic_bind, socket.SOCK_DGRAM)
     sock.setblocking(False)
     # browsers and peers learn of HTTP/3 by this header alone
     config.alt_svc_headers = [f'h3=":{sock.getsockname()[1]}"; ma=3600']

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -88,35 +88,24 @@ def detach(door: SwarmContext) -> None:
     show_default=True,
     help="Log from this level on, to standard error.",
 )
-def serve(
-    door: SwarmContext,
-    bind: str,
-    cert: str | None,
-    key: str | None,
-    self_signed: bool,
-    quic_bind: str | None,
-    behind_proxy: bool,
-    api: str | None,
-    log_level: str,
-) -> None:
+def serve(door: SwarmContext, self_signed: bool, **given: Any) -> None:
     """Receive and carry mail until stopped. It prints one line with the listening address."""
     import asyncio
 
     from . import gateway_identity, gateway_process, home, peer_client
 
-    own = gateway_identity.key_of(door.ledger)
-    files = {name: os.path.abspath(path) for name, path in (("--cert", cert), ("--key", key)) if path}
-    options = {"--bind": bind, **files, "--quic-bind": quic_bind, "--api": api}
+    own, listening = gateway_identity.key_of(door.ledger), gateway_process.Listening(**given)
+    files = {f"--{name}": os.path.abspath(given[name]) for name in ("cert", "key") if given[name]}
+    options = {"--bind": listening.bind, **files, "--quic-bind": listening.quic_bind, "--api": listening.api}
     words = [word for name, value in options.items() if value for word in (name, value)]
-    words += [name for name, on in (("--self-signed", self_signed), ("--behind-proxy", behind_proxy)) if on]
+    words += [name for name, on in (("--self-signed", self_signed), ("--behind-proxy", listening.behind_proxy)) if on]
     if self_signed:
-        if cert or key or behind_proxy:
+        if listening.cert or listening.key or listening.behind_proxy:
             raise Malformed("options exclude each other: --self-signed, --cert, --key, --behind-proxy", "pass one way")
-        cert = key = peer_client.ready_certificate(
-            door.home, own, door.ledger.read_knowledge().endpoint, door.ledger.now()
-        )
+        endpoint = door.ledger.read_knowledge().endpoint
+        made = peer_client.ready_certificate(door.home, own, endpoint, door.ledger.now())
+        listening = listening.replace(cert=made, key=made)
     loading_ahead.load_rooms("swarm")
-    listening = gateway_process.Listening(bind, cert, key, quic_bind, api, behind_proxy, log_level)
     gateway_process.check_listening(listening)
 
     def report_listening(address: str) -> None:
@@ -132,16 +121,14 @@ def serve(
 @click.option("--allow-member-invite", is_flag=True, help="Let members invite, too.")
 @click.option("--require-approval", is_flag=True, help="Let each joiner wait for `swarm approve`.")
 @session_option
-def create(
-    door: SwarmContext, name: str, session: str | None, allow_member_invite: bool, require_approval: bool
-) -> None:
+def create(door: SwarmContext, name: str, allow_member_invite: bool, require_approval: bool) -> None:
     """Create a swarm with this gateway as its master. The session joins it."""
     from . import decisions
 
-    door.check_enter(session)
+    door.check_enter()
     settings = {"allow_member_invite": allow_member_invite, "require_approval": require_approval}
     made = decisions.create_swarm(door.ledger, name, settings)
-    who = door.enter_swarm(made.alias, session)
+    who = door.enter_swarm(made.alias)
     text = f"created swarm:{made.alias} ({made.swarm_id})\n" + (f"{who} joined it\n" if who else "")
     door.app.print_done(text, {"swarm": swarm_json(made, made.master), "session": who})
 
@@ -180,7 +167,7 @@ def invite(door: SwarmContext, which: str, max_uses: int | None, unlimited: bool
 @click.argument("which", metavar="URL|-|@FILE|SWARM")
 @click.option("--as", "alias", metavar="WORD", help="The swarm's alias here (default: from its name).")
 @session_option
-def join(door: SwarmContext, which: str, alias: str | None, session: str | None) -> None:
+def join(door: SwarmContext, which: str, alias: str | None) -> None:
     """Join a swarm by its invitation. With a SWARM this gateway is in, it adds a local agent to it.
 
     Others on this machine see a command's arguments: - reads the URL from standard input, @FILE from a file.
@@ -191,12 +178,12 @@ def join(door: SwarmContext, which: str, alias: str | None, session: str | None)
     if not which.startswith("swarm://"):
         found = decisions.find_swarm(door.ledger.identified_knowledge(), which)
         _warn_of_alias(door, found.alias, alias)
-        who = door.enter_swarm(found.alias, session)
+        who = door.enter_swarm(found.alias)
         if who is None:
             raise Malformed("joining agent missing", "name it with `--session ID`")
         door.app.print_done(f"{who} joined swarm:{found.alias}\n", {"status": "accepted", "session": who})
         return
-    join_by(door, which, alias, session)
+    join_by(door, which, alias)
 
 
 def read_invitation(door: SwarmContext, which: str) -> str:
@@ -209,7 +196,7 @@ def read_invitation(door: SwarmContext, which: str) -> str:
     return said
 
 
-def join_by(door: SwarmContext, which: str, alias: str | None, session: str | None, patience: int = 0) -> None:
+def join_by(door: SwarmContext, which: str, alias: str | None, patience: int = 0) -> None:
     """Join by an invitation's URL, and answer; raise ``Refused`` if that failed. ``patience``: seconds to wait for a
     gateway that does not listen yet."""
     import asyncio
@@ -223,7 +210,7 @@ def join_by(door: SwarmContext, which: str, alias: str | None, session: str | No
             f"swarm alias invalid or taken: {alias!r}", "choose another, of lower-case letters, digits, . _ -"
         )
     key = gateway_identity.key_of(door.ledger)
-    door.check_enter(session)
+    door.check_enter()
 
     async def ask_until_answered(peers: Peers) -> tuple[str, str]:
         for _ in range(patience):
@@ -238,7 +225,7 @@ def join_by(door: SwarmContext, which: str, alias: str | None, session: str | No
         raise Refused(f"swarm not joined: {neutral(said)}", _remedy_for(said), code=status)
     found = door.ledger.read_knowledge().swarms[swarm_id]
     _warn_of_alias(door, found.alias, alias)
-    who = door.enter_swarm(found.alias, session)
+    who = door.enter_swarm(found.alias)
     told = "joined" if status == joining.IN else "asked to join"
     door.app.print_done(
         f"{told} swarm:{found.alias}" + (f": {neutral(said)}" if status != joining.IN else "") + "\n",
@@ -323,19 +310,20 @@ def members(door: SwarmContext, which: str) -> None:
 @click.argument("which", metavar="SWARM")
 @click.option("--dissolve", is_flag=True, help="End the swarm for everyone (its master only).")
 @session_option
-def leave(door: SwarmContext, which: str, dissolve: bool, session: str | None) -> None:
+def leave(door: SwarmContext, which: str, dissolve: bool) -> None:
     """Leave a swarm and tell everyone. With --session only that local agent leaves, silently.
 
     A request to join that its master has not approved is withdrawn.
     """
     from . import decisions, joining
 
-    waited = joining.give_up(door.ledger, which) if session is None else None
+    is_whole = door.app.named is None
+    waited = joining.give_up(door.ledger, which) if is_whole else None
     alias = (waited or decisions.find_swarm(door.ledger.identified_knowledge(), which)).alias
-    if session is None and waited is None:
+    if is_whole and waited is None:
         decisions.leave_swarm(door.ledger, which, dissolve)
         door.flush_outbox()
-    left = door.exit_swarm(alias, session)
+    left = door.exit_swarm(alias)
     door.app.print_done(f"left swarm:{alias}\n", {"swarm": alias, "sessions": left, "dissolved": dissolve})
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ..cli.options import App, CommandWithOptions, complete_session, pass_app
+from ..cli.options import App, CommandWithOptions, option_of_session, pass_app
 from ..core.records import USER
 from ..core.roster_changes import Registration
 from ..errors import Busy, NoMailbox, NotFound, Refused
@@ -107,9 +107,9 @@ class SwarmContext:
             return False
         return True
 
-    def enter_swarm(self, alias: str, session: str | None) -> str | None:
+    def enter_swarm(self, alias: str) -> str | None:
         """Let a local agent join: it carries the swarm's tag. Return its id; None for the person, who needs no tag."""
-        who = self._entering_agent(session)
+        who = self._entering_agent()
         if who is not None:
             self._change_tags(who, add=(f"swarm:{alias}",))
         return who
@@ -124,28 +124,28 @@ class SwarmContext:
         finally:
             self.app.proves = before
 
-    def check_enter(self, session: str | None) -> None:
+    def check_enter(self) -> None:
         """Raise what ``enter_swarm`` would before anything is decided: repeating a failed ``create`` would make a
         second swarm."""
-        who = self._entering_agent(session)
+        who = self._entering_agent()
         if who is not None and self.app.mailbox.logs.read_roster().get(who) is None:
             raise NotFound(
                 f"agent not found: {who!r}", f"register it: `agent-mailbox roster register --session-id {who}`"
             )
 
-    def exit_swarm(self, alias: str, session: str | None = None) -> list[str]:
-        """Let a local agent leave, or all that are not dead; return their ids."""
-        tag = f"swarm:{alias}"
-        roster = self.app.mailbox.logs.read_roster()
-        agents = [a.session_id for a in roster.carriers(tag)] if session is None else [self.app.session_for(session)]
+    def exit_swarm(self, alias: str) -> list[str]:
+        """Let the local agent that is named leave, or all that are not dead; return their ids."""
+        tag, box = f"swarm:{alias}", self.app.mailbox
+        carriers = [agent.session_id for agent in box.logs.read_roster().carriers(tag)]
+        agents = carriers if self.app.named is None else [self.app.acting_session(box)]
         for who in agents:
             self._change_tags(who, remove=(tag,))
         return agents
 
-    def _entering_agent(self, session: str | None) -> str | None:
+    def _entering_agent(self) -> str | None:
         """Return the local agent that would join; None for the person."""
-        is_agent = session or self.app.caller.said_id(self.app.environ) not in (None, USER)
-        who = self.app.session_for(session) if is_agent else USER
+        is_agent = self.app.named or self.app.caller.said_id(self.app.environ) not in (None, USER)
+        who = self.app.acting_session(self.app.mailbox) if is_agent else USER
         return None if who == USER else who
 
 
@@ -179,12 +179,7 @@ class SwarmCommand(CommandWithOptions):
         super().__init__(*args, callback=run_command, params=params, **given)
 
 
-session_option = click.option(
-    "--session",
-    metavar="ID",
-    help="The local agent (default: the client's session).",
-    shell_complete=complete_session,
-)
+session_option = option_of_session("--session", "The local agent (default: the client's session).")
 
 
 def swarm_json(one: Swarm, me: str) -> dict[str, Any]:

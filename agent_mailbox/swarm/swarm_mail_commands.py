@@ -14,7 +14,7 @@ import click
 from ..cli import mail_output, render, values, verbs
 from ..cli.context import FROM
 from ..cli.group import CommandGroup
-from ..cli.options import complete_session
+from ..cli.options import option_of_session
 from ..core import frame
 from ..core.address import is_remote
 from ..core.compose import Draft
@@ -43,13 +43,7 @@ EVENTS = {
     "review_requested": ("github_pr", "review_requested", "Review requested"),
 }
 """Event to (reference type, action, words): the founding table's five, and the actions on issues."""
-_from = click.option(
-    "--from",
-    "sender",
-    metavar="ID",
-    help="The sender (default: the client's session).",
-    shell_complete=complete_session,
-)
+_from = option_of_session("--from", "The sender (default: the client's session).")
 
 
 def _swarm_address(to: str) -> str:
@@ -76,26 +70,15 @@ def _queue_draft(door: SwarmContext, draft: Draft) -> None:
 @click.option("--thread", metavar="ID", help="The message this answers.")
 @click.option("--ttl-hours", metavar="N", type=click.IntRange(1, 168), help="Hours until it is given up.")
 @click.option("--priority", type=click.Choice(PRIORITIES), default="normal", help="How urgent it is.")
-def send(
-    door: SwarmContext,
-    to: str,
-    sender: str | None,
-    subject: str | None,
-    body: str | None,
-    thread: str | None,
-    ttl_hours: int | None,
-    priority: str,
-) -> None:
+def send(door: SwarmContext, to: str, body: str | None, thread: str | None, **given: Any) -> None:
     """Send to a remote agent, or to everyone in a swarm."""
     app = door.app
     draft = Draft(
-        sender=app.session_for(sender, FROM),
+        sender=app.acting_session(app.mailbox, FROM),
         to=(_swarm_address(to),),
-        subject=subject,
         content=values.read_body(app, body),
         thread=app.mailbox.find(thread).message.id if thread else None,
-        ttl_hours=ttl_hours,
-        priority=priority,
+        **given,
     )
     _queue_draft(door, draft)
 
@@ -311,9 +294,7 @@ def notify() -> None:
 @_from
 @click.option("--body", metavar="TEXT", help="A line or two with it.")
 @click.option("--also", multiple=True, metavar="REF", help="Another ACTION:OWNER/REPO#N; repeat for several.")
-def github(
-    door: SwarmContext, event: str, to: str, issue: str, sender: str | None, body: str | None, also: Any
-) -> None:
+def github(door: SwarmContext, event: str, to: str, issue: str, body: str | None, also: Any) -> None:
     """Notify a swarm of an issue or pull request. `gh` makes the issue itself."""
     repo, mark, number = issue.partition("#")
     if not mark or not (number.isascii() and number.isdigit() and len(number) < 12):
@@ -321,7 +302,7 @@ def github(
     content, references, metadata = make_notification(event, repo, int(number), body)
     references += [parse_reference(one) for one in also]
     draft = Draft(
-        sender=door.app.session_for(sender, FROM),
+        sender=door.app.acting_session(door.app.mailbox, FROM),
         to=(_swarm_address(to),),
         content=content,
         type="notification",

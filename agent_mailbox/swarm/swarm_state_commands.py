@@ -50,7 +50,7 @@ def _own_swarm(known: Memberships, word: str) -> Swarm | None:
     help="Hours until it expires.",
 )
 @session_option
-def pair(door: SwarmContext, which: str, alias: str | None, hours: float, session: str | None) -> None:
+def pair(door: SwarmContext, which: str, alias: str | None, hours: float) -> None:
     """Pair two gateways that serve with --self-signed. Print an invitation here, pass it to this command there.
 
     With a SWARM it makes the swarm if there is none, and an invitation for one agent. That has this gateway's key,
@@ -62,15 +62,15 @@ def pair(door: SwarmContext, which: str, alias: str | None, hours: float, sessio
 
         if tokens.parse_url(which).key is None:
             raise Malformed("invitation has no key", "join by it with `agent-mailbox swarm join URL`")
-        join_by(door, which, alias, session, PATIENCE)
+        join_by(door, which, alias, PATIENCE)
         return
     from . import decisions
 
-    door.check_enter(session)
+    door.check_enter()
     word = which.removeprefix("swarm:")
     found = _own_swarm(door.ledger.identified_knowledge(), word) or decisions.create_swarm(door.ledger, word, {})
     url = decisions.make_invitation(door.ledger, found.swarm_id, 1, hours, keyed=True)
-    who = door.enter_swarm(found.alias, session)
+    who = door.enter_swarm(found.alias)
     door.app.print_answer(
         f"{url}\n",
         {"url": url, "hours": hours, "swarm": found.swarm_id, "address": f"swarm:{found.alias}", "session": who},

@@ -92,7 +92,7 @@ def waiting_sends(directory: str) -> Iterator[str]:
 
 
 def slow_clock(messages: Log) -> Iterator[str]:
-    """Yield whether this machine's clock is behind mail that is here."""
+    """Yield whether this machine's clock is behind mail that is here: what it sends may expire on its way."""
     fd = messages.open()
     if fd is None:
         return

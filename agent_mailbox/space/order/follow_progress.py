@@ -77,7 +77,3 @@ class FollowProgress:
             self.applied[machine] = said
         if what and what != DAMAGED:
             self.latest[what, "" if what == PURGED else machine] = record.position
-
-    def common_floor(self, machines: Iterable[str]) -> int:
-        """Return up to where all of the machines have followed, those that were given up left out."""
-        return min((self.applied.get(machine, 0) for machine in machines if machine not in self.gone), default=0)

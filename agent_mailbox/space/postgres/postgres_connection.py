@@ -259,13 +259,9 @@ def _has_ended(connection: Connection) -> bool:
     """Return whether the server closed the connection while nobody asked."""
     import psycopg2
 
-    waiting = select.poll()
-    waiting.register(connection, select.POLLIN)
     try:
-        if waiting.poll(0):
-            connection.poll()  # what it said last
-        if waiting.poll(0):
-            connection.poll()  # that it ended
+        connection.poll()  # what it said last
+        connection.poll()  # that it ended
     except psycopg2.Error:
         return True
     return bool(connection.closed)

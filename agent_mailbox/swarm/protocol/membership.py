@@ -183,11 +183,7 @@ def _fold_joining(known: Memberships, event: Event) -> Memberships:
     if before is not None and before.state == ACTIVE:
         return _put_swarm(known, before.replace(invitation=event["invitation"]))
     blank = before or Swarm(
-        swarm_id=swarm_id,
-        name=swarm_id,
-        alias=event["alias"],
-        master=event["master"],
-        joined_at=event["at"],
+        swarm_id=swarm_id, name=swarm_id, alias=event["alias"], master=event["master"], joined_at=event["at"]
     )
     return _put_swarm(known, blank.replace(state=JOINING, master=event["master"], invitation=event["invitation"]))
 
