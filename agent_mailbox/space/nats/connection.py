@@ -275,7 +275,10 @@ class NatsConnection:
 
     def _ensure_connected(self) -> None:
         since, self._used = self._used, time.monotonic()
-        if self._incoming is not None and (self._used - since < IDLE or self._is_still_there()):
+        is_used = (
+            bool(self._subjects) or self._used - since < IDLE
+        )  # who listens hears of the end, and looks for losses
+        if self._incoming is not None and (is_used or self._is_still_there()):
             return
         places = {_place_in(url): url for url in self.urls}
         silent = min(self.patience, hurry.SILENT if hurry.is_hurried() else CONNECTING)
@@ -298,12 +301,10 @@ class NatsConnection:
         raise trouble
 
     def _is_still_there(self) -> bool:
-        """Hear what the server said while nobody asked; return whether it is there. It closes a connection on which
-        nobody answers its PINGs, and as it ends."""
-        deadline = time.monotonic() + hurry.SILENT
+        """Hear what the server said while nobody asked; return whether it is there. It leaves who answers no PING."""
         try:
             while self._incoming_bytes().has_more():
-                self._receive_message(deadline)
+                self._receive_message(time.monotonic() + hurry.SILENT)
         except (OSError, MailboxError):
             self.close()
         return self._incoming is not None

@@ -153,8 +153,8 @@ class PostgresConnection:
             self._connection = None
 
     def _ensure_connected(self) -> Connection:
-        if self._connection is not None and not _has_ended(self._connection):
-            return self._connection
+        if self._connection is not None and (self._heard or not _has_ended(self._connection)):
+            return self._connection  # who listens hears of the end, and looks for losses
         self.close()
         places = places_in(self.url)
         try:
