@@ -613,8 +613,9 @@ def test_a_machine_whose_logs_are_not_as_they_were_left_retells_nobody(
     before = roster_lines(south)
     path = Path(south.logs.messages.path)
     path.write_bytes(path.read_bytes().replace(b"one", b"two"))
-    with pytest.raises(Refused, match="is not as it was left"):
+    with pytest.raises(Refused, match="is not as it was left") as told:
         south.catch_up()
+    assert told.value.code == "broken"
     assert roster_lines(south) == before
 
 
