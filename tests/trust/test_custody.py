@@ -95,6 +95,20 @@ def no_derived(scene: Scene, copy: Path) -> None:
 ATTACKS = [emptied, cut, blanked, replaced, rolled_back, deleted, unled, no_roster, no_derived]
 
 
+def test_a_log_that_changed_since_it_was_looked_at_is_looked_at_again(post: Post) -> None:
+    """What one look found holds for the file and the size that it saw."""
+    box = OpenMailbox(str(post.box))
+    for name in ("one", "another"):
+        post.register(name)
+    assert box.logs.broken() is None
+    kept, log = box.logs.roster.kept, post.file(ROSTER)
+    assert kept is not None
+    assert kept.noticed is not None
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:1]))
+    with log.open("rb") as file:
+        assert kept.checked(file.fileno()) is None
+
+
 @pytest.mark.parametrize("asked_before", [True, False], ids=["bound by a call", "bound by the order alone"])
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_who_was_bound_stays_bound(
