@@ -455,7 +455,9 @@ def test_the_notes_of_leases_follow_what_holds_and_what_was_told(post: Post, mon
     edits = Edits(Mailbox(str(post.box)).logs)
     edits.note("/x/a", ADA, 1)
     assert (edits.is_ready(), edits.is_leased()) == (False, True)
-    for holds in (True, False):
+    edits.leased()
+    assert (edits.is_ready(), edits.is_leased()) == (True, True)
+    for holds in (False, True, False):
         edits.settle(holds=holds)
         assert edits.is_leased() is holds
     for what in ("one", "two"):

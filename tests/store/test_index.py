@@ -265,6 +265,15 @@ def test_what_is_new_is_taken_in_without_a_look_at_all_messages(box: Mailbox, mo
     assert [at for at in steps if at[1].startswith("SCAN") and not any(small in at[1] for small in SMALL)] == []
 
 
+def test_a_long_beginning_of_an_id_is_one_message_s(box: Mailbox) -> None:
+    """The index keeps the first eight characters of an id, and two ids may have these."""
+    for rest in ("1111-4111-8111-111111111111", "2222-4222-8222-222222222222"):
+        box.send(Draft(sender="amy", to=("bob",), content="x", id=f"0f8fad5b-{rest}"))
+    for wanted, count in (("0f8fad5b-2", 1), ("0f8fad5b", 2)):
+        found = ask_index(box.logs, box.archive, lambda view, word=wanted: view.ids(word, prefix=True))
+        assert len(found or ()) == count, wanted
+
+
 # -- words ------------------------------------------------------------------------------------------------------------
 
 
