@@ -55,11 +55,6 @@ class Edits:
     def leased(self) -> None:
         """Note that a lease may hold. Its writer does so before it writes the lease, and again after. Before a command
         the shim asks Python only where it finds this note."""
-        if not self.is_ready():
-            try:
-                system.make_directory(self._directory)
-            except OSError:
-                return  # ``settle`` makes it, and looks for leases then
         write_if_possible(self._leased, b"")
 
     def settle(self, *, holds: bool) -> None:
