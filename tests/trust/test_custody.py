@@ -96,7 +96,7 @@ ATTACKS = [emptied, cut, blanked, replaced, rolled_back, deleted, unled, no_rost
 
 
 def test_a_log_that_changed_since_it_was_looked_at_is_looked_at_again(post: Post) -> None:
-    """What one look found holds for the file and the size that it saw."""
+    """A look holds for the file and the size that it saw, and for nothing else."""
     box = OpenMailbox(str(post.box))
     for name in ("one", "another"):
         post.register(name)
