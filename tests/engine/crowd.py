@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 from scripts.benchmarks.arguments import given as arguments_given
 from tests.helpers import Program, end_all_when_terminated, until
 
+from .cluster_servers import SPACE, Servers
 from .cut_links import Links
 from .figures import run_at_once, run_timed, write_table
-from .test_cluster import SPACE, Servers
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -27,8 +27,8 @@ from scripts.benchmarks import launch, world
 from scripts.benchmarks.arguments import given as arguments_given
 from tests.helpers import ROOT, Program, end_all_when_terminated, until
 
+from .cluster_servers import SPACE, Servers, joined
 from .nats_server import processor
-from .test_cluster import SPACE, Servers, joined
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -13,9 +13,9 @@ from agent_mailbox.errors import MailboxError
 from agent_mailbox.space.postgres.postgres_order import open_order
 from tests.helpers import PATIENCE, Child, Program, until
 
+from .cluster_servers import SPACE, Servers
 from .nats_server import program
 from .postgres_server import PostgresServer, credential, made
-from .test_cluster import SPACE, Servers
 
 if TYPE_CHECKING:
     import random

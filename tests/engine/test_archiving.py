@@ -36,48 +36,11 @@ from tests.control_desk import ControlDesk
 from tests.helpers import PATIENCE
 
 from .memory_order import MemoryOrder, MemorySpace, copy_of
-from .test_commands import LOG, Pair
-from .test_commands import pair as pair
-from .test_replica import Two, shown
-from .test_replica import two as two
+from .pair import LOG, Pair
+from .two import Two, archived, gone, live, machine, purge, read, roster_lines, shown, steward, with_dead
 
 if TYPE_CHECKING:
     from agent_mailbox.core.inbox import Item
-    from agent_mailbox.core.records import Message
-    from agent_mailbox.store.archive.rotation import Rotated
-
-
-def steward(box: Mailbox, *hopeless: str) -> Rotated:
-    """A steward's decisions on a machine; of these dead letters nobody is told."""
-    assert box.replica is not None
-    return shared_steward.move_finished(box, box.replica, 0, {*hopeless})
-
-
-def live(box: Mailbox) -> list[str]:
-    """The contents of what is live on a machine."""
-    return [message.content for message in box.state().messages.values()]
-
-
-def archived(box: Mailbox) -> list[str]:
-    """The contents of what a machine archived."""
-    return sorted(message.content for message in box.archive.messages().values())
-
-
-def read(two: Two, *contents: str) -> None:
-    """Ann sends Ben mail, who reads it."""
-    north, south = two.boxes
-    for content in contents:
-        north.send(Draft(sender="ann", to=("ben",), content=content))
-    south.catch_up()
-    assert shown(south, "ben") == list(contents)
-
-
-def machine(two: Two, place: Path, name: str) -> Mailbox:
-    """One more machine of the space, which has taken in everything."""
-    box = Mailbox(creation.create(str(place / name), os.environ))
-    box.share(copy_of(box.logs, MemoryOrder(two.orders[0].space, name), str(place / f"{name}.engine")))
-    box.catch_up()
-    return box
 
 
 def test_a_machine_answers_to_its_own_name_alone(two: Two, tmp_path: Path) -> None:
@@ -94,13 +57,6 @@ def test_a_machine_answers_to_its_own_name_alone(two: Two, tmp_path: Path) -> No
     for _ in "12":
         north.catch_up()
     assert two.orders[0].last_position() > end
-
-
-def purge(two: Two) -> int:
-    """Purge the engine; how many records went."""
-    found = purging.plan_purge(two.orders[0], ("north", "south"))
-    purging.purge_records(two.orders[0], found, two.orders[0])
-    return len(found.positions)
 
 
 def test_what_stays_in_the_engine_whoever_followed() -> None:
@@ -195,18 +151,6 @@ def read_by_ben(two: Two) -> str:
     south.catch_up()
     assert shown(south, "ben") == ["to one of you"]
     south.catch_up()
-    return sent
-
-
-def gone(two: Two) -> Message:
-    """The first message was archived on both machines, and another one waits for Ben; return the first one."""
-    north, south = two.boxes
-    read(two, "one")
-    (sent,) = north.state().messages.values()
-    for box in (south, north, south):
-        box.catch_up()
-        steward(north)
-    north.send(Draft(sender="ann", to=("ben",), content="last"))
     return sent
 
 
@@ -483,22 +427,6 @@ def test_what_a_machine_heard_it_need_not_take_in_again(two: Two) -> None:
     again = copy_of(north.logs, two.orders[0], north.replica.directory)
     again.look_locally()
     assert again.state.applied == two.orders[0].last_position()
-
-
-def with_dead(box: Mailbox, patch: pytest.MonkeyPatch) -> None:
-    """Two sessions come, take three names each, and end; a steward finds that long."""
-    patch.setattr(shared_steward, "COMPACT_ABOVE", 8)
-    for who in ("cat", "dot"):
-        for name in ("one", "two", "three"):
-            box.register(Registration(session_id=who, name=f"{who}-{name}"), who)
-            box.end(who, "freeze", who)
-        box.end(who, "retire", who)
-
-
-def roster_lines(box: Mailbox) -> tuple[list[bytes], list[bytes]]:
-    """The roster's lines of a machine, live and archived, without seals and sorted."""
-    live, gone = ([unsealed(line) for _, line in log.lines()] for log in (box.logs.roster, box.archive.roster_log()))
-    return sorted(live), sorted(gone)
 
 
 def test_a_machine_that_lost_its_record_retells_the_dead_once(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,27 +23,14 @@ from agent_mailbox.store.locks.lock import FileLock
 from tests.helpers import PATIENCE, ROSTER, until
 
 from .cut_links import stopped
-from .nats_server import serving
-from .test_commands import MACHINES, Pair
+from .pair import Pair, is_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.helpers import Program
 
 SEND = "send", "--from", "ann", "--to", "ben", "--body"
-
-
-@pytest.fixture
-def dark(program: Program, credential: str, tmp_path: Path) -> Iterator[tuple[Pair, int]]:
-    """Two machines of a space, and the process of its server."""
-    with serving(tmp_path / "server") as url:
-        pair = Pair(program, url, credential)
-        for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
-            pair.join(machine)
-            pair.ok(machine, "roster", "register", "--session-id", who, "--role", "dev")
-        yield pair, int((tmp_path / "server/pid").read_text())
 
 
 def test_who_finds_no_server_is_spared_the_libraries(dark: tuple[Pair, int]) -> None:
@@ -146,11 +133,6 @@ def kept(turn: Path) -> Iterator[None]:
     with FileLock(str(turn)):
         os.utime(turn, (0, 0))
         yield
-
-
-def is_of(path: Path, machine: str) -> bool:
-    """Is the file beside a machine's record of its space?"""
-    return f'"machine":"{machine}"' in (path.parent / "space").read_text().replace(" ", "")
 
 
 def speak(server: socket.socket) -> None:

@@ -7,29 +7,26 @@ import shlex
 import shutil
 import socket
 import threading
-from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
 
-from agent_mailbox.errors import Refused, Unavailable
+from agent_mailbox.errors import Refused
 from agent_mailbox.space.nats import server_settings
 from agent_mailbox.space.nats.connection import API, Publication
-from agent_mailbox.space.nats.nats_order import NatsOrder, open_order
+from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order.order import ROSTER, NoServer
 from tests.helpers import PATIENCE, Program, until
-from tests.ports import free_row
 
-from .nats_server import processor, started
-from .test_commands import LOG, MACHINES, Pair
+from .cluster_servers import SPACE, Servers, joined
+from .pair import LOG, MACHINES, Pair
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-SPACE = "team"
 DOCTOR = "engine", "doctor", "--system"
 OLD = """\
   SYSTEM {{ users: [ {{ user: "system", password: "{system}" }} ] }}
@@ -50,61 +47,6 @@ OLD_USER = """\
         publish: [ "mbx.team.{machine}.>", "mbxf.team.{machine}.>", "mbxlive.team.{machine}", {calls} ]
         subscribe: [ "_INBOX.{machine}.>", "mbx.team.>", "mbxlive.team.*" ] }} }}"""
 OLD_CALLS = "STREAM.INFO", "STREAM.CREATE", "STREAM.MSG.GET", "DIRECT.GET"
-
-
-class Servers:
-    """The servers of a directory that ``engine config`` wrote."""
-
-    def __init__(self, program: Program, nodes: int, machines: Sequence[str] = MACHINES) -> None:
-        self.home = program.scratch / "engine"
-        words = [word for machine in machines for word in ("--machine", machine)]
-        result = program.call(
-            *("engine", "config", "--nodes", nodes, "--space", SPACE, "--into", self.home, "--json"),
-            *("--port", free_row(beside=2000), *words),
-        )
-        assert result.rc == 0, result
-        self.written: dict[str, Any] = result.json
-        self.nodes: dict[str, subprocess.Popen[bytes]] = {}
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """All of them, started as the command says: in its directory each."""
-        with ExitStack() as stack:
-            for n, command in enumerate(self.written["start"], 1):
-                assert command == f"(cd {self.home / str(n)} && nats-server -c server.conf)"
-                self.nodes[f"{SPACE}-{n}"] = stack.enter_context(started(self.home / str(n)))[0]
-            yield
-
-    def is_ready(self) -> bool:
-        """Do the servers make a space? They need a moment after their start."""
-        order = self.order(MACHINES[0], wait=2)  # one without a leader says nothing
-        try:
-            order.make_unless_there()
-        except Unavailable:
-            return False
-        finally:
-            order.close()
-        return True
-
-    def processor(self) -> float:
-        """Seconds of the processor that all of them have used."""
-        return sum(processor(node.pid) for node in self.nodes.values())
-
-    def order(self, machine: str, credential: str = "", wait: float = PATIENCE) -> NatsOrder:
-        """A machine's way to the space, with its credential or another's."""
-        file = self.home / "machines" / (credential or machine)
-        return open_order(self.written["url"], SPACE, machine, str(file), str(self.home / "authority.pem"), wait)
-
-
-def joined(servers: Servers, program: Program) -> Pair:
-    """Two mailboxes that joined with the commands that were printed."""
-    pair = Pair(program, servers.written["url"], "")
-    pair.space = SPACE
-    until(servers.is_ready)
-    for machine, command in zip(MACHINES, servers.written["join"], strict=True):
-        result = program.call(*command.split()[1:], "--dir", program.scratch / machine)
-        assert result.rc == 0, result
-    return pair
 
 
 def test_a_leader_that_is_killed_loses_nothing(program: Program) -> None:

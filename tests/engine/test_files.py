@@ -20,9 +20,9 @@ from agent_mailbox.store.attachments import attachment_files
 from agent_mailbox.store.attachments.attachment_files import digest
 from tests.helpers import MESSAGES, PATIENCE, Program, until
 
+from .pair import Pair
 from .postgres_server import credential as password_file
 from .postgres_server import made
-from .test_commands import Pair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -35,9 +35,9 @@ from tests.helpers import PATIENCE, Program, until
 from .conformance import Pair, SpaceConformance, lines_of
 from .cut_links import stopped
 from .hostile_space import Joined, lock_nobody_out
+from .pair import MACHINES
+from .pair import Pair as Two
 from .postgres_server import OLD, OWNER, PASSWORD, PostgresServer, credential, made
-from .test_commands import MACHINES
-from .test_commands import Pair as Two
 from .test_machine_names import take_over
 
 if TYPE_CHECKING:

@@ -33,9 +33,9 @@ from tests.helpers import Program, until
 
 from .conformance import Conformance, Pair, SpaceConformance, lines_of
 from .memory_order import MemoryOrder, MemorySpace
+from .pair import MACHINES
+from .pair import Pair as Two
 from .postgres_server import credential, made
-from .test_commands import MACHINES
-from .test_commands import Pair as Two
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

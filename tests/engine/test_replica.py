@@ -25,57 +25,19 @@ from agent_mailbox.space.order.order import MESSAGES, MOST, WIDEST, Ordered, rea
 from agent_mailbox.space.trust import machine_keys
 from agent_mailbox.store.log.log import HeldLog, Log
 from agent_mailbox.store.log.unordered import unsealed
-from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import steward
 from agent_mailbox.upkeep.doctor import agent_checks
 from tests.helpers import record, until
 
 from .hostile_space import saying
-from .memory_order import MemoryOrder, MemorySpace, copy_of
+from .memory_order import MemorySpace, copy_of
 from .mortal import Machine
+from .two import Overtaken, Two, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from agent_mailbox.core.inbox import Item
-
-
-class Overtaken(MemoryOrder):
-    """A way to a space on which another machine is first, once."""
-
-    first: Callable[[], object] | None = None
-
-    def append_lines(
-        self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None
-    ) -> int:
-        """Let the other one go first, then append."""
-        first, self.first = self.first, None
-        if first is not None:
-            first()
-        return super().append_lines(log, lines, ids=ids, expect=expect)
-
-
-class Two:
-    """Two machines of a space, each with a session that has the role ``dev``."""
-
-    def __init__(self, place: Path) -> None:
-        space = MemorySpace()
-        self.orders = [Overtaken(space, name) for name in ("north", "south")]
-        self.boxes = [Mailbox(creation.create(str(place / order.machine), os.environ)) for order in self.orders]
-        for box, order, who in zip(self.boxes, self.orders, ("ann", "ben"), strict=True):
-            box.share(copy_of(box.logs, order, str(place / f"{order.machine}.engine")))
-            box.register(Registration(session_id=who, roles=("dev",)), who)
-
-
-@pytest.fixture
-def two(tmp_path: Path) -> Two:
-    return Two(tmp_path)
-
-
-def shown(box: Mailbox, who: str) -> list[str]:
-    found: list[Item] = []
-    box.deliver(who, lambda items: (found.extend(items), items)[1])
-    return [item.message.content for item in found]
 
 
 def test_lines_that_wait_go_in_appends_that_an_engine_takes() -> None:

@@ -27,10 +27,8 @@ from .conformance import lines_of
 from .memory_order import MemoryOrder, MemorySpace, copy_of
 from .mortal import Machine
 from .nats_server import serving
-from .test_archiving import archived, gone, live, machine, purge, read, roster_lines, steward, with_dead
-from .test_commands import MACHINES, Pair
-from .test_replica import Two, shown
-from .test_replica import two as two
+from .pair import MACHINES, Pair
+from .two import Two, archived, gone, live, machine, purge, read, roster_lines, shown, steward, with_dead
 
 if TYPE_CHECKING:
     from pathlib import Path

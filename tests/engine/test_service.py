@@ -16,8 +16,7 @@ from agent_mailbox.errors import Refused
 from agent_mailbox.upkeep import replicator_service
 from tests.helpers import PATIENCE
 
-from .test_commands import MACHINES, Pair
-from .test_commands import pair as pair
+from .pair import MACHINES, Pair
 
 CONTROL = """#!/bin/sh
 echo "$*" >> {said}

@@ -33,8 +33,7 @@ from agent_mailbox.space.relay.relay import Relay
 from tests.helpers import PATIENCE, until
 
 from .nats_server import serving
-from .test_away import is_of
-from .test_commands import MACHINES, Pair
+from .pair import MACHINES, Pair, is_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

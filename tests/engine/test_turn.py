@@ -32,9 +32,7 @@ from tests.helpers import PATIENCE
 
 from .memory_order import MemoryOrder, MemorySpace, copy_of
 from .mortal import Killed
-from .test_archiving import archived, live, read, steward
-from .test_replica import Two, shown
-from .test_replica import two as two
+from .two import Two, archived, live, read, shown, steward
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -10,7 +10,7 @@ import pytest
 from tests.console.conftest import Running
 
 from .nats_server import serving
-from .test_commands import MACHINES, Pair
+from .pair import MACHINES, Pair
 
 if TYPE_CHECKING:
     from pathlib import Path

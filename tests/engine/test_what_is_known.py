@@ -19,10 +19,8 @@ from agent_mailbox.store.locks.lock import FileLock
 from tests.console.conftest import Running
 from tests.helpers import until
 
-from .test_away import dark as dark
-from .test_away import is_of, stopped
-from .test_commands import MACHINES, Pair
-from .test_commands import pair as pair
+from .pair import MACHINES, Pair, is_of
+from .test_away import stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable

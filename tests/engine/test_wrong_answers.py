@@ -23,7 +23,7 @@ from agent_mailbox.space.order.order import MESSAGES, ROSTER, Moved, NoServer, U
 from tests.helpers import PATIENCE, until
 
 from .nats_server import serving
-from .test_commands import Pair
+from .pair import Pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -22,11 +22,11 @@ from agent_mailbox import Draft, Mailbox
 from scripts.benchmarks.arguments import given as arguments_given
 from tests.helpers import PATIENCE, Program, end_all_when_terminated, until
 
+from .cluster_servers import Servers, joined
 from .cut_links import stopped
 from .figures import run_at_once, run_timed, write_table
+from .pair import Pair
 from .postgres_server import PostgresServer, credential, made
-from .test_cluster import Servers, joined
-from .test_commands import Pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
