@@ -178,6 +178,8 @@ class Fleet:
         one = self._at(one.replace(prompt="", window=begun.window), begun.server)
         try:
             self._keep_member(member, one)
+            if begun.window:
+                tmux.let_begin(start)
         except BaseException:  # as on a full disk: nothing else would know of it
             self._end(one.replace(pid=begun.server))
             raise

@@ -1097,24 +1097,50 @@ def test_a_launcher_s_program_ends_with_it(team: Post, monkeypatch: pytest.Monke
 
 
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
-def test_a_client_whose_start_cannot_be_noted_is_ended(team: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_whose_start_cannot_be_noted_does_not_begin(team: Post, monkeypatch: pytest.MonkeyPatch) -> None:
     """The disk may be full behind the start. A client that tells no id was then in no record at all."""
     (team.cwd / "team.toml").write_text(ONE_MEMBER.replace("claude", "codex"))
-    put(team, "codex", f"echo $$ >{team.home}/new; mv {team.home}/new {team.home}/pid; exec sleep 1000")
+    put(team, "codex", f"echo $$ >{team.home}/pid; exec sleep 1000")
     team.env["TMUX_TMPDIR"] = str(team.scratch)
     team.env.pop("TMUX", None)
     save = team_records.save_record
 
     def fail(file: str, record: team_records.TeamRecord, environ: Mapping[str, str]) -> None:
         if record.members:
-            until(lambda: (team.home / "pid").exists())
             raise StorageFailed("cannot write the record: No space left on device", "free some space")
         save(file, record, environ)
 
     monkeypatch.setattr(team_records, "save_record", fail)
     try:
         refused(team.call("up", "--tmux", "--yes", "--wait", "0"), 5, "Ann was not started: cannot write the record")
-        pid = int((team.home / "pid").read_text())
-        until(lambda: (left := processes.read(pid)) is None or left.is_over)
+        asked = ["tmux", "list-windows", "-a"]
+        until(lambda: subprocess.run(asked, env=team.env, capture_output=True).returncode != 0)
+        assert not (team.home / "pid").exists()
+    finally:
+        subprocess.run(["tmux", "kill-server"], env=team.env, capture_output=True)
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+@pytest.mark.parametrize("client", ["claude", "codex"])
+def test_a_window_whose_up_was_killed_ends_and_the_next_up_begins_one(team: Post, client: str) -> None:
+    """It was in no record, and went on beside the next one, with the same session."""
+    (team.cwd / "team.toml").write_text(ONE_MEMBER.replace("claude", client))
+    put(team, client, CLAUDE)
+    (team.home / ".claude/projects/here").mkdir(parents=True)
+    real = shutil.which("tmux")
+    put(team, "tmux", f'case $1 in new-*) {real} "$@"; rm $0; kill -9 $PPID ;; *) exec {real} "$@" ;; esac')
+    team.env["TMUX_TMPDIR"] = str(team.scratch)
+    team.env.pop("TMUX", None)
+    asked = ["tmux", "list-windows", "-a", "-F", "#{pane_pid}"]
+    try:
+        with team.start("up", "--tmux", "--yes", "--wait", "0") as process:
+            assert process.wait() == -9
+        until(lambda: subprocess.run(asked, env=team.env, capture_output=True).returncode != 0)
+        assert not calls(team)
+        assert team.call("up", "--tmux", "--yes", "--wait", "0").rc == 0
+        until(lambda: len(calls(team)) == 1)
+        told = subprocess.run(asked, env=team.env, capture_output=True, text=True, check=True).stdout
+        assert [int(pid) for pid in told.split()] == [members(team)["Ann"].pid]
+        assert calls(team)[0][0][-1] == "Lead."
     finally:
         subprocess.run(["tmux", "kill-server"], env=team.env, capture_output=True)

@@ -14,6 +14,7 @@ from ...errors import Refused
 from ...known_clients.claude_code import CLAUDE_CODE
 from ...known_clients.codex import CODEX
 from ...store.files import programs
+from ...store.files.small_files import make_file
 from .claude_background import claude_words
 from .start import Begun, run_client
 
@@ -24,15 +25,16 @@ if TYPE_CHECKING:
 
 _PATIENCE = 10.0
 """Seconds that tmux may take."""
+_HELD = 'while [ ! -e "$0" ] && kill -0 "$1"; do sleep 0.1; done 2>/dev/null; rm -- "$0" && shift && exec "$@"'
+"""The program of a window: it begins the client once its process is noted, and ends if `up` is gone before."""
 
 
 def start_in_tmux(start: Start, register: Callable[[str], None], environ: Mapping[str, str], session: str) -> Begun:
-    """Start a client in a window of its own of a tmux session, which is made if it is missing."""
+    """Make a window for a client in a tmux session, which is made if it is missing. ``let_begin`` begins the client."""
     me = start.session_id or (str(uuid.uuid4()) if start.client == CLAUDE_CODE.word else "")
-    if me:
-        register(me)
     variables = [word for name, value in start.wishes.items() for word in ("-e", f"{name}={value}")]
-    words = shlex.join([*start.words, *_terminal_words(start, me)])
+    held = ["/bin/sh", "-c", _HELD, _mark_of(start), str(os.getpid())]
+    words = shlex.join([*held, *start.words, *_terminal_words(start, me)])
     before = _windows(session, start.name, environ)
     new = ["new-session", "-s", session] if before is None else ["new-window", "-t", f"={session}:"]
     printed = ["-d", "-P", "-F", "#{window_id} #{pane_pid}", "-n", start.name]  # no -c: tmux runs `#(…)` in it
@@ -42,12 +44,23 @@ def start_in_tmux(start: Start, register: Callable[[str], None], environ: Mappin
         if found is None:
             see = f"`tmux attach -t {shlex.quote(session)}` shows whether it runs"
             raise Refused(f"tmux did not say which window it made: {neutral(said)[:200]!r}", see)
+        if me:
+            register(me)
     except BaseException:
         with contextlib.suppress(Refused):
             for window in (_windows(session, start.name, environ) or set()) - (before or set()):
                 programs.why_failed(["tmux", "kill-window", "-t", window], _PATIENCE, environ=environ)
         raise
     return Begun(me, server=int(found[2]), window=found[1])
+
+
+def let_begin(start: Start) -> None:
+    """Let the client in a window begin."""
+    make_file(_mark_of(start), b"")
+
+
+def _mark_of(start: Start) -> str:
+    return f"{start.log}.{os.getpid()}"
 
 
 def session_name(mailbox: str) -> str:
