@@ -117,11 +117,10 @@ class Fleet:
 
     def _session_to_bring_back(self, member: PlannedMember, roster: Roster) -> str:
         """Return a member's session, if the client that the file names now can bring it back; else empty."""
-        known, me = self.record.members.get(member.name), session_of(member, self.record, roster)
-        if known is None or known.client != member.client:
-            return me if known is None else ""
-        is_served = _is_in_service(member.client) and not known.window
-        return "" if is_served and not self._is_left(known) and not starting.has_talk(me, self._environ) else me
+        known, me = self.record.members.get(member.name, Started()), session_of(member, self.record, roster)
+        is_served = _is_in_service(known.client) and not known.window
+        is_forgotten = is_served and not self._is_left(known) and not starting.has_talk(me, self._environ)
+        return me if known.client == member.client and not is_forgotten else ""
 
     def bring_all_up(self, team: Team) -> dict[str, MailboxError]:
         """Start whoever is missing, each behind its lead. Return by name why one was not started: the others are.
@@ -140,17 +139,16 @@ class Fleet:
 
     def _bring_up(self, member: PlannedMember, team: Team) -> None:
         """Start a member, or bring it back. One that runs is left alone, and so is one that did not call a hook yet."""
-        roster, known = self._box.logs.read_roster(), self.record.members.get(member.name)
+        roster, known = self._box.logs.read_roster(), self.record.members.get(member.name, Started())
         me = self._session_to_bring_back(member, roster)
-        if (me and self._runs(me)) or (known is not None and self._is_begun(known)):
-            if known is not None and known.prompt:  # its `up` was killed
+        if (me and self._runs(me)) or self._is_begun(known):
+            if known.prompt:  # its `up` was killed
                 self._keep_member(member, known.replace(prompt="", before=()))
                 self._register(member, me)
-            if known is not None:
-                self.give_rules(member, team)
+            self.give_rules(member, team)
             return
-        unsent = known.prompt if known is not None and not _is_in_service(known.client) else ""
-        if known is not None and unsent and not (_is_in_server(known) and starting.is_listening(self._environ)):
+        unsent = "" if _is_in_service(known.client) else known.prompt
+        if unsent and not (_is_in_server(known) and starting.is_listening(self._environ)):
             self._end(known)  # it may run the session, and its password is lost, or it does not listen yet
         logs = system.join(paths.state_directory(self._app.environ), "teams", "logs")
         system.make_directory(logs)
@@ -161,7 +159,7 @@ class Fleet:
             log=system.join(logs, f"{member.name}.log"),
             note_server=lambda pid: self._keep_member(member, self._at(self.record.members[member.name], pid)),
         )  # fmt: skip
-        begins = Started(client=member.client, denied=known.denied if known is not None and me else ())
+        begins = Started(client=member.client, denied=known.denied if me else ())
         begins = self._at(begins, self._server_of(member))
 
         def register(session_id: str) -> None:
