@@ -11,6 +11,7 @@ import pytest
 
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from agent_mailbox.known_clients.every_client import MCP_CLIENT
+from agent_mailbox.mcp.tool_schemas import TOOLS
 from tests.e2e.client import npm_file
 from tests.e2e.shown import shows
 from tests.e2e.standin import conversation, in_turn, use
@@ -70,6 +71,6 @@ def test_the_protocol_s_own_inspector_finds_the_tools_and_calls_them(post: Post)
             subprocess.run(command, check=True, capture_output=True, env=post.env, timeout=PATIENCE).stdout
         )
 
-    assert len(inspected("tools/list")["tools"]) == 5
+    assert {tool["name"] for tool in inspected("tools/list")["tools"]} == {*TOOLS}
     assert "| READY_QUESTION" in inspected("tools/call", "--tool-name", "check")["content"][0]["text"]
     assert inspected("tools/call", "--tool-name", "who", "--tool-arg", "session=user")["isError"] is True
