@@ -20,6 +20,17 @@ if TYPE_CHECKING:
 SPACE = "team"
 
 
+def makes_space(order: NatsOrder) -> bool:
+    """Do the servers make the space of an order? It is closed behind that."""
+    try:
+        order.make_unless_there()
+    except Unavailable:
+        return False
+    finally:
+        order.close()
+    return True
+
+
 class Servers:
     """The servers of a directory that ``engine config`` wrote."""
 
@@ -45,14 +56,7 @@ class Servers:
 
     def is_ready(self) -> bool:
         """Do the servers make a space? They need a moment after their start."""
-        order = self.order(MACHINES[0], wait=2)  # one without a leader says nothing
-        try:
-            order.make_unless_there()
-        except Unavailable:
-            return False
-        finally:
-            order.close()
-        return True
+        return makes_space(self.order(MACHINES[0], wait=2))  # one without a leader says nothing
 
     def processor(self) -> float:
         """Seconds of the processor that all of them have used."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from agent_mailbox.errors import Refused, Unavailable
+from agent_mailbox.errors import Refused
 from agent_mailbox.space.nats import server_settings
 from agent_mailbox.space.nats.connection import API, NatsConnection, Publication
 from agent_mailbox.space.nats.nats_order import NatsOrder, open_order
@@ -24,6 +24,7 @@ from tests.helpers import PATIENCE, until
 from tests.night import NIGHT
 from tests.ports import free_row
 
+from .cluster_servers import makes_space
 from .nats_server import started
 
 if TYPE_CHECKING:
@@ -239,14 +240,7 @@ class Running(NamedTuple):
 
     def is_ready(self) -> bool:
         """Do the servers make a space? Those of a cluster need a moment after their start."""
-        order = self.order("team", "north")
-        try:
-            order.make_unless_there()
-        except Unavailable:
-            return False
-        finally:
-            order.close()
-        return True
+        return makes_space(self.order("team", "north"))
 
     def attacker(self, one: Credential) -> Attacker:
         """Somebody with that credential."""
