@@ -47,7 +47,7 @@ LEFT, SHARED, UNTOLD = "still runs", "still runs in a server that others use", "
 server was left alone, since that runs sessions that ``up`` did not start."""
 LAST = 5.0
 """Seconds that what was told to end has for it, before the next step."""
-BY_ITSELF = "ended by itself"
+AS_ASKED = "ended as asked"
 AGAIN = "You were started again. `agent-mailbox status` shows what you owe and hold; go on with it."
 OURS = ("AGENT_MAILBOX_DIR", "AGENT_MAILBOX_NAME", "AGENT_MAILBOX_ROLE", "AGENT_MAILBOX_TAGS", "AGENT_MAILBOX_LEAD")
 """Variables that no member has from the terminal."""
@@ -321,13 +321,13 @@ class Fleet:
         wait_while(lambda: any(map(self._is_there, asked.values())), wait)
         ended = {name: "was ended" if name in left else "was not running" for name in members}
         ended.update((name, UNTOLD) for name, one in members.items() if self._is_untold(one))
-        ended.update((name, BY_ITSELF) for name, one in asked.items() if not self._is_there(one))
+        ended.update((name, AS_ASKED) for name, one in asked.items() if not self._is_there(one))
         shared = self._shared_servers(members.values())
         for one in members.values():
             if one.pid not in shared:
                 self._end(one)
         for name, one in members.items():  # behind all: one member's server may have run another
-            if one.pid in shared and ended[name] != BY_ITSELF:
+            if one.pid in shared and ended[name] != AS_ASKED:
                 ended[name] = SHARED
             elif one.pid not in shared and self._is_left(one):
                 ended[name] = LEFT

@@ -137,9 +137,9 @@ def take_new_key(ledger: Ledger) -> tuple[str, list[str]]:
         events = [ledger.make_event("ended", swarm_id=swarm.swarm_id, how=LEFT) for swarm in lost]
         return events, [swarm.alias for swarm in lost]
 
-    ledger.identified_knowledge()
-    _, ended = ledger.settle_decision(new_key_events)
+    new_key_events(ledger.identified_knowledge())  # refused first, whether or not it serves
     with home.hold_serving():
+        _, ended = ledger.settle_decision(new_key_events)
         if present is not None:
             _put_key_aside(home, ledger.now())
         return signing.public_of(home.make_key()), ended
