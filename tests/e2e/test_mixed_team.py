@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -173,7 +174,8 @@ def test_twenty_messages_in_all_modes_reach_each_of_their_readers_once(team: Tea
     team.ask("PROMPT_THREE")
     assert len(sent) == 20
     assert sorted(message["content"] for message in post.objects(MESSAGES)) == sorted(sent)
-    until(lambda: not team.wrong(sent))
+    with suppress(AssertionError):
+        until(lambda: not team.wrong(sent))
     assert team.wrong(sent) == {}
 
 
