@@ -184,7 +184,9 @@ def assign_task(now: Looking, fields: Params) -> str:
 
 def _task_as_seen(fields: Params) -> tuple[str, str]:
     """Return the form's task, and who held it as the page showed it: the act is refused for another holder."""
-    return fields.get("task", ""), fields.get("holder", "")
+    if "holder" not in fields:
+        raise Malformed("the page is of an earlier version", "reload it, and look at the task again")
+    return fields.get("task", ""), fields["holder"]
 
 
 def give(now: Looking, fields: Params) -> str:

@@ -111,7 +111,7 @@ _KINDS = {"string": str, "boolean": bool, "integer": int}
 
 def checked_arguments(tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call; raises ``Malformed`` for one that the tool's schema does not have. An empty text
-    that a tool does not need counts as left out: some models fill in every argument."""
+    that is not needed counts as left out: some models fill in every argument. One of a few words is never empty."""
     schema = TOOLS[tool].schema
     known, needed = schema["properties"], schema.get("required", ())
     for name, value in given.items():

@@ -608,7 +608,7 @@ def test_what_the_steward_moved_keeps_its_entry(box: Mailbox) -> None:
         rotate(box)
         assert len(box.state().messages) < live
         compare(box)
-        assert os.fstat(index.fileno()).st_nlink == 1, "it was built anew"
+        assert os.fstat(index.fileno()).st_nlink == 1, "another file took its place"
     assert entries()[:2] == before[:2]
 
 

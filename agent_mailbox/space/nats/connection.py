@@ -275,10 +275,9 @@ class NatsConnection:
 
     def _ensure_connected(self) -> None:
         since, self._used = self._used, time.monotonic()
-        is_used = (
-            bool(self._subjects) or self._used - since < IDLE
-        )  # who listens hears of the end, and looks for losses
-        if self._incoming is not None and (is_used or self._is_still_there()):
+        # Who listens hears of the end, and looks for losses.
+        is_heard = bool(self._subjects) or self._used - since < IDLE
+        if self._incoming is not None and (is_heard or self._is_still_there()):
             return
         places = {_place_in(url): url for url in self.urls}
         silent = min(self.patience, hurry.SILENT if hurry.is_hurried() else CONNECTING)
