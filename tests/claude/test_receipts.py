@@ -288,7 +288,9 @@ def test_a_session_that_comes_back_takes_back_what_its_transcript_holds_and_nobo
 
 
 def test_of_several_deliveries_the_last_is_taken_back(talk: Talk) -> None:
-    """The transcript lacks the first one, so the mail was offered once more, and that one is in it."""
+    """The transcript lacks the first one, so the mail was offered once more, and that one is in it.
+
+    Who took role mail back is proven like who read it."""
     talk.post.ok("roster", "update", "--session-id", ME, "--role", "architect")
     talk.speak()
     sent = talk.post.send("x", "role:architect")
@@ -298,6 +300,7 @@ def test_of_several_deliveries_the_last_is_taken_back(talk: Talk) -> None:
     talk.hook("SessionEnd")
     assert talk.events() == ["claim", "read", "release", "claim", "read", "release"]
     assert talk.context("SessionStart", source="resume") == ""
+    assert all("seal" in record for record in talk.post.objects(READS)), "a reader of role mail is proven"
 
 
 def test_two_hooks_of_one_start_show_mail_once(talk: Talk) -> None:
