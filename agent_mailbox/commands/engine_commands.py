@@ -17,7 +17,7 @@ from ..core.records import USER
 from ..core.text import neutral
 from ..errors import MailboxError, Malformed
 from ..mailbox import absence
-from ..space import joining_space, replicator, space_checks, space_words
+from ..space import joining_space, purging, replicator, space_checks, space_words
 from ..space import space as spaces
 from ..space.exchanged_files import ExchangedFiles
 from ..space.joining_space import SpaceStanding
@@ -239,7 +239,7 @@ def purge(app: App, /, credential: str | None, url: str | None, dry_run: bool) -
     """
     path = None if credential is None else os.path.abspath(credential)
     with engine_output.saying_whom(spaces.space_of(app.mailbox.logs)):
-        found = joining_space.purge_archived(app.mailbox.logs, url, path, dry_run=dry_run)
+        found = purging.purge_archived(app.mailbox.logs, url, path, dry_run=dry_run)
     count = len(found.positions)
     value = {"removed": 0 if dry_run else count, "removable": count, "records": found.records, "floor": found.floor}
     lines = [f"{count} of {found.records} records {'may go' if dry_run else 'are removed'}\n"]
@@ -286,7 +286,7 @@ def serve(app: App, /, install: bool, remove: bool) -> None:
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
-    space = joining_space.require_space(logs)
+    space = spaces.require_space(logs)
     loading_ahead.load_rooms("space")
     with replicator.take_lock(record.path(spaces.PLACE)):
         relay = _start_relay(space, record.path(spaces.PLACE))
@@ -314,7 +314,7 @@ def serve(app: App, /, install: bool, remove: bool) -> None:
 
 def _change_service(app: App, *, install: bool) -> None:
     """Install the replicator as a service of the person's, or remove it."""
-    joining_space.require_space(app.mailbox.logs)
+    spaces.require_space(app.mailbox.logs)
     service = replicator_service.service_of(app.mailbox.directory, app.environ)
     if install:
         replicator_service.install_service(service)

@@ -91,7 +91,7 @@ def init(
         app.give_warning(f"{own_files.SEEN_BY_GIT}; `{own_files.hiding_command(made)}` adds the rules")
     app.print_answer(
         f"mailbox at {neutral(made)}{' exists already; nothing changed' if known else ''}\n"
-        + ("" if known else space_words.describe_made(made, app.environ)),
+        + ("" if known else space_words.describe_return(made, app.environ, is_made=True)),
         {"dir": made},
     )
     if not app.json and sys.stdout is not None and sys.stdout.isatty():

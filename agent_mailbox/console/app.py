@@ -252,7 +252,7 @@ class ConsoleApp:
             context |= rail.rail_content(now, params) | self._neighbours.describe_others(self.place)
             context["broken"] = neutral(now.mailbox.logs.broken() or "")
             logs = now.mailbox.logs
-            context["late"] = spaces.all_troubles(logs) if logs.is_shared else []
+            context["late"] = spaces.standing_troubles(logs, waiting=True) if logs.is_shared else []
             context["clock"] = now.mailbox.now()
             context["covered"] = now.queries.covered() if now.queries.newest_alone else None
         session: Session = request.state.session

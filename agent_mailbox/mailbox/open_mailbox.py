@@ -170,7 +170,7 @@ class OpenMailbox:
             return {}
         from ..space import space as spaces  # hardly a mailbox left one
 
-        return dict.fromkeys(spaces.kept_ids(self.logs), NEVER_SENT)
+        return dict.fromkeys(spaces.read_note(self.logs, spaces.KEPT).splitlines(), NEVER_SENT)
 
     def catch_up(self) -> None:
         """Take in what other machines decided, before a look that a decision follows; nothing to do for one machine."""

@@ -1,10 +1,8 @@
 """The attached files of a mailbox that several machines share: shipped, fetched, taken back.
 
-Belongs here: which file is due for what. A file that is here as its message is first read was attached here, or is in
-the mailbox already: this machine ships it. One that is not is another's: this machine fetches it, and keeps it only if
-its digest is the one that the message names. The replicator alone does so, and a file that is late delays no mail.
-
-The state is a derived file: without it, all messages are read again, and what was shipped is shipped once more.
+Belongs here: which file is due for what. A file that is here as its message is first read is this machine's to ship.
+One that is not is another's: this machine fetches it, and keeps it only if its digest is the one that the message
+names. A file that is late delays no mail. The state is derived: without it, what was shipped is shipped once more.
 """
 
 from __future__ import annotations
@@ -58,7 +56,10 @@ class ExchangedFiles:
         self.wanted: dict[str, WantedFile] = {}
         self.due: dict[str, None] = {}
         self.ours: dict[str, int] = {}
-        self._load_state()
+        if found := load_object(self._path):
+            self._inode, self._place, self._swept = found["inode"], found["place"], found["swept"]
+            self.wanted = {stored: WantedFile(*one) for stored, one in found["wanted"].items()}
+            self.due, self.ours = dict.fromkeys(found["due"]), found["ours"]
 
     def take_turn(self, now: int) -> None:
         """Do what is due, a part of it at a time. Trouble with files is told, once, and is no trouble for mail. Raise
@@ -146,12 +147,6 @@ class ExchangedFiles:
         wanted = {stored: [one.name, one.size] for stored, one in self.wanted.items()}
         marks = {"inode": self._inode, "place": self._place, "swept": self._swept}
         return {**marks, "wanted": wanted, "due": [*self.due], "ours": dict(self.ours)}
-
-    def _load_state(self) -> None:
-        if found := load_object(self._path):
-            self._inode, self._place, self._swept = found["inode"], found["place"], found["swept"]
-            self.wanted = {stored: WantedFile(*one) for stored, one in found["wanted"].items()}
-            self.due, self.ours = dict.fromkeys(found["due"]), found["ours"]
 
 
 def awaited_files(logs: Logs) -> set[str]:

@@ -1,10 +1,10 @@
 """Joining a space, leaving it, and what is in it.
 
-Belongs here: the order of those steps. ``space.copy.replica`` publishes and takes in.
+Belongs here: the order of those steps.
 
 **Names.** The engine keeps the mailbox that was first to take a machine's name. Another one may take it over once the
-machine left, or a person gave it up (`engine forget`), and nothing came of it since. A machine that lives answers as it
-hears that (``replica``), so its name stays its own. Each of these records is as good as its writer:
+machine left, or a person gave it up, and nothing came of it since. A machine that lives answers as it hears that, so
+its name stays its own. Each of these records is as good as its writer:
 
     first mailbox, took over    whoever has the credential of that name, which may say anything in that name
     gave up                     any machine of the space; alone it gives nobody the name
@@ -23,13 +23,12 @@ from typing import TYPE_CHECKING
 from ..core import codec, instant
 from ..core.records import USER, BadLine, Message, Record
 from ..errors import NotFound, Refused, Unavailable
-from . import purging
 from . import space as spaces
-from .copy import following, lost_records, publishing
+from .copy import bundled_lines, publishing
 from .copy.space_troubles import GONE, RESTORED, note_displaced, note_trouble
 from .order import elsewhere
-from .order.follow_progress import GAVE_UP, TOOK_OVER, FollowProgress, spell_word
-from .order.order import MESSAGES, PASSED, ROSTER, START, NoServer
+from .order import order as orders
+from .order.order import MESSAGES, PASSED, ROSTER, FollowProgress, NoServer
 from .trust import machine_keys, space_judge, space_trust
 
 if TYPE_CHECKING:
@@ -39,21 +38,15 @@ if TYPE_CHECKING:
     from ..store.log.logs import Logs
     from .copy.replica import Replica
     from .order.order import SpaceOrder
-    from .purging import PurgePlan
     from .space import Space
     from .trust.space_trust import RightsChange
 
 STARTING, OPENING, PAUSE = 10.0, 1.0, 0.2
-"""Seconds within which servers may come up as a machine joins, within which one that was just started opens its port,
-and between two looks."""
+"""Seconds within which servers come up as a machine joins, one opens its port, and between two looks."""
 AHEAD = 1000
 """Records that a look reads ahead: each is a question."""
 LOOKING = 2.0
 """Seconds for which a look at the engine waits for it."""
-_REMOVER = "a machine may remove nothing: give `--credential cluster/keeper`"
-_REMOVER_OF_ROWS = (
-    "a machine may remove nothing: give the owner's `--url postgresql://OWNER@HOST/DATABASE --credential FILE`"
-)
 
 
 class SpaceStanding(Record):
@@ -61,15 +54,13 @@ class SpaceStanding(Record):
 
     ``records``: the order's last position; ``applied``: up to where its records are here. ``waiting``: local lines that
     are not in the order. ``queued``: sends that wait. ``unsent``: messages whose ids are other messages'. ``trouble``:
-    why the engine does not answer; empty if it does. ``machines``: the others by their last word: ``machine``,
-    ``behind`` (records that it lacked as it said so), ``heard`` (an instant). Either is None as long as it did not say.
-    While the engine is away they are those that had joined when it was last asked.
-    ``given_up``: it left, or a person gave it up, and it said nothing since. ``key``: with which its name was taken
-    over; or None. ``fingerprint``: that of this machine's key; empty if it has none.
-    ``trusted``: the machines of which the person said for whom they may speak (``machine``, ``fingerprint``,
-    ``speaks``). ``unheard``: whose lines wait for such a word (``machine``, ``fingerprint``, ``lines``). ``refused``:
-    how many lines in a machine's name bore a seal that was wrong, used before, or late. ``troubles``: what this machine
-    noticed of the space, and is not mended."""
+    why the engine does not answer; empty if it does. ``machines``: the others by their last word, or as the engine was
+    last asked. ``behind``: records that one lacked as it said so. ``heard``: an instant. ``given_up``: it left, or a
+    person gave it up, and it said nothing since. ``key``: with which its name was taken over; or None.
+    ``fingerprint``: that of this machine's key; empty if it has none. ``trusted``: the machines of which the person
+    said for whom they may speak. ``unheard``: whose lines wait for such a word. ``refused``: how many lines in a
+    machine's name bore a seal that was wrong, used before, or late. ``troubles``: what this machine noticed of the
+    space, and is not mended."""
 
     space: str
     machine: str
@@ -90,8 +81,7 @@ class SpaceStanding(Record):
 
 
 def join_space(logs: Logs, space: Space, changes: Iterable[RightsChange] = ()) -> SpaceStanding:
-    """Put the mailbox into a space, publish what is here, archived mail too, take in what is there;
-    idempotent.
+    """Put the mailbox into a space, publish what is here, archived mail too, take in what is there; idempotent.
 
     ``changes`` are the person's word on other machines, by which what is here already is judged again, too.
     Raises ``Refused`` if another mailbox has the machine's name, or if this mailbox is in another space."""
@@ -106,15 +96,18 @@ def join_space(logs: Logs, space: Space, changes: Iterable[RightsChange] = ()) -
     _make_space(order)
     _take_name(copy, order)
     with copy.machine_lock():
-        if spaces.last_name(logs) not in ("", space.machine):  # a copy of another machine has that one's key
+        if spaces.read_note(logs, spaces.LEFT) not in (
+            "",
+            space.machine,
+        ):  # a copy of another machine has that one's key
             machine_keys.remove_key(copy.directory)
         machine_keys.make_key(copy.directory)
         space_trust.change_rights(copy.directory, space.machine, changes)
         copy.catch_up()
-        if following.hand_over(copy):
+        if bundled_lines.hand_over(copy):
             copy.catch_up()
-        lost_records.compare_with_order(copy)
-        spaces.keep_ids(logs, ())
+        bundled_lines.compare_with_order(copy)
+        spaces.keep_note(logs, spaces.KEPT, "")
         spaces.save_space(logs, space)
         if present is not None and present.url != space.url:
             note_trouble(copy.directory, RESTORED, "")  # other servers had nothing yet that they could lose
@@ -131,19 +124,16 @@ def _make_space(order: SpaceOrder) -> None:
             order.make_unless_there()
             return
         except Unavailable as error:
-            if error.code == "outdated":
-                raise
-            if monotonic() - begun > (OPENING if isinstance(error, NoServer) else STARTING):
-                if error.hint == START:
-                    error.hint = f"check the address; {START}; then repeat this command"
+            is_over = monotonic() - begun > (OPENING if isinstance(error, NoServer) else STARTING)
+            if is_over and error.hint == orders.START:
+                error.hint = f"check the address; {orders.START}; then repeat this command"
+            if is_over or error.code == "outdated":
                 raise
             sleep(PAUSE)
 
 
 def _take_name(copy: Replica, order: SpaceOrder) -> None:
-    """Take the machine's name for the mailbox of a copy, perhaps from a machine that was given up; idempotent.
-
-    Raises ``Refused`` if another mailbox has it."""
+    """Take the machine's name for the mailbox of a copy, perhaps from a machine that was given up; idempotent."""
     mine, machine = spaces.owner_of(copy.logs), order.machine
     first = order.take_name(mine)
     standing = FollowProgress().take_records(order.of_log(PASSED))
@@ -157,13 +147,11 @@ def _take_name(copy: Replica, order: SpaceOrder) -> None:
             )
         _take_over(copy, order, standing.position)
     if first != mine:
-        spaces.keep_owner(copy.logs, first)
+        spaces.keep_note(copy.logs, spaces.OWNER, first)
 
 
 def look_ahead(copy: Replica, order: SpaceOrder) -> FollowProgress:
-    """Return who was given up and whose name was taken over, also by what the copy has yet to follow.
-
-    If this machine's name was, that is noted."""
+    """Return who was given up and whose name was taken over, also by what the copy has yet to follow; note our own."""
     ahead = itertools.islice(order.of_log(PASSED, copy.state.applied), AHEAD)
     standing = FollowProgress({*copy.state.gone}, {**copy.state.keys}).take_records(ahead)
     key = standing.keys.get(order.machine)
@@ -180,12 +168,11 @@ def _take_over(copy: Replica, order: SpaceOrder, last: int) -> None:
     with copy.machine_lock():
         machine_keys.remove_key(copy.directory)
         machine_keys.make_key(copy.directory)
-        spaces.keep_last_name(copy.logs, order.machine)
-    order.append_lines(PASSED, [spell_word(TOOK_OVER, _own_fingerprint(copy))], expect=last)
+        spaces.keep_note(copy.logs, spaces.LEFT, order.machine)
+    order.append_lines(PASSED, [orders.spell_word(orders.TOOK_OVER, _own_fingerprint(copy))], expect=last)
 
 
 def _own_fingerprint(copy: Replica) -> str:
-    """Return the fingerprint of the key that is here; empty if there is none."""
     key = machine_keys.load_key(copy.directory)
     return "" if key is None else machine_keys.key_fingerprint(key.public)
 
@@ -193,23 +180,23 @@ def _own_fingerprint(copy: Replica) -> str:
 def leave_space(logs: Logs) -> tuple[SpaceStanding, list[Message]]:
     """Publish what is here alone, compare, and make the mailbox one machine's; its files stay. Tell the others.
 
-    An engine that is out of reach, or refuses this machine, hinders nothing: what is here stays here. Mail that waits
-    for it becomes mail of this mailbox. It is returned, too."""
-    space = require_space(logs)
+    An engine that is out of reach, or refuses this machine, hinders nothing. Mail that waits for it becomes mail of
+    this mailbox, and is returned, too."""
+    space = spaces.require_space(logs)
     copy = spaces.open_replica(logs, space)
     is_reached = False
     with copy.machine_lock():
         with suppress(Unavailable, Refused):
             copy.catch_up()
-            lost_records.compare_with_order(copy)
+            bundled_lines.compare_with_order(copy)
             is_reached = True
         found = read_standing(logs)
         kept = publishing.keep_queued(copy)
-        spaces.keep_ids(logs, _unpublished_mail(copy))
+        spaces.keep_note(logs, spaces.KEPT, "".join(f"{one}\n" for one in _unpublished_mail(copy)))
         spaces.forget_space(logs, space)
         if is_reached:
             with suppress(Unavailable, Refused):  # behind that: a replicator that still ran would answer that it lives
-                spaces.order_in(copy).append_lines(PASSED, [spell_word(GAVE_UP, space.machine)])
+                spaces.order_in(copy).append_lines(PASSED, [orders.spell_word(orders.GAVE_UP, space.machine)])
     return found, [one for line in kept if isinstance(one := codec.message(line), Message)]
 
 
@@ -229,7 +216,7 @@ def forget_machine(desk: Mailbox, machine: str) -> tuple[list[str], bool]:
     it was given up already.
 
     Raises ``NotFound`` if no such machine joined, ``Refused`` for this one."""
-    space = require_space(desk.logs)
+    space = spaces.require_space(desk.logs)
     if machine == space.machine:
         raise Refused(f"machine is this one: {machine}", "run `agent-mailbox engine leave`")
     order = spaces.order_of(space)
@@ -256,33 +243,14 @@ def give_up(desk: Mailbox, order: SpaceOrder, machine: str) -> list[str]:
     }
     homes = space_judge.homes_of(desk.logs)
     theirs = [who for who in registered if not homes.is_another_s(who, machine)]
-    order.append_lines(PASSED, [spell_word(GAVE_UP, machine)])
-    space_trust.forget_rights(spaces.record_of(desk.logs).path(spaces.PLACE), machine)
+    order.append_lines(PASSED, [orders.spell_word(orders.GAVE_UP, machine)])
+    machine_keys.forget_rights(spaces.record_of(desk.logs).path(spaces.PLACE), machine)
     return theirs
-
-
-def purge_archived(logs: Logs, url: str | None, credential: str | None, *, dry_run: bool = False) -> PurgePlan:
-    """Remove from the engine what all machines have archived, by a way to it that may; return what went.
-
-    Raises ``Refused`` if it may not. ``dry_run``: change nothing."""
-    space = require_space(logs)
-    copy = spaces.open_replica(logs, space)
-    order = spaces.order_in(copy)
-    with copy.machine_lock():
-        copy.catch_up()
-    found = purging.plan_purge(order, order.joined_machines())
-    if not dry_run:
-        other = space.replace(url=url or space.url, credential=credential or space.credential)
-        try:
-            purging.purge_records(order, found, spaces.order_of(other))
-        except Refused as error:
-            raise Refused(error.what, _REMOVER_OF_ROWS if space.is_postgres else _REMOVER) from None
-    return found
 
 
 def read_standing(logs: Logs) -> SpaceStanding:
     """Return how far this machine is; asks the engine for ``LOOKING`` seconds at most, and changes nothing."""
-    space = require_space(logs)
+    space = spaces.require_space(logs)
     copy = spaces.open_replica(logs, space, patience=LOOKING)
     copy.look_locally()
     records, joined, trouble = copy.state.applied, elsewhere.load_joined(copy.directory), ""
@@ -305,7 +273,8 @@ def read_standing(logs: Logs) -> SpaceStanding:
         others[one.machine] = {"machine": one.machine, "behind": one.behind, "heard": instant.text(one.heard)}
     for machine, told in others.items():
         told |= {"given_up": machine in known.gone, "key": known.keys.get(machine)}
-    key = copy.judge.key
+    rights = machine_keys.load_rights(copy.directory)
+    speaks = {machine: [*([USER] if one.user else []), *one.sessions] for machine, one in rights.items()}
     return SpaceStanding(
         *where,
         serving,
@@ -316,23 +285,9 @@ def read_standing(logs: Logs) -> SpaceStanding:
         copy.queue.count_unsent(),
         trouble,
         (*others.values(),),
-        "" if key is None else machine_keys.key_fingerprint(key.public),
-        tuple(_describe_trust(copy)),
-        tuple(dict(one.__dict__) for one in space_trust.unheard_lines(logs)),
+        _own_fingerprint(copy),
+        tuple({"machine": n, "fingerprint": rights[n].fingerprint, "speaks": who} for n, who in speaks.items()),
+        tuple(space_trust.unheard_lines(logs)),
         copy.judge.refused,
         (*spaces.standing_troubles(logs),),
     )
-
-
-def _describe_trust(copy: Replica) -> Iterator[dict[str, object]]:
-    for machine, one in machine_keys.load_rights(copy.directory).items():
-        speaks = [*([USER] if one.user else []), *one.sessions]
-        yield {"machine": machine, "fingerprint": one.fingerprint, "speaks": speaks}
-
-
-def require_space(logs: Logs) -> Space:
-    """Return the space of the mailbox; raise ``NotFound`` if it is in none."""
-    space = spaces.space_of(logs)
-    if space is None:
-        raise NotFound(f"mailbox is in no space: {logs.directory}", "`agent-mailbox engine join URL --space NAME`")
-    return space

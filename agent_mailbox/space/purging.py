@@ -12,14 +12,20 @@ from typing import TYPE_CHECKING
 from ..core.records import Record
 from ..errors import Refused
 from ..store.log.unordered import digest, unsealed
-from .order import follow_progress
+from . import space as spaces
 from .order.bundles import unpack_bundle
-from .order.order import ARCHIVE, PASSED, all_records, is_known
+from .order.order import ARCHIVE, PASSED, PURGED, FollowProgress, all_records, is_known, spell_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ..store.log.logs import Logs
     from .order.order import Ordered, SpaceOrder, TotalOrder
+
+_REMOVER = "a machine may remove nothing: give `--credential cluster/keeper`"
+_REMOVER_OF_ROWS = (
+    "a machine may remove nothing: give the owner's `--url postgresql://OWNER@HOST/DATABASE --credential FILE`"
+)
 
 
 class PurgePlan(Record):
@@ -39,12 +45,12 @@ class PurgePlan(Record):
 
 def plan_purge(order: TotalOrder, machines: Iterable[str]) -> PurgePlan:
     """Return what may be removed, where these machines joined. Reads all records twice."""
-    standing, bundled, last, count = follow_progress.FollowProgress(), dict[bytes, int](), dict[str, int](), 0
+    standing, bundled, last, count = FollowProgress(), dict[bytes, int](), dict[str, int](), 0
     for record in all_records(order):
         count += 1
         last[record.log] = record.position
         if record.log == PASSED:
-            standing.take_record(record)
+            standing.take_records([record])
         elif record.log == ARCHIVE and not record.damaged and (bundle := unpack_bundle(record.line)) is not None:
             bundled.update((digest(line), record.position) for line in bundle.lines)
     followed = {machine: standing.applied.get(machine, 0) for machine in machines if machine not in standing.gone}
@@ -78,10 +84,24 @@ def purge_records(order: TotalOrder, found: PurgePlan, remover: SpaceOrder) -> N
     """Remove what the plan says, by a way to the space that may; idempotent, at whatever record it was killed."""
     if not found.positions:
         return
-    order.append_lines(PASSED, [follow_progress.spell_word(follow_progress.PURGED, found.floor)])
-    try:
-        for log, position in found.whole.items():
-            remover.remove_through(log, position)
-        remover.remove_records(found.others)
-    except Refused:  # by a credential of an earlier `engine config`, it may remove one by one alone
-        remover.remove_records(found.positions)
+    order.append_lines(PASSED, [spell_word(PURGED, found.floor)])
+    for log, position in found.whole.items():
+        remover.remove_through(log, position)
+    remover.remove_records(found.others)
+
+
+def purge_archived(logs: Logs, url: str | None, credential: str | None, *, dry_run: bool = False) -> PurgePlan:
+    """Remove what may go, by a way to the engine that may remove; return what went. ``dry_run``: change nothing."""
+    space = spaces.require_space(logs)
+    copy = spaces.open_replica(logs, space)
+    order = spaces.order_in(copy)
+    with copy.machine_lock():
+        copy.catch_up()
+    found = plan_purge(order, order.joined_machines())
+    if not dry_run:
+        other = space.replace(url=url or space.url, credential=credential or space.credential)
+        try:
+            purge_records(order, found, spaces.order_of(other))
+        except Refused as error:
+            raise Refused(error.what, _REMOVER_OF_ROWS if space.is_postgres else _REMOVER) from None
+    return found

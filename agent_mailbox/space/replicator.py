@@ -36,7 +36,6 @@ LONGEST = 5.0
 
 
 def take_lock(directory: str) -> FileLock:
-    """Return the replicator's lock, taken; raise ``Refused`` if another one has it."""
     lock = FileLock(system.join(directory, spaces.SERVING), SOON)
     try:
         return lock.take()
@@ -55,8 +54,8 @@ def judge_again(copy: Replica, told: Callable[[str], None]) -> None:
 
 
 class Replicator:
-    """The turns of a replicator. ``told`` hears of what changes. ``says_away`` hears after each attempt why the engine
-    is out of reach; None: it answers."""
+    """The turns of a replicator. ``told`` hears of what changes, ``says_away`` after each attempt why the engine is
+    out of reach; None: it answers."""
 
     def __init__(
         self,
@@ -186,13 +185,11 @@ def _keep_up(copy: Replica, *, closer: bool = False) -> bool:
 
 
 def lost_warning(count: int) -> str:
-    """Return what the person is told of an engine from whose order something was missing."""
     verb = "brings" if count == 1 else "bring"
     return f"engine had lost records: {count_noun(count, 'bundle')} {verb} them back"
 
 
 def name_warning(machine: str) -> str:
-    """Return what the person is told of a machine whose name another mailbox took."""
     return (
         f"name {machine} is another mailbox's in this space: have one of the two leave, by `agent-mailbox engine"
         " leave`, and join with another --machine"

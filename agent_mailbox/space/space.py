@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..core import codec
 from ..core.records import Record
 from ..core.text import typed
-from ..errors import BadData, Refused
+from ..errors import BadData, NotFound, Refused
 from ..store.files import system
 from ..store.files.small_files import read_file, remove_file, replace_file
 from ..store.locks.lock import is_held
@@ -21,15 +21,15 @@ from .trust.space_judge import SpaceJudge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ..store.log.custody import Custody
     from ..store.log.logs import Logs
     from .order.order import SpaceOrder, TotalOrder
 
-PLACE, FILE, SERVING, OWNER, LEFT, KEPT = "engine", "space", "serving", "owner", "left", "kept"
-"""Within the user's record: a directory, the space, the file whose lock the replicator holds; see ``owner_of``,
-``last_name`` and ``kept_ids``."""
+PLACE, FILE, SERVING = "engine", "space", "serving"
+"""Within the user's record: a directory, the space, the file whose lock the replicator holds."""
+OWNER, LEFT, KEPT = "owner", "left", "kept"
+"""Notes: whose this machine's name is by the engine, if it is an earlier mailbox's. The name that goes with the key
+here, as it left a space. The ids of mail that no other machine had got then."""
 LATE = 60.0
 """Seconds from which on a copy is called old, though a replicator runs."""
 
@@ -58,20 +58,35 @@ def record_of(logs: Logs) -> Custody:
     return logs.custody
 
 
+def read_note(logs: Logs, name: str) -> str:
+    """Return what was noted under one of the names above; empty if nothing was."""
+    return (read_file(record_of(logs).path(PLACE, name)) or b"").decode()
+
+
+def keep_note(logs: Logs, name: str, text: str) -> None:
+    path = record_of(logs).path(PLACE, name)
+    if text:
+        replace_file(path, text.encode())
+    else:
+        remove_file(path)
+
+
 def owner_of(logs: Logs) -> str:
     """Return whose a machine's name is in a space: this mailbox's, or an earlier one's that was at the same path."""
-    record = record_of(logs)
-    return (read_file(record.path(PLACE, OWNER)) or record.id).decode()
-
-
-def keep_owner(logs: Logs, owner: str) -> None:
-    """Keep whose this machine's name is by the engine: that of the mailbox from which this one took it over."""
-    replace_file(record_of(logs).path(PLACE, OWNER), owner.encode())
+    return read_note(logs, OWNER) or record_of(logs).id.decode()
 
 
 def space_of(logs: Logs) -> Space | None:
     """Return the space that the mailbox is in; None if it is in none."""
     return None if logs.custody is None else space_in(logs.custody)
+
+
+def require_space(logs: Logs) -> Space:
+    """Return the space of the mailbox; raise ``NotFound`` if it is in none."""
+    space = space_of(logs)
+    if space is None:
+        raise NotFound(f"mailbox is in no space: {logs.directory}", "`agent-mailbox engine join URL --space NAME`")
+    return space
 
 
 def space_in(record: Custody) -> Space | None:
@@ -94,7 +109,6 @@ def space_in(record: Custody) -> Space | None:
 
 
 def save_space(logs: Logs, space: Space) -> None:
-    """Keep the space; the mailbox is shared from now on."""
     record = record_of(logs)
     system.make_directory(record.path(PLACE))
     system.sync_directory(system.dirname(record.path(PLACE)))  # a lost name would make the mailbox one machine's again
@@ -106,81 +120,49 @@ def forget_space(logs: Logs, space: Space) -> None:
     from .order import elsewhere  # a machine seldom leaves
 
     record = record_of(logs)
-    keep_last_name(logs, space.machine)
+    keep_note(logs, LEFT, space.machine)
     for name in (FILE, known_copy.STATE, elsewhere.FILE, elsewhere.JOINED, *space_troubles.FILES):
         remove_file(record.path(PLACE, name))
     system.sync_directory(record.path(PLACE))
 
 
-def keep_last_name(logs: Logs, machine: str) -> None:
-    """Keep whose name goes with the key that is here."""
-    replace_file(record_of(logs).path(PLACE, LEFT), machine.encode())
-
-
-def last_name(logs: Logs) -> str:
-    """Return this machine's name in the space that it left last; empty if it left none."""
-    return (read_file(record_of(logs).path(PLACE, LEFT)) or b"").decode()
-
-
-def keep_ids(logs: Logs, ids: Iterable[str]) -> None:
-    """Keep which mail no other machine has got as this one leaves its space; none: it goes to them now."""
-    path, text = record_of(logs).path(PLACE, KEPT), "".join(f"{one}\n" for one in ids)
-    if text:
-        replace_file(path, text.encode())
-    else:
-        remove_file(path)
-
-
-def kept_ids(logs: Logs) -> list[str]:
-    """Return the ids of the mail that no other machine has got, of a mailbox that left its space."""
-    return (read_file(record_of(logs).path(PLACE, KEPT)) or b"").decode().splitlines()
-
-
 def is_serving(logs: Logs) -> bool:
-    """Return whether this machine's replicator runs."""
     return is_held(record_of(logs).path(PLACE, SERVING))
 
 
 def is_displaced(logs: Logs) -> bool:
-    """Return whether another mailbox has this machine's name, as far as it heard."""
     return bool(space_troubles.noted_trouble(record_of(logs).path(PLACE), space_troubles.TAKEN))
 
 
 def why_late(logs: Logs) -> str:
-    """Return how old the copy is, and why mail of other machines may not be here; empty if it is kept up.
-
-    Ahead of that: that another mailbox has this machine's name."""
+    """Return how old the copy is, and why mail of other machines may not be here; empty if it is kept up."""
     if (space := space_of(logs)) is None:
         return ""
     place = record_of(logs).path(PLACE)
     if displaced := space_troubles.noted_trouble(place, space_troubles.TAKEN):
         return displaced
-    age, serves = known_copy.copy_age(place), is_serving(logs)
-    noted = (space_troubles.noted_trouble(place, kind) for kind in space_troubles.UNREACHED)
-    away = next(filter(None, noted), "") if serves else ""
-    if serves and not away and (age is None or age < LATE):
-        return ""
+    age = known_copy.copy_age(place)
+    why = "the replicator does not run; `agent-mailbox engine serve --install` has it run"
+    if is_serving(logs):
+        noted = (space_troubles.noted_trouble(place, kind) for kind in space_troubles.UNREACHED)
+        why = next(filter(None, noted), "")
+        if not why and (age is None or age < LATE):
+            return ""
+        why = why or f"engine is out of reach; {START}"
     old = "of unknown age" if age is None else f"{age / 60:.0f} minutes old" if age > 90 else "a minute old or less"
-    why = "engine is out of reach" if serves else "the replicator does not run"
-    mend = START if serves else "`agent-mailbox engine serve --install` has it run"
-    if away:
-        return f"this machine's copy of space {space.space} is {old}: {away}"
-    return f"this machine's copy of space {space.space} is {old}: {why}; {mend}"
+    return f"this machine's copy of space {space.space} is {old}: {why}"
 
 
-def standing_troubles(logs: Logs) -> list[str]:
-    """Return what this machine noticed of its space and is not mended, each as a sentence without a full stop."""
+def standing_troubles(logs: Logs, *, waiting: bool = False) -> list[str]:
+    """Return what this machine noticed of its space and is not mended, each as a sentence without a full stop.
+
+    ``waiting``: ahead of that, how many sends wait here for the engine, since when, and why the newest does."""
     if space_of(logs) is None:
         return []
-    found = space_troubles.standing_troubles(record_of(logs).path(PLACE), logs.messages)
-    return [*filter(None, [why_late(logs)]), *found]
-
-
-def all_troubles(logs: Logs) -> list[str]:
-    """Return the same behind how many sends wait here for the engine, since when, and why the newest does."""
-    if space_of(logs) is None:
-        return []
-    return [*space_troubles.waiting_sends(record_of(logs).path(PLACE)), *standing_troubles(logs)]
+    place = record_of(logs).path(PLACE)
+    sends = space_troubles.waiting_sends(place) if waiting else ()
+    found = space_troubles.standing_troubles(place, logs.messages)
+    return [*sends, *filter(None, [why_late(logs)]), *found]
 
 
 def open_replica(logs: Logs, space: Space, *, relayed: bool = False, patience: float = 5.0) -> Replica:

@@ -1,7 +1,6 @@
 """The troubles of a space: its server, its stream, its records, and this machine's copy.
 
-Belongs here: the checks of ``engine doctor``. Records that the engine lost come back from this machine's files. Nothing
-else is repaired: the files and the order are copies of each other.
+Belongs here: the checks of ``engine doctor``. Records that the engine lost come back from this machine's files.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from ..core.text import term
 from ..errors import MailboxError
 from . import joining_space, replicator, space_words
 from . import space as spaces
-from .copy import lost_records, space_troubles
+from .copy import bundled_lines, space_troubles
 from .nats import server_settings
 from .nats.nats_order import NatsOrder
 from .order.order import JOINED
@@ -35,7 +34,7 @@ def space_problems(logs: Logs, found: SpaceStanding, system: str | None = None) 
     """Yield the troubles, each as a sentence without a full stop; ``found`` is what ``read_standing`` says.
 
     ``system`` is the credential of a user who may ask each server for its settings."""
-    space = joining_space.require_space(logs)
+    space = spaces.require_space(logs)
     copy, mine = spaces.open_replica(logs, space), spaces.owner_of(logs)
     if not found.trouble:
         yield from space_troubles.standing_troubles(copy.directory, logs.messages)
@@ -52,7 +51,7 @@ def space_problems(logs: Logs, found: SpaceStanding, system: str | None = None) 
             copy.catch_up()
             if copy.look_closer(at_all=True):
                 copy.catch_up()
-            strange = lost_records.compare_with_order(copy)
+            strange = bundled_lines.compare_with_order(copy)
         yield from _of_others(strange)
     except MailboxError as error:
         yield error.what
@@ -67,12 +66,10 @@ def space_problems(logs: Logs, found: SpaceStanding, system: str | None = None) 
 
 
 def space_notes(logs: Logs, command: Callable[[str], str], system: str | None = None) -> Iterator[str]:
-    """Yield what is in order, and yet for the person to know: whose lines count for nothing, and who may do all.
-
-    Some things only ``system`` may ask."""
+    """Yield what is in order, and yet for the person to know: whose lines count for nothing, and who may do all."""
     yield from space_words.describe_unheard(joining_space.read_standing(logs), command)
     yield from _ignored_lines(logs, command)
-    space = joining_space.require_space(logs)
+    space = spaces.require_space(logs)
     if space.is_postgres:  # which tells everybody how it syncs
         return
     order = cast(NatsOrder, spaces.order_of(space))
@@ -99,9 +96,9 @@ def _of_others(passed: Mapping[str, int]) -> Iterator[str]:
     """Yield what the copy passed over; nothing of it is lost in the space."""
     if strange := passed.get(""):
         yield f"messages of other programs are among the space's records, and were passed over: {strange}"
-    if damaged := passed.get(lost_records.DAMAGED):
+    if damaged := passed.get(bundled_lines.DAMAGED):
         yield f"records of the engine are damaged: {damaged}; `engine purge` removes them"
-    if later := sum(many for log, many in passed.items() if log not in ("", JOINED, lost_records.DAMAGED)):
+    if later := sum(many for log, many in passed.items() if log not in ("", JOINED, bundled_lines.DAMAGED)):
         yield f"records of a later version were passed over: {later}; bring agent-mailbox up, leave, and join again"
 
 

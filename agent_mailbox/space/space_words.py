@@ -1,8 +1,7 @@
 """A space as people read it.
 
-Belongs here: the words and lines of `engine status` and `engine join`; ``joining_space`` finds out what they say. Then
-the command that joins, and the words of a mailbox that was made again in its place. One that was moved away from it is
-out of its space. The record of the earlier place tells that; it decides there alone.
+Belongs here: the words of `engine status` and `engine join`, and the command that joins. Then what is said of a mailbox
+that was made again in its place, or moved. A moved one is out of its space, as the record of the earlier place says.
 """
 
 from __future__ import annotations
@@ -42,17 +41,15 @@ def describe_standing(found: SpaceStanding, command: Callable[[str], str], keyed
     return "".join(f"{line}\n" for line in (*lines, *describe_trust(found, command, keyed)))
 
 
-def describe_made(directory: str, environ: Mapping[str, str]) -> str:
-    """Return what is said of a mailbox that `init` just recorded: it is in a space, or was moved out of one."""
-    moved = describe_move(log_files.of_mailbox(directory, 0, environ), environ)
-    return f"{moved}\n" if moved else describe_return(directory, environ)
+def describe_return(directory: str, environ: Mapping[str, str], *, is_made: bool = False) -> str:
+    """Return what is said of a mailbox that was just made or restored in a machine's place; empty for any other.
 
-
-def describe_return(directory: str, environ: Mapping[str, str]) -> str:
-    """Return what is said of a mailbox that was just made or restored in a machine's place; empty for any other."""
-    space = spaces.space_of(log_files.of_mailbox(directory, 0, environ))
+    ``is_made``: `init` just recorded it, so it may have been moved out of its space."""
+    logs = log_files.of_mailbox(directory, 0, environ)
+    space = spaces.space_of(logs)
     if space is None:
-        return ""
+        moved = describe_move(logs, environ) if is_made else ""
+        return moved and f"{moved}\n"
     return (
         f"it is machine {space.machine} of space {space.space}, as before, and takes in what is there:"
         " `agent-mailbox engine status`\n"
@@ -109,7 +106,8 @@ def describe_trust(found: SpaceStanding, command: Callable[[str], str], keyed: s
     none = f"none: mail flows, and no decision of this machine counts elsewhere; `{keyed}` mends it"
     yield f"key        {found.fingerprint or none}"
     for one in found.trusted:
-        yield f"{one['machine']:<10} speaks for {_list_speakers(one['speaks'])}; key {one['fingerprint']}"
+        speaks: Any = one["speaks"]
+        yield f"{one['machine']:<10} speaks for {', '.join(map(neutral, speaks)) or 'nobody'}; key {one['fingerprint']}"
     trusted = {one["machine"]: one["fingerprint"] for one in found.trusted}
     for one in found.machines:
         if one["key"] not in (None, trusted.get(one["machine"])):
@@ -151,7 +149,6 @@ def _is_outdated(found: SpaceStanding, lines: Mapping[str, object]) -> bool:
 
 
 def _confirming(machine: object, fingerprint: object, command: Callable[[str], str]) -> str:
-    """Return the command that confirms a machine's key, and lets it speak for its person and its sessions."""
     name = neutral(str(machine))
     return command(f"engine join --key {name}={fingerprint} --speaks {name}=user,all")
 
@@ -172,10 +169,6 @@ def _say_heard(one: Mapping[str, Any]) -> str:
     behind = one["behind"]
     lacked = "nothing" if behind == 0 else behind and count_noun(behind, "record")
     return f"{gone}last heard of at {one['heard']}" + (f"; it lacked {lacked} then" if lacked else "")
-
-
-def _list_speakers(speaks: Any) -> str:
-    return ", ".join(map(neutral, speaks)) or "nobody"
 
 
 def _count_lines(one: Mapping[str, object]) -> str:

@@ -66,8 +66,8 @@ HOT_MODULES = {
     "check hook show start": ("core.showing core.showing.message_frame"),
     "dead-letters start status": ("store.projection.open_ends"),
     "search show": (
-        "cli.show_verbs store.projection.line_facts store.projection.intake "
-        "store.projection.projection_file store.projection.projection store.projection.lookup"
+        "cli.show_verbs store.projection.line_facts store.projection.intake store.projection.projection_file "
+        "store.projection.projection store.projection.lookup"
     ),
     "hook start": (
         "clients clients.budget identity.hook_calls store.files.standard_input clients.client_input clients.hooks "

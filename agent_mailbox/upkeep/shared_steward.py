@@ -1,7 +1,7 @@
 """The steward of a mailbox that several machines share: one decides, all follow.
 
-Belongs here: making the decisions, and recording them in the order. ``space.copy.following`` carries them out on every
-machine, this one included.
+Belongs here: making the decisions, and recording them in the order. ``space.copy.bundled_lines`` carries them out on
+every machine, this one included.
 
 **There is no lease.** A steward looks with its copy caught up and nothing waiting. Its decision counts only if nothing
 that concerns it was appended to the order since. Whatever else came is taken in, and it need not look again. So

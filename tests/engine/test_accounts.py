@@ -18,7 +18,7 @@ from agent_mailbox.space.nats import server_settings
 from agent_mailbox.space.nats.connection import API, NatsConnection, Publication
 from agent_mailbox.space.nats.nats_order import NatsOrder, open_order
 from agent_mailbox.space.order.order import MESSAGES, ROSTER
-from agent_mailbox.space.servers import cluster, server_accounts
+from agent_mailbox.space.servers import cluster
 from agent_mailbox.space.servers.cluster_record import ClusterChange
 from tests.helpers import PATIENCE, until
 from tests.night import NIGHT
@@ -364,7 +364,8 @@ def test_a_space_that_a_machine_made_as_it_likes_is_refused(running: Running) ->
     for space, changes in zip(TAKEN, given, strict=True):
         mallory, honest = running.order(space, "mallory"), running.order(space, "honest")
         mallory.connection.publish_unanswered([])
-        wanted = {**server_settings.of_records(space, mallory.connection.info), **changes}
+        wanted = server_settings.of_new(f"MBX_{space}", f"mbx.{space}.>", mallory.connection.info)
+        wanted |= {"allow_atomic": True, "allow_direct": True, **changes}
         wanted = json.loads(json.dumps(wanted).replace("{}", space))
         mallory.call_api(f"STREAM.CREATE.{wanted['name']}", {key: value for key, value in wanted.items() if value})
         with pytest.raises(Refused, match="stream of the space was not made by agent-mailbox: "):
@@ -377,7 +378,7 @@ def test_a_space_that_a_machine_made_as_it_likes_is_refused(running: Running) ->
 def test_no_two_machines_of_two_spaces_are_one_user() -> None:
     """The name of a space may begin with that of the first one."""
     spaces = ("team", "team2", "tea", "t")
-    assert len({server_accounts.keeper_of("team", space) for space in spaces}) == len(spaces)
-    assert len({server_accounts.user_of("team", space, "a") for space in spaces}) == len(spaces)
-    assert server_accounts.keeper_of("team", "team") == server_accounts.KEEPER
-    assert server_accounts.user_of("team", "team", "a") == "a"
+    assert len({cluster.keeper_of("team", space) for space in spaces}) == len(spaces)
+    assert len({cluster.user_of("team", space, "a") for space in spaces}) == len(spaces)
+    assert cluster.keeper_of("team", "team") == cluster.KEEPER
+    assert cluster.user_of("team", "team", "a") == "a"

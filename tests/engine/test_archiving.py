@@ -20,12 +20,11 @@ from agent_mailbox.core.records import USER, Read
 from agent_mailbox.errors import Refused, Unavailable
 from agent_mailbox.mailbox.open_mailbox import wall_clock
 from agent_mailbox.space import purging
-from agent_mailbox.space.copy import following, lost_records, publishing, replica, send_queue
+from agent_mailbox.space.copy import bundled_lines, publishing, replica, send_queue
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.copy.send_queue import SendQueue
 from agent_mailbox.space.order import bundles
-from agent_mailbox.space.order.follow_progress import spell_word
-from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, WIDEST, id_of
+from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, WIDEST, id_of, spell_word
 from agent_mailbox.store.archive import roster_compaction, rotation
 from agent_mailbox.store.archive.manifest import Manifest
 from agent_mailbox.store.log.log import Log
@@ -393,7 +392,7 @@ def test_what_everybody_archived_is_purged_and_a_new_machine_has_it(two: Two, tm
     assert late.message.id in east.state().messages
     assert east.replica is not None
     with east.replica.machine_lock():
-        lost_records.compare_with_order(east.replica)
+        bundled_lines.compare_with_order(east.replica)
 
 
 def test_a_machine_that_lost_its_record_shows_nothing_again(two: Two) -> None:
@@ -407,7 +406,7 @@ def test_a_machine_that_lost_its_record_shows_nothing_again(two: Two) -> None:
         os.unlink(os.path.join(south.replica.directory, "state"))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(replica, "PAGE", 3)
-            patch.setattr(following, "follow_bundle", lambda *_: pytest.fail("killed"))
+            patch.setattr(bundled_lines, "follow_bundle", lambda *_: pytest.fail("killed"))
             with pytest.raises(pytest.fail.Exception):
                 south.catch_up()
         assert live(south) == []
@@ -706,9 +705,9 @@ def test_mail_archived_before_joining_is_handed_over_once(two: Two, tmp_path: Pa
         try:
             with box.replica.machine_lock():
                 box.replica.catch_up()
-                following.hand_over(box.replica)
+                bundled_lines.hand_over(box.replica)
                 box.replica.catch_up()
-                lost_records.compare_with_order(box.replica)
+                bundled_lines.compare_with_order(box.replica)
         except Killed:
             pass
     for other in two.boxes:

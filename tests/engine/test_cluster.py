@@ -208,7 +208,6 @@ def _put_back_old_files(home: Path) -> None:
     text = text[: text.index("  SYSTEM {")]
     text += OLD.format(system=word("system"), keeper=word("keeper"), machines=",\n".join(users))
     configuration.write_text(text)
-    (home / "cluster.json").unlink()
 
 
 def test_files_of_an_earlier_version_are_written_again(program: Program) -> None:

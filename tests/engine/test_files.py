@@ -14,7 +14,7 @@ from agent_mailbox.errors import NoMailbox
 from agent_mailbox.space import space as spaces
 from agent_mailbox.space.exchanged_files import LATE, MOST_WANTED, SOON, ExchangedFiles
 from agent_mailbox.space.nats.nats_order import open_order
-from agent_mailbox.space.order.space_files import MOST_PARTS, PART
+from agent_mailbox.space.order.order import MOST_PARTS, PART
 from agent_mailbox.space.postgres.postgres_order import open_order as open_postgres
 from agent_mailbox.store.attachments import attachment_files
 from agent_mailbox.store.attachments.attachment_files import digest

@@ -16,7 +16,7 @@ from agent_mailbox.core import codec, instant, proofs
 from agent_mailbox.errors import BadData
 from agent_mailbox.space import joining_space, replicator, space_checks, space_words
 from agent_mailbox.space import space as spaces
-from agent_mailbox.space.copy import known_copy, lost_records, publishing
+from agent_mailbox.space.copy import bundled_lines, known_copy, publishing
 from agent_mailbox.space.copy.space_troubles import AWAY, note_trouble
 from agent_mailbox.space.exchanged_files import ExchangedFiles
 from agent_mailbox.space.joining_space import SpaceStanding
@@ -66,10 +66,10 @@ def test_a_mailbox_joins_one_space_under_one_name(join: Callable[[str], Joined])
     for name in ("north", "north", "east"):
         keys.append(joining_space.join_space(logs, space.replace(machine=name)).fingerprint)
         joining_space.leave_space(logs)
-        assert spaces.last_name(logs) == name
+        assert spaces.read_note(logs, spaces.LEFT) == name
     assert [keys[0] == keys[1], keys[1] == keys[2], all(keys)] == [True, False, True]
     with pytest.raises(NotFound, match="mailbox is in no space") as none:
-        joining_space.require_space(logs)
+        spaces.require_space(logs)
     assert none.value.hint == "`agent-mailbox engine join URL --space NAME`"
 
 
@@ -258,7 +258,7 @@ def test_what_an_engine_s_stream_may_not_have_is_told() -> None:
 def test_records_that_a_copy_passed_over_are_told_by_their_kind() -> None:
     """The names of those that joined are no records that are missing here."""
     assert [*space_checks._of_others({space_checks.JOINED: 3})] == []
-    passed = {"": 1, lost_records.DAMAGED: 2, space_checks.JOINED: 4, "new": 8, "newer": 16}
+    passed = {"": 1, bundled_lines.DAMAGED: 2, space_checks.JOINED: 4, "new": 8, "newer": 16}
     told = [*space_checks._of_others(passed)]
     assert [one.rpartition(": ")[2].partition(";")[0] for one in told[:2]] == ["1", "2"]
     assert told[2].startswith("records of a later version were passed over: 24; ")

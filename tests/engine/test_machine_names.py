@@ -11,7 +11,7 @@ import pytest
 
 from agent_mailbox import Draft, Mailbox, Refused, Registration
 from agent_mailbox.errors import BadData, Unavailable
-from agent_mailbox.space import joining_space, replicator, space_checks, space_words
+from agent_mailbox.space import joining_space, purging, replicator, space_checks, space_words
 from agent_mailbox.space import space as spaces
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.copy.space_troubles import TAKEN, noted_trouble
@@ -76,7 +76,7 @@ def take_over(place: Path, space: Callable[[str], Space]) -> None:
     assert replicator.name_warning("north") not in problems
     (other,) = joining_space.read_standing(again.box.logs).machines
     assert other == {"machine": "south", "behind": None, "heard": None, "given_up": False, "key": None}
-    assert [one.machine for one in space_trust.unheard_lines(again.box.logs)] == ["south"]
+    assert [one["machine"] for one in space_trust.unheard_lines(again.box.logs)] == ["south"]
     key = machine_keys.key_fingerprint(again.key.public)
     (other,) = joining_space.read_standing(south.box.logs).machines
     assert (other["given_up"], other["key"]) == (False, key)
@@ -112,7 +112,7 @@ def wakes(north: Joined, south: Joined, other: Space) -> None:
         assert sent.queued is not None
         assert IS_GONE in sent.queued
     with pytest.raises(Displaced):
-        joining_space.purge_archived(logs, None, None)
+        purging.purge_archived(logs, None, None)
     why, waits = space_checks.space_problems(logs, joining_space.read_standing(logs))
     assert (why, waits.partition(" since ")[0]) == (spaces.why_late(logs), "2 sends wait here for the engine")
     assert south.order.last_position() == end

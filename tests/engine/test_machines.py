@@ -25,7 +25,7 @@ from agent_mailbox.core import codec, instant, message_reads
 from agent_mailbox.core.records import USER, Message, Read
 from agent_mailbox.mailbox import absence, open_mailbox
 from agent_mailbox.space import joining_space, purging, space_words
-from agent_mailbox.space.copy import lost_records
+from agent_mailbox.space.copy import bundled_lines
 from agent_mailbox.space.joining_space import SpaceStanding
 from agent_mailbox.space.order.order import reads_of
 from agent_mailbox.store.files import system
@@ -289,7 +289,7 @@ class Space(RuleBasedStateMachine):
             assert set(self.acknowledged) <= set(ids)
             with machine.copy.machine_lock():
                 machine.copy.catch_up()
-                lost_records.compare_with_order(machine.copy)
+                bundled_lines.compare_with_order(machine.copy)
 
     def all_machines_are_equal(self) -> None:
         """The machines hold the same records live and archived, the live ones in the same order, and they mean the

@@ -14,8 +14,7 @@ from agent_mailbox.space.nats import connection, nats_order, server_settings
 from agent_mailbox.space.nats.connection import Publication
 from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order import bundles
-from agent_mailbox.space.order.follow_progress import spell_word
-from agent_mailbox.space.order.order import ARCHIVE, MESSAGES, PASSED, ROSTER, NoSpace, Ordered, reads_of
+from agent_mailbox.space.order.order import ARCHIVE, MESSAGES, PASSED, ROSTER, NoSpace, Ordered, reads_of, spell_word
 
 from .conformance import Pair, SpaceConformance, lines_of
 from .nats_server import serving
@@ -107,16 +106,10 @@ def test_a_name_that_was_taken_with_bytes_that_are_no_text_is_somebody_else_s(se
     order.close()
 
 
-@pytest.mark.parametrize("space", ["swept", "swept-1"])
-def test_what_all_archived_goes_at_once_up_to_what_must_stay(
-    server: str, credential: str, space: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A stranger's message among it stays, and what follows goes one by one; so does all, by a credential that may not
-    do more."""
-    order, remover = (open_order(server, space, "a", credential) for _ in range(2))
+def test_what_all_archived_goes_at_once_up_to_what_must_stay(server: str, credential: str) -> None:
+    """A stranger's message among it stays, and what follows goes one by one."""
+    order, remover = (open_order(server, "swept", "a", credential) for _ in range(2))
     order.make_unless_there()
-    if space == "swept-1":
-        monkeypatch.setattr(remover, "remove_through", may_not)
 
     def archived(first: int, last: int) -> None:
         lines = [b'{"id":"m%d"}' % n for n in range(first, last)]
@@ -126,7 +119,7 @@ def test_what_all_archived_goes_at_once_up_to_what_must_stay(
         order.append_lines(PASSED, [spell_word("applied", order.last_position())])
 
     archived(0, 5)
-    order.connection.ask_each([Publication(f"mbx.{space}.b.messages.x", b"of a stranger")])
+    order.connection.ask_each([Publication("mbx.swept.b.messages.x", b"of a stranger")])
     archived(5, 10)
     plan = purging.plan_purge(order, ["a"])
     assert (plan.whole, plan.others) == ({MESSAGES: 5, PASSED: 7}, (9, 10, 11, 12))
@@ -139,11 +132,6 @@ def test_what_all_archived_goes_at_once_up_to_what_must_stay(
     assert [one.position for one in order.read_after(0, 99)] == [6, 8, 14, 16, 21, 22, 23, 24]
     for one in (order, remover):
         one.close()
-
-
-def may_not(log: str, position: int) -> None:
-    """Refuse, as a server does by the permissions of an earlier ``engine config``."""
-    raise Refused(f"engine refuses the credential: {log} {position}", "")
 
 
 def test_a_publisher_says_neither_its_machine_nor_its_place(server: str, credential: str) -> None:

@@ -18,7 +18,7 @@ from agent_mailbox.core.machine_rights import Rights
 from agent_mailbox.core.records import Read
 from agent_mailbox.errors import BadData, Busy, Unavailable
 from agent_mailbox.mailbox.open_mailbox import wall_clock
-from agent_mailbox.space.copy import known_copy, lost_records, publishing, replica
+from agent_mailbox.space.copy import bundled_lines, known_copy, publishing, replica
 from agent_mailbox.space.copy.publishing import Waiting, batch_lines
 from agent_mailbox.space.copy.taken_records import CROWD
 from agent_mailbox.space.order.order import MESSAGES, MOST, WIDEST, Ordered, reads_of
@@ -193,7 +193,7 @@ def test_a_read_that_another_machine_s_release_overtook_is_taken_back(two: Two, 
         assert [read.session_id for read in box.state().reads.of(sent)] == ["amy"]
     assert not [*north.replica.part_of(north.logs.reads).waiting()], "it is settled, once and for all"
     with north.replica.machine_lock():
-        lost_records.compare_with_order(north.replica)
+        bundled_lines.compare_with_order(north.replica)
     assert shown(south, "ben") == ["to one of you"]
 
 
@@ -415,12 +415,12 @@ def test_a_copy_that_was_changed_is_found_by_the_sums_alone(two: Two) -> None:
         replica.catch_up()
         position, asked = two.orders[1].read_after, list[int]()
         two.orders[1].read_after = lambda after, most: (asked.append(after), position(after, most))[1]  # type: ignore[method-assign]
-        lost_records.compare_with_order(replica)
+        bundled_lines.compare_with_order(replica)
         assert asked == []
         path = Path(south.logs.messages.path)
         path.write_bytes(path.read_bytes().replace(b"number 1", b"number 7"))
         with pytest.raises(BadData, match="record of the space is not here"):
-            lost_records.compare_with_order(replica)
+            bundled_lines.compare_with_order(replica)
 
 
 def test_what_comes_while_a_copy_is_compared_is_no_difference(two: Two) -> None:
@@ -433,11 +433,11 @@ def test_what_comes_while_a_copy_is_compared_is_no_difference(two: Two) -> None:
     with replica.machine_lock():
         replica.catch_up()
         north.send(Draft(sender="ann", to=("ben",), content="two"))
-        lost_records.compare_with_order(replica)
+        bundled_lines.compare_with_order(replica)
         path = Path(south.logs.messages.path)
         path.write_bytes(path.read_bytes().replace(b"one", b"one more"))
         with pytest.raises(BadData, match="record of the space is not here"):
-            lost_records.compare_with_order(replica)
+            bundled_lines.compare_with_order(replica)
 
 
 def test_a_doctor_does_not_judge_another_machine_s_sessions(two: Two) -> None:

@@ -10,13 +10,22 @@ import pytest
 from agent_mailbox import Draft, Registration
 from agent_mailbox.core import codec
 from agent_mailbox.core.records import USER, Message, RosterEvent
-from agent_mailbox.space.copy import lost_records
+from agent_mailbox.space.copy import bundled_lines
 from agent_mailbox.space.copy import replica as replica_module
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order import bundles
-from agent_mailbox.space.order.follow_progress import spell_word
-from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, Moved, Ordered, reads_of
+from agent_mailbox.space.order.order import (
+    ARCHIVE,
+    CLAIMS,
+    MESSAGES,
+    PASSED,
+    ROSTER,
+    Moved,
+    Ordered,
+    reads_of,
+    spell_word,
+)
 from agent_mailbox.store.archive.archive import ROSTER as ARCHIVED
 from agent_mailbox.upkeep import shared_steward
 from tests.helpers import PATIENCE
@@ -76,7 +85,7 @@ def check(two: Two, place: Path) -> None:
         assert len(reads) == len(set(reads))
         assert box.replica is not None
         with box.replica.machine_lock():
-            lost_records.compare_with_order(box.replica)
+            bundled_lines.compare_with_order(box.replica)
     assert shown(two.boxes[0], "ann") == []
     assert "unread" in shown(two.boxes[1], "ben")
 

@@ -385,7 +385,7 @@ def test_what_came_before_the_person_s_word_is_judged_again(pair: Three) -> None
     pair.north.publish(MESSAGES, policy(USER, "Write"), proofs.TERMINAL)
     assert allowed(pair.south) == ()
     lines = [*map(unsealed, Path(pair.south.box.logs.messages.path).read_bytes().splitlines())]
-    assert [one.lines for one in space_trust.unheard_lines(pair.south.box.logs)] == [4]
+    assert [one["lines"] for one in space_trust.unheard_lines(pair.south.box.logs)] == [4]
     end, asked = pair.space.end(), list[int]()
     order = pair.south.copy.order.engine
     read = order.read_after

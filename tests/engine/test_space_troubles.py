@@ -27,8 +27,7 @@ from agent_mailbox.space.exchanged_files import ExchangedFiles
 from agent_mailbox.space.joining_space import SpaceStanding
 from agent_mailbox.space.nats import server_settings
 from agent_mailbox.space.nats.nats_order import open_order
-from agent_mailbox.space.order.follow_progress import GAVE_UP, spell_word
-from agent_mailbox.space.order.order import MESSAGES, PASSED
+from agent_mailbox.space.order.order import GAVE_UP, MESSAGES, PASSED, spell_word
 from agent_mailbox.space.relay.relay import Relay
 from tests.helpers import PATIENCE, until
 

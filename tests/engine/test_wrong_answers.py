@@ -108,7 +108,6 @@ FORMS: list[Callable[[Any], Any]] = [
 DEEP = b'{"error":' + b"[" * 100_000
 CALLS: dict[str, Callable[[NatsOrder], object]] = {
     "make": lambda order: order.make_unless_there(),
-    "make files": lambda order: order.make_place_of_files(),
     "name": lambda order: order.take_name("me"),
     "joined": lambda order: order.joined_machines(),
     "end": lambda order: order.last_position(),

@@ -19,7 +19,7 @@ from agent_mailbox.core.roster import Roster
 from agent_mailbox.core.roster_cache import RosterCache, written
 from agent_mailbox.errors import MailboxError
 from agent_mailbox.space import purging
-from agent_mailbox.space.copy import lost_records
+from agent_mailbox.space.copy import bundled_lines
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, Ordered, reads_of
 from agent_mailbox.space.trust import machine_keys
@@ -87,10 +87,10 @@ class _Copy:
         with self.copy.machine_lock():
             self.copy.catch_up()
             self.copy.heard = None
-            lost_records.compare_with_order(self.copy)
+            bundled_lines.compare_with_order(self.copy)
             self.copy.look_closer(at_all=True)
             self.copy.catch_up()
-            lost_records.compare_with_order(self.copy)
+            bundled_lines.compare_with_order(self.copy)
 
     def lines(self) -> list[list[bytes]]:
         logs = (self.box.logs.roster, self.box.logs.messages, self.box.logs.reads)

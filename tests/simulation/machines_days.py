@@ -17,7 +17,7 @@ from agent_mailbox.core.roster import ALIVE
 from agent_mailbox.errors import Refused
 from agent_mailbox.space import replicator
 from agent_mailbox.space import space as spaces
-from agent_mailbox.space.copy import lost_records
+from agent_mailbox.space.copy import bundled_lines
 from agent_mailbox.space.exchanged_files import ExchangedFiles
 from agent_mailbox.space.order.order import MESSAGES
 from agent_mailbox.space.trust import space_trust
@@ -156,7 +156,7 @@ def settle(stage: Stage, process: Process, machine: Machine) -> None:
     copy = _mended(stage, machine)
     if not stage.judge.edited and not stage.judge.is_damaged:
         with copy.machine_lock():
-            lost_records.compare_with_order(copy)
+            bundled_lines.compare_with_order(copy)
 
 
 def tidy(stage: Stage, process: Process, machine: Machine) -> None:

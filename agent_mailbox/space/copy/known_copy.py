@@ -1,8 +1,7 @@
 """A machine's copy of a shared mailbox, as it is known here: its saved state, its lines, and the locks.
 
-Belongs here: loading, saving, and looking at what is here, without the engine. ``replica`` takes in and publishes.
-Files say how far the copy is, and what is about to be published. They are not synced: an older state, or none, costs a
-comparison and no answer.
+Belongs here: loading, saving, and looking at what is here, without the engine. The files are not synced: an older
+state, or none, costs a comparison and no answer.
 """
 
 from __future__ import annotations
@@ -65,11 +64,10 @@ class CopyState:
         """Another mailbox has this machine's name: nothing is published from here."""
         self.numbers: Mapping[str, int] = told.get("numbers", {})
         self.refused: Mapping[str, int] = told.get("refused", {})
-        """These two are the judge's (``SpaceJudge.begin_from``)."""
+        """These two are the judge's."""
 
 
 def read_saved(directory: str) -> bytes:
-    """Return what was saved, as it is; empty if there is no file."""
     return read_file(system.join(directory, STATE)) or b""
 
 
@@ -127,7 +125,6 @@ class KnownCopy:
         return MachineLock(self.directory, self.logs.wait, self.order, hurried=hurried)
 
     def files_lock(self) -> FileLock:
-        """Return the lock of the local files alone, for a ``with`` block."""
         return FileLock(system.join(self.directory, FILES), self.logs.wait)
 
     def steward_lock(self) -> FileLock:
@@ -186,7 +183,6 @@ class KnownCopy:
         self.filed.look()
 
     def part_of(self, log: Log) -> Unordered:
-        """Return what is known of a local log's lines."""
         return self.parts[self._kind_of(log.path)]
 
     def go_on_in(self, fresh: Replaced) -> None:

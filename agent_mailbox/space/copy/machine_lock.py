@@ -2,8 +2,8 @@
 
 Belongs here: two locks, and which of them is held when. One process of a machine decides and publishes at a time; it
 holds the *turn*. The *files* are the local copy and its saved state. Their lock is given back whenever the engine is
-asked. So a process that waits for a network, or was stopped, keeps no mail out (``Replica.take_in_beside``). Nor does
-it keep those who do not wait for the turn. docs/internals/shared-mailbox.md says why nothing is lost by that.
+asked. So a process that waits for a network, or was stopped, keeps no mail out (``Replica.take_in_beside``).
+docs/internals/shared-mailbox.md says why nothing is lost by that.
 """
 
 from __future__ import annotations

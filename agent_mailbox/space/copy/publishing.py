@@ -1,8 +1,8 @@
 """Publishing what is in a machine's files and not in the order of its shared mailbox.
 
 Belongs here: which lines those are, where each belongs in the order, and the appends that an engine takes. Each comes
-into the order once, whenever a process of this machine was killed. ``replica`` catches up before, and writes what comes
-of it. A decision is not published here: it is in the order before it is in any file (``Replica.publish_lines``).
+into the order once, whenever a process of this machine was killed. A decision is not published here: it is in the order
+before it is in any file (``Replica.publish_lines``).
 """
 
 from __future__ import annotations
@@ -109,9 +109,7 @@ def _append_lines(copy: KnownCopy, log: str, batch: Sequence[Waiting], last: int
 
 
 def _drop_archived(copy: KnownCopy, batch: Sequence[Waiting]) -> list[Waiting]:
-    """Return the messages whose ids no archived message has; the others stay here alone.
-
-    The order may have no more what is archived."""
+    """Return the messages whose ids no archived message has, also where the order has it no more; others stay here."""
     ids = {one.id or "" for one in batch}
     archived = {id_of(line) for line in _find_archived(copy, ids)} & ids
     for one in batch:
@@ -164,7 +162,6 @@ def _archived_lines_with(copy: KnownCopy, ids: set[str]) -> list[bytes]:
 
 
 def _find_archived(copy: KnownCopy, ids: set[str]) -> list[bytes]:
-    """Return the archived lines that may have one of the ids."""
     from ...store.projection.archived_mail import find_lines  # not on the way of most sends
 
     return find_lines(copy.logs, copy.archive, ids)

@@ -1,11 +1,8 @@
 """A machine's copy of a mailbox that several machines share.
 
 Belongs here: catching up with the order, publishing what is decided, and what a killed process left. Must not know any
-engine, nor why something is decided (``ordered_log``). Whatever is local and in no order yet, whoever wrote it, is
-published by ``catch_up`` (``publishing``): reads and acks, and lines of other programs.
-
-One lock of the machine, ``machine_lock``, is around all of it, ahead of every log's lock and behind a session's
-delivery lock. While the engine is asked it locks no file, so others may take in what is new (``take_in_beside``).
+engine, nor why something is decided (``ordered_log``). One lock of the machine, ``machine_lock``, is around all of it,
+ahead of every log's lock and behind a session's delivery lock.
 
 **Killed at any moment.** The saved state says two things. All records up to ``applied`` are in the local logs. All
 lines before the marks are in the order. The next process compares what follows in both by content
@@ -26,8 +23,8 @@ from ...errors import Busy
 from ...store.archive.archived_digests import ArchivedDigests
 from ...store.files import system
 from ...store.log.unordered import digest, number, unsealed
+from ..order import order as orders
 from ..order.bundles import unpack_bundle
-from ..order.follow_progress import APPLIED, DAMAGED, GAVE_UP, PURGED, TOOK_OVER, FollowProgress, read_word, spell_word
 from ..order.order import ARCHIVE, KINDS, MESSAGES, MOST, PAGE, PASSED, Moved, Ordered, Taken, id_of, is_known
 from ..trust.space_judge import Judged
 from . import known_copy, publishing, taken_records
@@ -60,8 +57,6 @@ class Replica(KnownCopy):
         self._is_sure = False
         self._moved_at: int | None = None
         self.restored = 0
-
-    # -- in the order -------------------------------------------------------------------------------------------------
 
     def catch_up_since(self, since: int) -> None:
         """Do what ``catch_up`` does, unless another process did all of it after that time (ms): then look here."""
@@ -146,9 +141,9 @@ class Replica(KnownCopy):
     def _note_settled(self) -> None:
         """Tell that this machine has followed all decisions, and forget what a comparison needed."""
         if self.state.owes:
-            self.order.append_lines(PASSED, [spell_word(APPLIED, self.state.applied)])
+            self.order.append_lines(PASSED, [orders.spell_word(orders.APPLIED, self.state.applied)])
         if new := sorted(self.state.damaged - self._told)[:MOST]:
-            self.order.append_lines(PASSED, [spell_word(DAMAGED, one) for one in new])
+            self.order.append_lines(PASSED, [orders.spell_word(orders.DAMAGED, one) for one in new])
             self._told.update(new)
         if self.state.doubts:
             self.restore_lost()
@@ -158,9 +153,7 @@ class Replica(KnownCopy):
         self.filed = ArchivedDigests(self.archive)
 
     def end_of_order(self) -> int:
-        """Return the end of the order after ``catch_up``, for a decision on everything; see ``file_away``.
-
-        Raises ``Moved`` if more came meanwhile."""
+        """Return the end of the order after ``catch_up``, for ``file_away``; raise ``Moved`` if more came meanwhile."""
         end = self.order.last_position()
         if self.order.read_after(self.state.applied, 1):
             raise Moved("order has moved", "look again")
@@ -169,7 +162,7 @@ class Replica(KnownCopy):
     def file_away(self, bundles: Sequence[bytes], end: int, concerns: Callable[[Ordered], bool]) -> None:
         """Have all machines archive the lines of bundles: this one, too, as it catches up.
 
-        Raises ``Moved`` if a record that came behind ``end`` meanwhile ``concerns`` the decision."""
+        Raises ``Moved`` if a record that came behind ``end`` ``concerns`` the decision."""
         for _ in range(ROUNDS):
             try:
                 self.order.append_lines(ARCHIVE, bundles, expect=end)
@@ -196,8 +189,7 @@ class Replica(KnownCopy):
     def _is_rewound(self, found: Sequence[Ordered], applied: int, tip: str) -> bool:
         """Return whether the engine lost the end of the order since, and perhaps gave the positions to others.
 
-        ``found``: what it has from ``applied`` on. Without that record a steward removed it, or the order ended before
-        it. In between, another machine may have written there."""
+        ``found``: what it has from ``applied`` on. Without that record a steward removed it, or the order ended."""
         if not _begins_at(applied, found):
             if self.order.last_position() < applied:
                 return True
@@ -206,9 +198,9 @@ class Replica(KnownCopy):
 
     def restore_lost(self) -> int:
         """Bring back what the order lost, under the lock, after ``catch_up``; return how many bundles that were."""
-        from . import lost_records
+        from . import bundled_lines
 
-        count = lost_records.restore_lost(self)
+        count = bundled_lines.restore_lost(self)
         if count:
             note_trouble(self.directory, RESTORED, restored_warning(count))
         self.restored += count
@@ -231,26 +223,17 @@ class Replica(KnownCopy):
         self._is_sure = self._is_fresh = False
 
     def take_in(self, proofs: Mapping[bytes, Proof | None] | None = None) -> int:
-        """Write what is new in the order; return how many records that were.
-
-        ``proofs`` are those of lines that this machine has just published."""
+        """Write what is new in the order; return how many records. ``proofs``: of lines that were just published."""
         taken, is_all = 0, False
         while not is_all:
-            records, is_all = self._next_page()
-            taken += self.write_records(records, proofs or {}) if records else 0
+            found, size = list[Ordered](), 0
+            while size < PAGE_SIZE and not is_all:  # as many as are worth one sync
+                more = self.order.read_after(found[-1].position if found else self.state.applied, PAGE)
+                found += more
+                is_all = len(more) < PAGE
+                size += sum(len(record.line) for record in more)
+            taken += self.write_records(found, proofs or {})
         return taken
-
-    def _next_page(self) -> tuple[list[Ordered], bool]:
-        """Return the next records, as many as are worth one sync, and whether they are all that there are."""
-        found: list[Ordered] = []
-        size = 0
-        while size < PAGE_SIZE:
-            more = self.order.read_after(found[-1].position if found else self.state.applied, PAGE)
-            found += more
-            if len(more) < PAGE:
-                return found, True  # fewer than were asked for
-            size += sum(len(record.line) for record in more)
-        return found, False
 
     def write_records(self, there: Sequence[Ordered], proofs: Mapping[bytes, Proof | None]) -> int:
         """Write records that follow what is here; return how many of them no steward decided.
@@ -280,40 +263,40 @@ class Replica(KnownCopy):
 
     def _follow_decision(self, records: Sequence[Ordered]) -> None:
         """Archive what a steward decided, at this place of the order, through a rotation of this machine's own."""
-        from . import following, lost_records  # only where something is archived
+        from . import bundled_lines  # only where something is archived
 
         for record in records:
             if record.log == PASSED:
                 self._hear_word(record)
             elif (bundle := unpack_bundle(record.line)) is not None and bundle.file in self.parts:
                 self.heard = None
-                lost_records.take_back(self, bundle, record.machine)
+                bundled_lines.take_back(self, bundle, record.machine)
             elif bundle is not None:
                 self.state.owes, self.heard = True, None
-                following.follow_bundle(self, bundle, record.machine)
+                bundled_lines.follow_bundle(self, bundle, record.machine)
             self.state.last[record.log] = self.state.applied = record.position
             self.state.tip = _tip_of(record)
             self._save_state()
 
     def _hear_word(self, record: Ordered) -> None:
         """Take in what a machine tells of the order."""
-        what, said = read_word(record.line)
-        if what == PURGED:
+        what, said = orders.read_word(record.line)
+        if what == orders.PURGED:
             self.state.purged = True
-        elif what == GAVE_UP and said == self.order.machine:
+        elif what == orders.GAVE_UP and said == self.order.machine:
             self.state.owes = True  # whoever lives says more, and nobody may have its name
             if record.machine == said:
                 note_trouble(self.directory, TWIN, "")  # a copy of this machine left
-        elif what == DAMAGED:
+        elif what == orders.DAMAGED:
             self.state.doubts = True
             self.state.damaged.discard(said)
-        elif what == TOOK_OVER:
+        elif what == orders.TOOK_OVER:
             if record.machine == self.order.machine:
                 self.state.displaced = not self.judge.is_own_key(said)
                 note_displaced(self.directory, record.machine if self.state.displaced else None)
             else:
                 self.judge.hear_new_key(record.machine, said)
-        FollowProgress(self.state.gone, self.state.keys).take_record(record)
+        orders.FollowProgress(self.state.gone, self.state.keys).take_records([record])
 
     def _take_lines(self, records: Sequence[Ordered], proofs: Mapping[bytes, Proof | None]) -> None:
         """Append the records that the local logs do not have; ``proofs``: see ``write_records``."""
@@ -345,17 +328,15 @@ class Replica(KnownCopy):
         self.parts[kind].look([(verdict.line, key) for _, key, verdict in found])
 
     def keep_state(self, numbers: Mapping[str, int]) -> None:
-        """Keep what is known after ``catch_up``, and that these numbers of machines are used
-        (``SpaceJudge.use_numbers``)."""
+        """Keep what is known after ``catch_up``, and that these numbers of machines are used."""
         self.judge.use_numbers(numbers)
         self._save_state()
 
     def take_in_beside(self) -> int:
         """Write what is new in the order while another process of this machine has its turn, and waits for the engine.
 
-        Return how many records. The caller has no turn, and no lock. Records are appended in their order, as ever.
-        Whatever needs the turn is left to its holder: a steward's decision, a damaged record, an order that lost its
-        end, a comparison of all."""
+        Return how many records. The caller has no lock. Whatever needs the turn is left to its holder: a steward's
+        decision, a damaged record, an order that lost its end, a comparison of all."""
         taken = 0
         while True:
             with self.files_lock():

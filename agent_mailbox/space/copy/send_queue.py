@@ -1,7 +1,7 @@
 """Mail that waits for an engine that is out of reach: kept durably here, in the order once, later.
 
-Belongs here: the queue's file, in the user's own record of the mailbox. An entry is one send, with the proofs of its
-writer. The machine's lock (``replica``) is around delivering, the file's own around each change of it.
+Belongs here: the queue's file, in the user's own record of the mailbox. The machine's lock is around delivering, the
+file's own around each change of it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,13 @@ MOST = 32 << 20
 
 
 class Entry(Record):
-    """One send: the lines of its messages, without newlines, and what is proven of the writer of each.
-
-    ``why``: why it was not taken as it was sent; empty if an earlier version queued it."""
+    """One send: the lines of its messages, what is proven of the writer of each, and why it was not taken."""
 
     lines: tuple[bytes, ...]
     proofs: tuple[Proof | None, ...]
-    why: str = ""
+    why: str
 
     def about(self) -> Iterator[tuple[bytes, Proof | None]]:
-        """Return each line with its proof."""
         return zip(self.lines, self.proofs, strict=True)
 
 
@@ -57,7 +54,6 @@ class SendQueue:
             log.append([codec.dumps({"lines": texts, "proofs": list(proofs), "why": why}).encode() + b"\n"])
 
     def end(self) -> End:
-        """Return where the queue's file ends."""
         return end_of(self._log.path)
 
     def read_entries(self) -> list[Entry]:
@@ -82,7 +78,6 @@ class SendQueue:
         Log(system.join(self._directory, UNSENT)).append([line + b"\n" for line in entry.lines])
 
     def count_unsent(self) -> int:
-        """Return how many messages were set aside."""
         return sum(1 for _ in Log(system.join(self._directory, UNSENT)).lines())
 
 

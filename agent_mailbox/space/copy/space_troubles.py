@@ -1,7 +1,6 @@
 """The troubles of a space that a process of this machine noticed, kept until they are mended.
 
-Belongs here: those words in the user's own record, and how long they hold. They decide nothing. A replicator or a
-command notes them (``replicator``, ``replica``), and ``doctor``, `engine status` and the console tell them.
+Belongs here: those words in the user's own record, and how long they hold. They decide nothing.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
 
     from ...store.log.log import Log
 
-AWAY, GONE, RESTORED, NAME, TAKEN, TWIN = "away", "gone", "restored", "name", "taken", "twin"
-KINDS = (AWAY, GONE, RESTORED, NAME, TAKEN, TWIN)
+KINDS = AWAY, GONE, RESTORED, NAME, TAKEN, TWIN = "away", "gone", "restored", "name", "taken", "twin"
 FILES = tuple(f"trouble.{kind}" for kind in KINDS)
 UNREACHED = (GONE, AWAY)
 """Why the replicator cannot go on: the space is gone, or something else that waiting does not mend."""
@@ -52,7 +50,6 @@ def noted_trouble(directory: str, kind: str) -> str:
 
 
 def restored_warning(count: int) -> str:
-    """Return what the person is told later of an engine from whose order something was missing."""
     when = instant.text(system.time_ns() // 1_000_000)
     return (
         f"engine had lost records at {when}, and {count_noun(count, 'bundle')} of this machine's files brought them"

@@ -1,7 +1,4 @@
-"""The effects of records that come from the order: whose quiet stamps end, and whom they may bind.
-
-Belongs here: both, before the records are written to the local logs.
-"""
+"""The effects of records that come from the order, before they are written: whose quiet stamps end, whom they bind."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """A connection to a NATS server: the client's side of its protocol, as far as the order needs it.
 
 Belongs here: connecting, publishing with headers, requests and their answers, time limits, and under which subjects the
-server takes JetStream's calls. Must not know what they say.
-The server is trusted with the mail, yet everything it says is bounded. Any trouble closes the connection and is
-``Unavailable``; the next request connects again.
+server takes JetStream's calls. Must not know what they say. Everything that the server says is bounded. Any trouble
+closes the connection and is ``Unavailable``; the next request connects again.
 
 **Why there is no library.** A command that has no replicator imports, connects and publishes once. Beyond an empty
 Python that costs 8 ms of the processor here, without TLS, and 180 ms with nats-py.
@@ -74,9 +73,7 @@ class Publication(Record):
 
 
 class _Closing:
-    """Closes a connection on any trouble in a ``with`` block. It may not have logged in, or have an answer under way.
-
-    The next question opens another."""
+    """Closes a connection on any trouble in a ``with`` block: it may have an answer under way."""
 
     def __init__(self, connection: NatsConnection) -> None:
         self._connection = connection
@@ -94,9 +91,8 @@ class _Closing:
 class NatsConnection:
     """A way to one server at a time, of those that ``url`` names (separated by commas).
 
-    ``credential`` is a file that only the user may read, with a token, or with a user's name and password on two lines.
-    ``authority`` is a file with the CA certificate that signed the server's. ``patience`` is in seconds.
-    """
+    ``credential`` is a file with a token, or with a user's name and password. ``authority`` is one with the CA
+    certificate that signed the server's."""
 
     def __init__(self, url: str, credential: str | None, authority: str | None, patience: float = 5.0) -> None:
         self.urls = [one.strip() for one in url.split(",")]
@@ -118,12 +114,8 @@ class NatsConnection:
         self.publish_unanswered([])
         return self._api == OPEN_API
 
-    # -- asking -------------------------------------------------------------------------------------------------------
-
     def ask_each(self, publications: Sequence[Publication]) -> list[ServerAnswer]:
-        """Publish the messages, and return the answer to each, in order.
-
-        Raises ``Unavailable`` if one stays away: the server may have taken any of them."""
+        """Publish the messages, and return the answer to each, in order; raise ``Unavailable`` if one stays away."""
         found: dict[str, ServerAnswer] = {}
         with _Closing(self):
             wanted = self._ask(publications)
@@ -138,9 +130,7 @@ class NatsConnection:
         return [found[subject] for subject in wanted]
 
     def ask_for_several(self, one: Publication) -> list[tuple[bytes, bytes]]:
-        """Publish a message that is answered by several; return the head and the data of each.
-
-        The last has a status, and is left out."""
+        """Publish a message that is answered by several; return the head and data of each but the last, a status."""
         found: list[tuple[bytes, bytes]] = []
         with _Closing(self):
             mine = next(iter(self._ask([one]))).encode()
@@ -170,7 +160,6 @@ class NatsConnection:
         return found
 
     def publish_unanswered(self, publications: Sequence[Publication]) -> None:
-        """Publish messages that nothing answers."""
         with _Closing(self):
             self._ensure_connected()
             self._send_bytes(b"".join(map(self._publication_bytes, publications)))
@@ -216,8 +205,6 @@ class NatsConnection:
         size = len(head), len(head) + len(one.data)
         return b"HPUB %s %s%d %d\r\n%s%s\r\n" % (subject.encode(), reply, *size, head, one.data)
 
-    # -- the protocol -------------------------------------------------------------------------------------------------
-
     def _receive_message(self, deadline: float) -> ServerAnswer | None:
         """Return the next message, or None for anything else that the server says."""
         return self._handle_line(self._incoming_bytes().read_line(deadline).split(), deadline)
@@ -248,7 +235,6 @@ class NatsConnection:
         return ServerAnswer(subject, data, head, status)
 
     def _read_parts(self, words: list[bytes], deadline: float) -> tuple[bytes, bytes]:
-        """Return the head and the data of a message."""
         sizes = words[-2:] if words[0].upper() == b"HMSG" else [b"0", words[-1]]
         if len(words) < 4 or not (sizes[0] + sizes[1]).isdigit() or max(map(len, sizes)) > 8:
             raise unavailable_error(self.urls, "the server says what no NATS server says")
@@ -270,8 +256,6 @@ class NatsConnection:
 
     def _ask_word(self) -> None:
         self._send_bytes(b"PING\r\n")
-
-    # -- connecting ---------------------------------------------------------------------------------------------------
 
     def _ensure_connected(self) -> None:
         since, self._used = self._used, time.monotonic()
@@ -309,7 +293,6 @@ class NatsConnection:
         return self._incoming is not None
 
     def _begin_talking(self, url: str, host: str, deadline: float) -> None:
-        """Log in to a server that has begun to speak."""
         incoming = self._incoming_bytes()
         incoming.source.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         word, _, text = incoming.read_line(deadline).partition(b" ")
@@ -376,7 +359,6 @@ class NatsConnection:
         return unavailable_error(self.urls, text)
 
     def close(self) -> None:
-        """Close the connection; the next request opens one."""
         self._subjects.clear()
         if self._incoming is not None:
             self._incoming.source.close()
@@ -384,7 +366,6 @@ class NatsConnection:
 
 
 def _place_in(url: str) -> Place:
-    """Return the host and the port of an address; raise ``Malformed``."""
     scheme, _, where, _ = split_address(url)
     place = place_in(where, PORT) if scheme in ("nats", "tls") else None
     if place is None:
@@ -394,6 +375,5 @@ def _place_in(url: str) -> Place:
 
 
 def unavailable_error(urls: Sequence[str], why: object) -> Unavailable:
-    """Return the error of an engine that did not answer."""
     is_known = isinstance(why, (ConnectionRefusedError, socket.gaierror))
     return (NoServer if is_known else Unavailable)(f"engine is out of reach: {', '.join(urls)}: {why}", START)

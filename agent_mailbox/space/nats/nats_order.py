@@ -1,15 +1,19 @@
-"""The order of a space as one JetStream stream.
+"""The order of a space as one JetStream stream, and its files as another.
 
-Belongs here: the mapping of the order to subjects, sequences and expectations. A record's subject names the space, the
-machine that published it, and its log; a message's also the digest of its id:
+Belongs here: the mapping of both to subjects, sequences and expectations, and what the server's errors mean. A record's
+subject names the space, the machine that published it, and its log; a message's also the digest of its id:
 
     mbx.SPACE.MACHINE.roster        mbx.SPACE.MACHINE.messages.DIGEST
     mbx.SPACE.MACHINE.claims        mbx.SPACE.MACHINE.reads
     mbx.SPACE.MACHINE.archive       mbx.SPACE.MACHINE.passed
+    mbxf.SPACE.MACHINE.DIGEST.NUMBER    a part of a file
 
 So an account that may publish below ``mbx.SPACE.MACHINE`` alone proves its machine. A position is the sequence in the
 stream. An expectation is the last sequence on ``mbx.SPACE.*.LOG``; a message expects none on ``mbx.SPACE.*`` and its
 digest. Both need server 2.12 or later, and so do atomic batches.
+
+A part is the last message of its subject. So a machine takes back what it shipped with no right to remove anything: an
+empty message without a count of parts means nothing. Part 0 comes last, and names that count.
 """
 
 from __future__ import annotations
@@ -20,22 +24,10 @@ import time
 from ...core import codec
 from ...core.proofs import is_machine
 from ...errors import Refused, Unavailable
-from ..order.order import (
-    ARCHIVE,
-    MESSAGES,
-    Moved,
-    NoSpace,
-    Ordered,
-    Taken,
-    check_size,
-    is_reads,
-    of_another_form,
-    reads_of,
-)
-from ..order.space_files import checksum_of, digest_of_id
+from ..order import order as orders
+from ..order.order import ARCHIVE, MESSAGES, Moved, NoSpace, Ordered, Taken, is_reads, reads_of
 from . import server_settings
 from .connection import API, NEWS, NatsConnection, Publication, ServerAnswer
-from .nats_space import NatsSpace, is_missing
 from .server_words import bytes_at, header_value, number_at, object_at, parse_object, text_at
 
 TYPE_CHECKING = False
@@ -55,44 +47,80 @@ PAUSES = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064)
 """Seconds between looks for a record that was heard of."""
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 _WHOLE = "Nats-Expected-Last-Sequence"
-_SUM = "Mailbox-Sum"
-_MARK = _SUM.encode()
-_GONE = (10043, 10057, 10037)
+_SUM, _PARTS = "Mailbox-Sum", "Mailbox-Parts"
+_FULL = (10023, 10047, 10077)
+"""The server's codes for a disk, or a limit, that is reached."""
+_WRONG_SEQUENCE, _NO_STREAM, _NO_MESSAGE = (10071, 10164), 10059, 10037
+_GONE = (10043, 10057, _NO_MESSAGE)
 """The server's answers to a removal of what is not there."""
 
 
-class NatsOrder(NatsSpace):
+class NatsOrder:
     """One machine's way to a space in NATS; see ``space.order.order.SpaceOrder``."""
 
     def __init__(self, connection: NatsConnection, space: str, machine: str) -> None:
-        super().__init__(connection, space, machine)
+        orders.check_names(space, machine)
+        self.connection = connection
+        self.space = space
+        self.machine = machine
+        self.stream, self._files = f"MBX_{space}", f"MBXF_{space}"
         self._last = 0
         """The position of the last record when the leader was asked."""
 
-    @property
-    def stream(self) -> str:
-        return f"MBX_{self.space}"
+    def call_api(self, call: str, body: object) -> dict[str, Any]:
+        data = b"" if body is None else codec.dumps(body).encode()
+        return self.require_success(self._ask_one(f"{API}{call}", data))
 
-    # -- the stream ---------------------------------------------------------------------------------------------------
+    def require_success(self, answer: ServerAnswer) -> dict[str, Any]:
+        """Return what the engine answered; raise its complaint."""
+        found = parse_object(answer.data)
+        error = found.get("error")
+        if error is None:
+            return found
+        code, said = (error.get("err_code"), error.get("description")) if isinstance(error, dict) else (0, error)
+        if code == _NO_STREAM:
+            raise NoSpace(f"engine has no such space: {self.space}", NoSpace.mend)
+        if code in _WRONG_SEQUENCE:
+            raise Moved(f"log has moved: {said}", "look again")
+        if code in _FULL:
+            raise Unavailable(f"engine is full: {said}", "make room on the servers; nothing was lost")
+        raise Unavailable(f"engine refuses: {said} ({code})", "`agent-mailbox engine doctor` looks closer")
+
+    def _ask_one(self, subject: str, data: bytes, head: dict[str, str] | None = None) -> ServerAnswer:
+        return self.connection.ask_each([Publication(subject, data, head)])[0]
+
+    def _get_request(self, what: dict[str, object], stream: str = "") -> Publication:
+        """Return the question for a message, by its leader's word."""
+        return Publication(f"{API}STREAM.MSG.GET.{stream or self.stream}", codec.dumps(what).encode())
+
+    def _get_message(self, what: dict[str, object], stream: str = "") -> dict[str, Any]:
+        """Return a message; empty if there is none, or no such stream."""
+        answer = self.connection.ask_each([self._get_request(what, stream)])[0]
+        is_none = _is_missing(answer, (_NO_MESSAGE, _NO_STREAM))
+        return {} if is_none else object_at(self.require_success(answer), "message")
 
     def make_unless_there(self) -> bool:
-        """Make the space, and the place of its files, unless they are there; return whether the space was made.
-
-        A cluster keeps it three times. Raises ``Refused`` for an old server."""
         try:
             self.stream_info()
             is_new = False
         except NoSpace:
             self._refuse_old()
-            self.call_api(f"STREAM.CREATE.{self.stream}", server_settings.of_records(self.space, self.connection.info))
+            self._make_stream(self.stream, f"mbx.{self.space}.>", allow_atomic=True, allow_direct=True)
             is_new = True
-        self.make_place_of_files()
+        subjects = f"mbxf.{self.space}.>"
+        try:
+            found = self.call_api(f"STREAM.INFO.{self._files}", None)
+        except NoSpace:
+            found = self._make_stream(self._files, subjects, max_msgs_per_subject=1)  # of each part the last counts
+        server_settings.refuse_strange(found, subjects)
         return is_new
 
-    def stream_info(self) -> dict[str, Any]:
-        """Return the stream's configuration and state.
+    def _make_stream(self, name: str, subjects: str, **more: object) -> dict[str, Any]:
+        wanted = server_settings.of_new(name, subjects, self.connection.info)
+        return self.call_api(f"STREAM.CREATE.{name}", {**wanted, **more})
 
-        Raises ``NoSpace``, and ``Refused`` if it was made such that a machine could write as another."""
+    def stream_info(self) -> dict[str, Any]:
+        """Return the stream's state and settings; raise ``Refused`` for such that a machine could write as another."""
         found = self.call_api(f"STREAM.INFO.{self.stream}", None)
         self._refuse_old()
         server_settings.refuse_strange(found, f"mbx.{self.space}.>")
@@ -103,15 +131,13 @@ class NatsOrder(NatsSpace):
             raise Refused(f"engine is too old: nats-server {said or '?'}", "run nats-server 2.12 or later")
 
     def take_name(self, owner: str) -> str:
-        subject = f"mbx.{self.space}.{self.machine}.joined"
-        one = Publication(subject, owner.encode(), {_EXPECTED: "0", _SUM: checksum_of(owner.encode())})
+        subject, said = f"mbx.{self.space}.{self.machine}.joined", owner.encode()
         try:
-            self.require_success(self.connection.ask_each([one])[0])
+            self.require_success(self._ask_one(subject, said, {_EXPECTED: "0", _SUM: orders.checksum_of(said)}))
             return owner
         except Moved:
-            answer = self.connection.ask_each([self._get_request({"last_by_subj": subject})])[0]
-            found = object_at(self.require_success(answer), "message")  # without one it is nobody's: no answer
-            return bytes_at(found, "data").decode("utf-8", "replace")
+            found = self.call_api(f"STREAM.MSG.GET.{self.stream}", {"last_by_subj": subject})
+            return bytes_at(object_at(found, "message"), "data").decode("utf-8", "replace")
 
     def joined_machines(self) -> list[str]:
         asked = {"subjects_filter": f"mbx.{self.space}.*.joined"}
@@ -128,10 +154,7 @@ class NatsOrder(NatsSpace):
                 yield record
 
     def _subjects_of(self, log: str) -> str:
-        """Return the subjects of a log of all machines."""
         return f"mbx.{self.space}.*.{log}{'.*' if log == MESSAGES else ''}"
-
-    # -- the order ----------------------------------------------------------------------------------------------------
 
     def last_position(self) -> int:
         return number_at(object_at(self.stream_info(), "state"), "last_seq")
@@ -139,11 +162,11 @@ class NatsOrder(NatsSpace):
     def append_lines(
         self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None
     ) -> int:
-        check_size(lines)
+        orders.check_size(lines)
         if not lines:
             return self.last_position()
-        names = [f"{log}.{digest_of_id(one)}" for one in ids] or ["reads" if is_reads(log) else log] * len(lines)
-        heads = [{_SUM: checksum_of(line)} for line in lines]
+        names = [f"{log}.{orders.digest_of_id(one)}" for one in ids] or ["reads" if is_reads(log) else log] * len(lines)
+        heads = [{_SUM: orders.checksum_of(line)} for line in lines]
         if ids:
             for name, head in zip(names, heads, strict=True):
                 head |= {_EXPECTED: "0", f"{_EXPECTED}-Subject": f"mbx.{self.space}.*.{name}"}
@@ -157,7 +180,10 @@ class NatsOrder(NatsSpace):
             return number_at(self.require_success(self._publish_batch(names, lines, heads)), "seq", 1)
         except Moved as moved:
             for message_id in ids:
-                self._refuse_taken(message_id)
+                asked = {"last_by_subj": f"mbx.{self.space}.*.{MESSAGES}.{orders.digest_of_id(message_id)}"}
+                answer = self.connection.ask_each([self._get_request({**asked})])[0]
+                if found := object_at(parse_object(answer.data), "message"):
+                    raise Taken(message_id, number_at(found, "seq", 1)) from None
             if ids:  # no record has it: a leader without its peers counts what it took and could not keep
                 raise Unavailable(f"engine did not answer: {moved.what}", moved.hint) from None
             raise
@@ -165,7 +191,6 @@ class NatsOrder(NatsSpace):
     def _publish_batch(
         self, names: Sequence[str], lines: Sequence[bytes], heads: Sequence[dict[str, str]]
     ) -> ServerAnswer:
-        """Publish lines on subjects of this machine, several as one atomic batch; return the answer to the last."""
         if len(lines) > 1:
             batch = os.urandom(16).hex()
             for number, head in enumerate(heads, 1):
@@ -178,12 +203,6 @@ class NatsOrder(NatsSpace):
             self.connection.publish_unanswered(others)
         return self.connection.ask_each([last])[0]
 
-    def _refuse_taken(self, message_id: str) -> None:
-        subject = f"mbx.{self.space}.*.{MESSAGES}.{digest_of_id(message_id)}"
-        answer = self.connection.ask_each([self._get_request({"last_by_subj": subject})])[0]
-        if found := object_at(parse_object(answer.data), "message"):
-            raise Taken(message_id, number_at(found, "seq", 1))
-
     def read_after(self, after: int, most: int) -> list[Ordered]:
         """Return the first records behind a position, in order. If there is at most one, that is one question."""
         found: list[Ordered] = []
@@ -195,7 +214,7 @@ class NatsOrder(NatsSpace):
             first, *others = self.connection.ask_each(asked)
             if (record := self._record_from(first, after)) is not None:
                 found.append(record)
-                if others and not is_missing(others[0]):
+                if others and not _is_missing(others[0]):
                     self._last = self.last_position()
                     self._read_on(found, found[-1].position + 1, self._last, most)
         return found
@@ -229,13 +248,10 @@ class NatsOrder(NatsSpace):
         for head, line in self.connection.ask_for_several(Publication(f"{API}DIRECT.GET.{self.stream}", asked)):
             said, subject = header_value(head, b"Nats-Sequence"), header_value(head, b"Nats-Subject")
             if not said.isdigit() or len(said) >= 20 or (seq := int(said)) < place:
-                raise of_another_form()
+                raise orders.of_another_form()
             if seq <= last:
                 found[seq] = _make_ordered(seq, subject.decode("utf-8", "replace"), head, line)
         return found
-
-    def _get_request(self, what: dict[str, object]) -> Publication:
-        return Publication(f"{API}STREAM.MSG.GET.{self.stream}", codec.dumps(what).encode())
 
     def _next_request(self, after: int, subjects: str = "") -> Publication:
         return self._get_request({"seq": after + 1, "next_by_subj": subjects or f"mbx.{self.space}.>"})
@@ -245,19 +261,16 @@ class NatsOrder(NatsSpace):
         return self._record_from(self.connection.ask_each([self._next_request(after, subjects)])[0], after)
 
     def _record_from(self, answer: ServerAnswer, after: int) -> Ordered | None:
-        """Return the record of an answer; None if there is none.
-
-        It is behind a position: else nobody who reads on would end."""
-        if is_missing(answer):
+        """Return the record of an answer; None if there is none."""
+        if _is_missing(answer):
             return None
         found = object_at(self.require_success(answer), "message")
+        # It is behind the position: else nobody who reads on would end.
         seq, subject = number_at(found, "seq", after + 1), text_at(found, "subject")
         return _make_ordered(seq, subject, bytes_at(found, "hdrs"), bytes_at(found, "data"))
 
     def wait_for_record(self, after: int, seconds: float) -> bool:
-        """Return whether there is a record behind the position, waiting for one at most that long.
-
-        A server tells of a record as it comes, a little before it may be read."""
+        """See ``SpaceOrder``. A server tells of a record as it comes, a little before it may be read."""
         deadline = time.monotonic() + seconds
         while True:
             if seconds > 0:
@@ -278,25 +291,20 @@ class NatsOrder(NatsSpace):
         return number_at(state, "last_seq") - number_at(state, "messages")
 
     def remove_records(self, positions: Sequence[int]) -> None:
-        """Remove records for ever; see ``SpaceOrder.remove_records``. The server writes nothing over them."""
         for start in range(0, len(positions), WINDOW):
             asked = [codec.dumps({"seq": seq, "no_erase": True}).encode() for seq in positions[start : start + WINDOW]]
             call = f"{API}STREAM.MSG.DELETE.{self.stream}"
             for answer in self.connection.ask_each([Publication(call, body) for body in asked]):
-                if not is_missing(answer, _GONE):
+                if not _is_missing(answer, _GONE):
                     self.require_success(answer)
 
     def remove_through(self, log: str, position: int) -> None:
-        """Remove all records of a log up to a position for ever; see ``SpaceOrder.remove_through``."""
         own = f"mbx.{self.space}.{log.removeprefix(reads_of(''))}.reads"
         subjects = own if is_reads(log) else self._subjects_of(log)
         for end in (*range(AT_ONCE, position, AT_ONCE), position):
             self.call_api(f"STREAM.PURGE.{self.stream}", {"filter": subjects, "seq": end + 1})
 
-    # -- what machines tell of themselves, and nobody keeps -----------------------------------------------------------
-
     def tell_machines(self, word: bytes) -> None:
-        """Tell the machines that listen at this moment."""
         self.connection.publish_unanswered([Publication(f"{NEWS}{self.space}.{self.machine}", word)])
 
     def latest_words(self) -> dict[str, bytes]:
@@ -305,6 +313,40 @@ class NatsOrder(NatsSpace):
         self.connection.news.clear()
         return {machine: word for machine, word in found.items() if is_machine(machine)}
 
+    # -- attached files -----------------------------------------------------------------------------------------------
+
+    def ship_file(self, digest: str, data: bytes) -> None:
+        parts = orders.parts_of(data)
+        first, *others = ({_PARTS: str(len(parts)), _SUM: orders.checksum_of(part)} for part in parts)
+        for number, head in enumerate(others, 1):
+            self._put_part(digest, number, parts[number], head)
+        self._put_part(digest, 0, parts[0], first)
+
+    def take_back(self, digest: str) -> None:
+        head, _ = self._get_part(self.machine, digest, 0)
+        for number in range(_part_count(head)):
+            self._put_part(digest, number, b"", {})
+
+    def fetch_copies(self, digest: str) -> Iterator[bytes]:
+        asked = {"next_by_subj": f"mbxf.{self.space}.*.{digest}.0"}
+        place = 1
+        while found := self._get_message({"seq": place, **asked}, self._files):
+            place = number_at(found, "seq", place) + 1
+            _, _, machine, *_ = (*text_at(found, "subject").split("."), "", "", "")
+            count = _part_count(bytes_at(found, "hdrs"))
+            parts = [self._get_part(machine, digest, number) for number in range(count)]
+            if parts and all(_part_count(head) == count for head, _ in parts):
+                yield b"".join(part for _, part in parts)
+
+    def _put_part(self, digest: str, number: int, data: bytes, head: dict[str, str]) -> None:
+        subject = f"mbxf.{self.space}.{self.machine}.{digest}.{number}"
+        self.require_success(self._ask_one(subject, data, head))
+
+    def _get_part(self, machine: str, digest: str, number: int) -> tuple[bytes, bytes]:
+        asked = {"last_by_subj": f"mbxf.{self.space}.{machine}.{digest}.{number}"}
+        found = self._get_message({**asked}, self._files)
+        return bytes_at(found, "hdrs"), bytes_at(found, "data")
+
     def close(self) -> None:
         self.connection.close()
 
@@ -312,16 +354,26 @@ class NatsOrder(NatsSpace):
 def open_order(
     url: str, space: str, machine: str, credential: str | None = None, authority: str | None = None, wait: float = 5.0
 ) -> NatsOrder:
-    """Return the way of a machine to a space; connects at the first call."""
     return NatsOrder(NatsConnection(url, credential, authority, wait), space, machine)
+
+
+def _part_count(head: bytes) -> int:
+    """Return how many parts a file has by its first one's head; 0 if there is no file."""
+    said = header_value(head, _PARTS.encode())
+    return int(said) if said.isdigit() and len(said) < 4 and int(said) <= orders.MOST_PARTS else 0
+
+
+def _is_missing(answer: ServerAnswer, codes: Sequence[int] = (_NO_MESSAGE,)) -> bool:
+    error = parse_object(answer.data).get("error")
+    return isinstance(error, dict) and error.get("err_code") in codes
 
 
 def _make_ordered(seq: int, subject: str, head: bytes, line: bytes) -> Ordered:
     words = subject.split(".")
-    known = header_value(head, _MARK)
+    known = header_value(head, _SUM.encode())
     if not known or len(words) < 4 or not is_machine(words[2]):
         return Ordered(seq, "", b"", "")  # a stranger's
     machine, log = words[2], words[3]
     return Ordered(
-        seq, reads_of(machine) if log == "reads" else log, line, machine, known != checksum_of(line).encode()
+        seq, reads_of(machine) if log == "reads" else log, line, machine, known != orders.checksum_of(line).encode()
     )

@@ -1,11 +1,8 @@
 """The settings of a space's servers, and of its two streams: how they are made, and what is wrong with others.
 
-Belongs here: the settings with which ``engine join`` makes the streams, and which others are refused. The first machine
-that joins makes them. A stream may write in any name what it takes from elsewhere, and elsewhere what it has. One that
-a machine made so would pass its records off as another's.
-
-Also judging what servers say of themselves. They say it to a user of the system's account alone
-(``$SYS.REQ.SERVER.PING.VARZ``); the copies of a stream, to everybody who may read it.
+Belongs here: the settings with which ``engine join`` makes the streams, and which others are refused. A stream may
+write in any name what it takes from elsewhere, and elsewhere what it has. One that a machine made so would pass its
+records off as another's. Then judging what servers say of themselves to a user of the system's account.
 """
 
 from __future__ import annotations
@@ -28,24 +25,16 @@ LEAST = (2, 12)
 """The first version of the server with everything that is used here."""
 REPLICAS = 3
 """Copies of a space in a cluster: two of them answer for it."""
-_LIMITS = {
-    "max_consumers",
-    "max_msgs",
-    "max_bytes",
-    "max_age",
-    "max_msgs_per_subject",
-    "max_msg_size",
-    "consumer_limits",
-}
+LIMITS = ("max_msgs", "max_bytes", "max_age", "max_msgs_per_subject")
+"""The settings that would have the server remove records, or refuse them."""
 _RIGHTS = {"allow_direct", "allow_atomic", "deny_delete", "deny_purge"}
 _KEEPING = {"retention", "discard", "storage", "num_replicas", "duplicate_window", "compression", "placement"}
-HARMLESS = {"name", "description", "metadata", "subjects", *_LIMITS, *_RIGHTS, *_KEEPING}
+_NAMES = {"name", "description", "metadata", "subjects", "max_consumers", "max_msg_size", "consumer_limits"}
+HARMLESS = {*_NAMES, *LIMITS, *_RIGHTS, *_KEEPING}
 """The settings by which no record comes from elsewhere, goes elsewhere, or is replaced by its publisher."""
 _LASTING: dict[str, Any] = {"storage": "file", "retention": "limits", "discard": "new"}
 WANTED: dict[str, Any] = {**_LASTING, "allow_atomic": True}
 """The settings of a stream of records that loses nothing by itself."""
-LIMITS = ("max_msgs", "max_bytes", "max_age", "max_msgs_per_subject")
-"""The settings that would have the server remove records, or refuse them."""
 MOST = 16
 """Servers that are asked."""
 FULL = 0.9
@@ -55,18 +44,13 @@ APART = 2.0
 
 
 def is_old(version: str) -> bool:
-    """Return whether a server of that version lacks what is used here."""
     return tuple(int(word[:9]) for word in version.split("-")[0].split(".") if word.isdecimal()) < LEAST
 
 
-def of_records(space: str, info: dict[str, Any]) -> dict[str, Any]:
-    """Return those of the stream with the records; ``info`` is what the server says of itself."""
-    return {**_common_settings(f"MBX_{space}", f"mbx.{space}.>", info), "allow_atomic": True, "allow_direct": True}
-
-
-def of_files(space: str, info: dict[str, Any]) -> dict[str, Any]:
-    """Return those of the stream with the attached files: of each part the last one counts."""
-    return {**_common_settings(f"MBXF_{space}", f"mbxf.{space}.>", info), "max_msgs_per_subject": 1}
+def of_new(name: str, subjects: str, info: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings with which a stream is made; ``info`` is what the server says of itself."""
+    replicas = REPLICAS if info.get("cluster") else 1
+    return {"name": name, "subjects": [subjects], **_LASTING, "num_replicas": replicas, "duplicate_window": 0}
 
 
 def refuse_strange(found: dict[str, Any], subject: str) -> None:
@@ -82,11 +66,6 @@ def refuse_strange(found: dict[str, Any], subject: str) -> None:
         )
 
 
-def _common_settings(name: str, subjects: str, info: dict[str, Any]) -> dict[str, Any]:
-    replicas = REPLICAS if info.get("cluster") else 1
-    return {"name": name, "subjects": [subjects], **_LASTING, "num_replicas": replicas, "duplicate_window": 0}
-
-
 def of_stream(info: dict[str, Any]) -> Iterator[str]:
     """Yield the settings of the stream with the records by which it would lose some."""
     config = object_at(info, "config")
@@ -99,7 +78,6 @@ def of_stream(info: dict[str, Any]) -> Iterator[str]:
 
 
 def of_copies(info: dict[str, Any]) -> Iterator[str]:
-    """Yield the troubles of a stream's copies, as its leader knows them."""
     cluster = object_at(info, "cluster")
     if cluster.get("name") and number_at(object_at(info, "config"), "num_replicas", 0, 1) < 3:
         yield "space is kept by one server of the cluster alone: it was made before the others were there"

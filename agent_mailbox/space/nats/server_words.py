@@ -127,12 +127,10 @@ def parse_object(data: bytes) -> dict[str, Any]:
 
 
 def object_at(found: dict[str, Any], key: str) -> dict[str, Any]:
-    """Return an object within an answer; empty if there is none."""
     return _part_at(found, key, dict, {})
 
 
 def objects_at(found: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    """Return the objects of a list within an answer; empty if there is none."""
     objects = _part_at(found, key, list, [])
     if not all(isinstance(one, dict) for one in objects):
         raise of_another_form()
@@ -140,7 +138,6 @@ def objects_at(found: dict[str, Any], key: str) -> list[dict[str, Any]]:
 
 
 def text_at(found: dict[str, Any], key: str) -> str:
-    """Return a text within an answer; empty if there is none."""
     return _part_at(found, key, str, "")
 
 

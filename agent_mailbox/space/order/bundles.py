@@ -1,10 +1,8 @@
 """Bundles: lines of one archived log as one record of the order, compressed.
 
-Belongs here: their form on the wire. A bundle says that its lines are archived in a file, everywhere. It also keeps
-them for a machine that joins later: their own records may be removed then. A bundle of the roster has the events that
-take the place of its lines, too.
-
-Another machine's bundle is untrusted: it names only files of an archive, and unpacks to ``LARGEST`` bytes at most.
+Belongs here: their form on the wire. A bundle says that its lines are archived in a file, everywhere. It keeps them for
+a machine that joins later: their own records may be removed then. Another machine's bundle is untrusted: it names only
+files of an archive, and unpacks to ``LARGEST`` bytes at most.
 """
 
 from __future__ import annotations

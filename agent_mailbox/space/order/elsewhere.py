@@ -1,7 +1,7 @@
 """The words of other machines of a space: how far their copies are, and when their sessions last acted.
 
-Belongs here: the words of one machine, and the files with those of the others, and with which machines joined. They
-prove nothing and decide nothing: a session is judged by its own machine. So they are shown, and are never synced.
+Belongs here: one machine's word, and the files with those of the others, and with which machines joined. They decide
+nothing: a session is judged by its own machine. So they are shown, and are never synced.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SINCE = 86_400_000
 
 class Elsewhere(Record):
     """A machine's word. ``heard``: when it came (ms, our clock); ``applied``: up to where its copy is; ``seen``: when
-    its sessions last acted (ms). ``behind``: how many records it lacked then; None: an earlier version said it."""
+    its sessions last acted (ms). ``behind``: how many records it lacked then; None: it did not say."""
 
     machine: str
     heard: int
@@ -78,7 +78,6 @@ def keep_joined(directory: str, machines: Sequence[str]) -> None:
 
 
 def load_joined(directory: str) -> list[str]:
-    """Return the machines that had joined when the engine was last asked."""
     return [*map(str, load_object(system.join(directory, JOINED)).get("machines", ()))]
 
 

@@ -1,7 +1,7 @@
 """Asking the engine in a hurry: how long somebody waits who can do without an answer.
 
-Belongs here: that bound, and who hears of answers, for all questions of a ``with`` block. An engine that works answers
-a word at once, though a question may take it longer. So a silent one is away, long before a question is given up.
+Belongs here: that bound, and who hears of answers. An engine that works answers a word at once, though a question may
+take it longer. So a silent one is away, long before a question is given up.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ QUIET, WORD = 0.05, 0.2
 SILENT = QUIET + WORD
 """Seconds for which an engine that works says nothing at all."""
 WORDS = 4
-"""The most words of an engine that a caller in a hurry hears before its answer. They take longer if it is far, or
-busy."""
+"""The most words of an engine that a caller in a hurry hears before its answer."""
 ANSWERED = 2.0
 """Seconds for which a caller in a hurry waits for the answer to a question, while the engine gives signs of life."""
 
@@ -56,7 +55,6 @@ class Hurry:
 
 
 def note_answer() -> None:
-    """Have it heard that the engine has answered."""
     if _bound.heard is not None:
         _bound.heard()
 
@@ -68,10 +66,8 @@ def deadline(seconds: float) -> float:
 
 
 def is_hurried() -> bool:
-    """Return whether the caller can do without an answer."""
     return _bound.until is not None
 
 
 def seconds_left() -> float | None:
-    """Return how long the caller still waits; None: it is in no hurry."""
     return None if _bound.until is None else max(_bound.until - system.monotonic(), 0.0)

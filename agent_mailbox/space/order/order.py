@@ -1,7 +1,7 @@
 """The order of the records of one mailbox that several machines share.
 
-Belongs here: what the mailbox asks of an engine that orders (``TotalOrder``), its errors, one record. Must not know any
-engine, nor what a line says. ``tests/engine/conformance.py`` holds every order to this page.
+Belongs here: what the mailbox asks of an engine (``TotalOrder``), its errors, a record, and what all engines do alike.
+Must not know any engine, nor what a line says. ``tests/engine/conformance.py`` holds every order to this page.
 
 One space has one order. Each record has a position in it, a log, a line, and the machine that published it. Positions
 grow, and may have gaps. The logs of the order are:
@@ -11,7 +11,7 @@ grow, and may have gaps. The logs of the order are:
     CLAIMS      claims and releases of mail
     reads_of(M) reads, acks, and what the sessions of machine M saw, in the order in which M's file has them
     ARCHIVE     decisions of a steward: bundles of lines that all machines archive (``bundles``)
-    PASSED      how far each machine has followed those, and whom the person gave up
+    PASSED      how far each machine has followed those, and whom the person gave up (``FollowProgress``)
 
 An expectation on ``ARCHIVE`` is one on the whole order: nothing at all was appended since the steward looked.
 """
@@ -19,14 +19,16 @@ An expectation on ``ARCHIVE`` is one on the whole order: nothing at all was appe
 from __future__ import annotations
 
 from ...core import codec
+from ...core.proofs import is_machine
 from ...core.records import BadLine, Message, Record
-from ...errors import BadData, Busy, Refused
+from ...errors import BadData, Busy, Malformed, Refused
 from ...errors import Unavailable as Unavailable
+from ...store.files import system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Protocol
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any, Protocol, Self
 
     from ...core.records import Read, RosterEvent
 else:
@@ -49,13 +51,18 @@ MOST = 500
 """Lines of one append: it is one atomic batch, of which an engine takes only so many."""
 WIDEST = 512 << 10
 """Bytes of one append, for the same reason."""
+PART = 256 << 10
+"""Bytes of one part of a file, likewise."""
+MOST_PARTS = 64
+"""Parts of one file: as many as the largest has (``attachment_files.MOST_BYTES``)."""
+APPLIED, GAVE_UP, TOOK_OVER, PURGED, DAMAGED = "applied", "gave_up", "took_over", "purged", "damaged"
+_FORMS: dict[str, type] = {GAVE_UP: str, TOOK_OVER: str, APPLIED: int, PURGED: int, DAMAGED: int}
 
 
 class Ordered(Record):
     """One record of the order. ``line`` has no newline. ``machine`` is who published it, as the engine proves it.
 
-    ``damaged``: the line is not what was published, by its checksum. ``log`` is unknown here for a
-    later version's record, and empty for another program's message. See ``is_known``.
+    ``damaged``: the line is not what was published, by its checksum. ``log`` is empty for another program's message.
     """
 
     position: int
@@ -83,10 +90,7 @@ class NoSpace(Unavailable):
     """The engine answers, and does not have the space: it was never made, or was lost. Mail waits for it."""
 
     code = "no_space"
-
-    def __init__(self, what: str, hint: str = "", *, code: str = "") -> None:
-        made = "`agent-mailbox engine join` makes it again, and the machines bring back what they have"
-        super().__init__(what, hint or made, code=code or self.code)
+    mend = "`agent-mailbox engine join` makes it again, and the machines bring back what they have"
 
 
 class NoServer(Unavailable):
@@ -94,8 +98,7 @@ class NoServer(Unavailable):
 
 
 class HeldUp(Unavailable):
-    """The engine answers, and takes no records: another program keeps what each needs. Mail waits for somebody to end
-    that."""
+    """The engine answers, and takes no records: another program keeps what each needs. Somebody has to end that."""
 
     code = "held"
 
@@ -173,10 +176,7 @@ class SpaceOrder(TotalOrder, Protocol):
         Raises ``Refused`` if this way to the space may not."""
 
     def remove_through(self, log: str, position: int) -> None:
-        """Remove all records of a log up to a position for ever, in a fraction of the time; ``last_position`` stays as
-        it is.
-
-        Raises ``Refused`` if this way to the space may not; it may be allowed ``remove_records`` all the same."""
+        """Do the same with all records of a log up to a position, in a fraction of the time."""
 
     def tell_machines(self, word: bytes) -> None:
         """Tell the other machines something of this one; only the last word of each counts, and it may be lost."""
@@ -185,7 +185,9 @@ class SpaceOrder(TotalOrder, Protocol):
         """Return the last word of each machine, this one too, that came since the question before, once."""
 
     def ship_file(self, digest: str, data: bytes) -> None:
-        """Give a file to the space; complete and durable when this returns. To ship it again changes nothing."""
+        """Give the space a file with that SHA-256, in this machine's name; complete and durable when this returns.
+
+        To ship it again changes nothing."""
 
     def take_back(self, digest: str) -> None:
         """Remove the file that this machine shipped; others' stay."""
@@ -204,27 +206,45 @@ def all_records(order: TotalOrder) -> Iterator[Ordered]:
         after = records[-1].position
 
 
+def parts_of(data: bytes) -> list[bytes]:
+    return [data[start : start + PART] for start in range(0, len(data), PART)] or [b""]
+
+
+def check_names(*names: str) -> None:
+    """Raise ``Malformed`` for a name of a space, or of a machine, that could say something else to an engine."""
+    for name in names:
+        if not is_machine(name):
+            raise Malformed(f"name is not lower-case letters, digits and -: {name}", "choose another")
+
+
+def digest_of_id(message_id: str) -> str:
+    """Return the short form of a message's id: a foreign program may choose any text."""
+    return checksum_of(message_id.encode("utf-8", "surrogatepass"), 32)
+
+
+def checksum_of(data: bytes, digits: int = 16) -> str:
+    """Return the checksum that goes with what is kept in an engine."""
+    from hashlib import sha256  # who finds no engine is spared OpenSSL
+
+    return sha256(data).hexdigest()[:digits]
+
+
 def of_another_form() -> Unavailable:
-    """Return the error of an engine whose answer nobody can read. Mail waits, as for one that is out of reach."""
     return Unavailable(
         "engine's answer has another form", "is it the right one? `agent-mailbox engine doctor` looks closer"
     )
 
 
 def reads_of(machine: str) -> str:
-    """Return the log of what the sessions of a machine did with their mail."""
     return _READS + machine
 
 
 def is_reads(log: str) -> bool:
-    """Return whether the log is what some machine's sessions did."""
     return log.startswith(_READS)
 
 
 def is_known(record: Ordered) -> bool:
-    """Return whether the record belongs in the mailbox; all others are passed over.
-
-    Its log is known, and a file can hold its line: none of our writers publishes another."""
+    """Return whether the mailbox knows the record's log, and a file can hold its line; all others are passed over."""
     is_line = 0 < len(record.line) <= WIDEST and b"\n" not in record.line
     return has_known_log(record) and (is_line or record.is_decision or record.damaged)
 
@@ -248,8 +268,64 @@ def id_of(line: bytes) -> str:
 
 
 def check_size(lines: Sequence[bytes]) -> None:
-    """Raise ``BadData`` for lines that are too many, or too large, for one append."""
     if len(lines) > MOST:
         raise BadData(f"batch is too long for the engine: {len(lines)} lines", f"send at most {MOST} at once")
     if (size := sum(map(len, lines))) > WIDEST:
         raise BadData(f"batch is too large for the engine: {size} bytes", f"send at most {WIDEST} bytes at once")
+
+
+def spell_word(what: str, said: int | str) -> bytes:
+    return codec.dumps({what: said, "mark": system.urandom(8).hex()}).encode()
+
+
+def read_word(line: bytes) -> tuple[str, Any]:
+    """Return what a line of ``PASSED`` says (``FollowProgress``), and of what; an empty word for another form."""
+    said = codec.parse(line)
+    if isinstance(said, dict):
+        for what, kind in _FORMS.items():
+            if type(said.get(what)) is kind:
+                return what, said[what]
+    return "", None
+
+
+class FollowProgress:
+    """The machines, and how far each has followed a steward's decisions, by the records of ``PASSED`` in order.
+
+    Each line says one thing, and has a ``mark``, so that it is like no other. By the last record of the order a copy
+    tells whether it is still the same.
+
+        {"applied":812}    this machine has archived what was decided up to there
+        {"gave_up":"M"}    the person gave up machine M, or had it leave: nobody waits for it until it says more; if it
+                           lives, it does
+        {"took_over":"K"}  another mailbox has this machine's name from now on, and the key with fingerprint K
+        {"purged":700}     records up to there may be removed from now on
+        {"damaged":13}     a record is not what was published: who has it brings it back
+    """
+
+    def __init__(self, gone: set[str] | None = None, keys: dict[str, str] | None = None) -> None:
+        self.applied: dict[str, int] = {}
+        self.gone = set[str]() if gone is None else gone
+        """Those that left or were given up, and said nothing since. These two may be known from earlier records."""
+        self.keys = dict[str, str]() if keys is None else keys
+        """The fingerprint of the key with which each name was taken over last."""
+        self.position = 0
+        """That of the last record that was taken in."""
+        self.latest: dict[tuple[str, str], int] = {}
+        """The position of the last word of each kind about a machine: earlier ones tell nothing more."""
+
+    def take_records(self, records: Iterable[Ordered]) -> Self:
+        """Take in the next records of the log, of which one of another form counts for nothing; return this."""
+        for record in records:
+            self.position, machine = record.position, record.machine
+            what, said = read_word(record.line)
+            if what == GAVE_UP:
+                self.gone.add(machine := said)
+            elif what == TOOK_OVER:
+                self.gone.discard(machine)
+                self.keys[machine] = said
+            elif what == APPLIED:
+                self.gone.discard(machine)
+                self.applied[machine] = said
+            if what and what != DAMAGED:
+                self.latest[what, "" if what == PURGED else machine] = record.position
+        return self

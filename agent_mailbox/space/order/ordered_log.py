@@ -1,7 +1,6 @@
 """A log of a mailbox that several machines share: look, then append in the order.
 
-Belongs here: what takes the place of ``Log`` and ``HeldLog`` there. The deciding code is the same on one machine and on
-many.
+Belongs here: what takes the place of ``Log`` and ``HeldLog`` there, for the same deciding code.
 """
 
 from __future__ import annotations
@@ -65,7 +64,6 @@ class OrderedLog:
         self._lock.release()
 
     def lines(self, start: int = 0) -> Iterator[tuple[int, bytes]]:
-        """Return the log's lines, from ``start`` on."""
         return lines_of(self.fd, start)
 
     def append(
@@ -121,7 +119,7 @@ class SharedLog:
         except Busy as error:
             self._away = error
         else:
-            self._replica.judge.load_key()  # here it holds up nobody
+            _ = self._replica.judge.key  # loaded here, it holds up nobody
 
     def decide(self, act: Callable[Concatenate[HeldLog | OrderedLog, P], T], *given: P.args, **named: P.kwargs) -> T:
         """Return what ``act`` does with what is ``given``; it looks again each time that another machine was first.
@@ -138,16 +136,16 @@ class SharedLog:
         *given: P.args,
         **named: P.kwargs,
     ) -> T | None:
-        """Return the same; None if it cannot be decided now: what ``later`` returns waits here until it can, and
-        ``later`` hears why.
-
-        It may be in the order already, and is there once."""
+        """Return the same; None if it cannot be decided now: what ``later`` returns, as it hears why, waits here until
+        it can. It may be in the order already, and is there once."""
         try:
             self._hurried = True
             with Patience(IN_TURN):
                 return self.decide(act, *given, **named)
         except Busy as error:
-            why = _say_why(error)
+            why = error.what if isinstance(error, HeldUp) else f"{error.what}; {error.hint}"
+            if not isinstance(error, Unavailable):
+                why = f"this machine's turn at the engine did not come yet: {error.what}; it goes out behind that"
             self._replica.queue.put_entry(*later(why), why)
             return None
 
@@ -162,13 +160,6 @@ class SharedLog:
                 done = act(held)
             self._replica.catch_up()
         return done
-
-
-def _say_why(error: Busy) -> str:
-    """Return why mail waits, with what a person does about it where waiting alone does not mend it."""
-    if not isinstance(error, Unavailable):
-        return f"this machine's turn at the engine did not come yet: {error.what}; it goes out behind that"
-    return error.what if isinstance(error, HeldUp) else f"{error.what}; {error.hint}"
 
 
 def decide_again(decide: Callable[[], T]) -> T:

@@ -5,13 +5,13 @@ Belongs here: making them, and the files. Secrets that are there are kept, so to
 
 from __future__ import annotations
 
-import secrets
 from typing import TYPE_CHECKING
 
-from ...errors import BadData, Malformed, NotFound, Refused
+from ...errors import Malformed, NotFound, Refused
 from ...store.files import system
-from ...store.files.small_files import read_file, remove_file, replace_file
-from ..order.space_files import check_names
+from ...store.files.small_files import read_file, remove_file
+from ..order.order import check_names
+from ..servers.cluster_record import read_or_make_password
 from ..servers.first_server import split_address
 from . import space_tables
 from .postgres_order import open_order
@@ -38,7 +38,8 @@ def write_roles(
 
     The URL's user owns the space, and may make roles. ``removed`` are machines whose roles go. Raises ``Malformed`` for
     a name that is none, ``Refused``, ``NotFound``, ``Unavailable``, ``BadData`` for a password file of another form."""
-    named = [*dict.fromkeys(machines), *dict.fromkeys(removed)]
+    machines, removed = [*dict.fromkeys(machines)], [*dict.fromkeys(removed)]
+    named = [*machines, *removed]
     for name in (space, *named):
         check_names(name)
         if len(space_tables.role_name(space, name)) > LONGEST:
@@ -47,17 +48,15 @@ def write_roles(
         raise Malformed("space has no machine, or one is named and removed", "name each that may join: --machine NAME")
     order = open_order(url, space, named[0], credential, authority)
     scheme, _, where, more = split_address(url)
-    found = []
     try:
         order.make_unless_there()
-        for machine in dict.fromkeys(machines):
-            path = _make_role(order, directory, space, machine)
-            found.append((machine, f"{scheme}://{space_tables.role_name(space, machine)}@{where}{more}", path))
-        for machine in dict.fromkeys(removed):
+        paths = [_make_role(order, directory, space, machine) for machine in machines]
+        for machine in removed:
             _remove_role(order, directory, space, machine)
     finally:
         order.close()
-    return found
+    urls = [f"{scheme}://{space_tables.role_name(space, one)}@{where}{more}" for one in machines]
+    return [*zip(machines, urls, paths, strict=True)]
 
 
 def _make_role(order: PostgresOrder, directory: str, space: str, machine: str) -> str:
@@ -69,7 +68,7 @@ def _make_role(order: PostgresOrder, directory: str, space: str, machine: str) -
             f"machine has a password already, and its file is not there: {path}",
             f"name the directory that has it by --into; or --remove {machine} first, for a new one",
         )
-    word = order.connection.scrambled_password(_read_or_make_password(path, role), role)
+    word = order.connection.scrambled_password(read_or_make_password(path, f"*:*:*:{role}:"), role)
     order.connection.query_rows(space_tables.make_role(space, machine, word, is_there=is_there))
     return path
 
@@ -97,16 +96,3 @@ def _password_file(directory: str, space: str, machine: str) -> str:
     own = system.join(directory, "spaces", space, "machines", machine)
     known = read_file(path)
     return own if read_file(own) is not None or (known is not None and mark not in known) else path
-
-
-def _read_or_make_password(path: str, role: str) -> str:
-    """Return the password in a machine's file; make both if there are none."""
-    known = read_file(path)
-    if known is None:
-        known = f"*:*:*:{role}:{secrets.token_hex(32)}\n".encode()
-        system.make_directory(system.dirname(path))
-        replace_file(path, known)
-    user, _, word = known.decode("utf-8", "replace").strip().removeprefix("*:*:*:").partition(":")
-    if user != role or not word.isalnum():
-        raise BadData(f"credential has another form: {path}", "put back what it was")
-    return word

@@ -1,8 +1,7 @@
 """A connection to a PostgreSQL server, by ``psycopg2``: its settings, time limits, and its errors in our words.
 
 Belongs here: connecting and asking. Each row of an answer has the columns that it must have, or the answer counts for
-nothing. The owner of the tables may have changed them. Must not know the tables. Any trouble closes the connection and
-is ``Unavailable``; the next question connects again.
+nothing. Any trouble closes the connection and is ``Unavailable``; the next question connects again.
 """
 
 from __future__ import annotations
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
     from ..servers.first_server import Place
 
 PORT = 5432
-TEXT, NUMBER, BYTES = (str,), (int,), (bytes,)
-MAYBE_TEXT, MAYBE_NUMBER = (str, type(None)), (int, type(None))
+TEXT, NUMBER, BYTES, NULL = (str,), (int,), (bytes,), (type(None),)
 """Kinds of a column."""
 LEAST = 140000
 """The first version of the server that is known to do what is used here, as it numbers itself: 14."""
@@ -54,9 +52,7 @@ HELD, HELD_SOON = 1.5, 0.1
 class PostgresConnection:
     """A way to the database that ``url`` names, as libpq reads it (TLS and services, too).
 
-    ``credential`` is libpq's password file, which only the user may read. ``authority`` is a file with the CA
-    certificate that signed the server's. ``patience`` is in seconds.
-    """
+    ``credential`` is libpq's password file, ``authority`` a file with the CA certificate that signed the server's."""
 
     def __init__(self, url: str, credential: str | None, authority: str | None, patience: float = 5.0) -> None:
         self.url = url
@@ -110,7 +106,6 @@ class PostgresConnection:
             self._heard.add(channel)
 
     def has_heard(self, seconds: float) -> bool:
-        """Return whether a notification comes within that time."""
         import psycopg2
 
         connection = self._ensure_connected()
@@ -145,7 +140,6 @@ class PostgresConnection:
         return str(encrypt_password(password, role, connection, "scram-sha-256"))
 
     def close(self) -> None:
-        """Close the connection; the next question opens one."""
         self._heard.clear()
         self._held = 0.0
         if self._connection is not None:
@@ -209,7 +203,7 @@ class PostgresConnection:
         first = getattr(getattr(error, "diag", None), "message_primary", None)
         state, said = getattr(error, "pgcode", None) or "", " ".join((first or str(error)).split())[:300]
         if state in ("3F000", "42P01", "42883"):
-            return NoSpace("engine has no such space")
+            return NoSpace("engine has no such space", NoSpace.mend)
         if state == "55P03":
             return HeldUp("engine was held up by another transaction, which is over", "try again")
         if state == "42501" or (not state and any(word in said for word in _CREDENTIAL)):
@@ -256,7 +250,6 @@ def _fetch_rows(connection: Connection, query: str, words: Sequence[object] | No
 
 
 def _has_ended(connection: Connection) -> bool:
-    """Return whether the server closed the connection while nobody asked."""
     import psycopg2
 
     try:
@@ -279,9 +272,7 @@ def _check_path(path: str) -> str:
 
 
 def places_in(url: str) -> list[Place]:
-    """Return where the servers of a URL are, if it says that as a usual one does; else nothing: libpq reads the rest.
-
-    This costs no import of the library, which takes longer than a dark server may."""
+    """Return where the servers of a URL are, if it says that as a usual one does; else nothing: libpq knows."""
     _, _, where, more = split_address(url)
     if "%" in where or any(word in more.partition("?")[2] for word in ("host", "port", "service")):
         return []
@@ -304,8 +295,8 @@ def _places_of(words: Mapping[str, object]) -> list[Place]:
 def _is_silent(places: Sequence[Place], seconds: float) -> bool:
     """Return whether no server gives a sign for so long, once it is connected.
 
-    The library waits two seconds for one that is dark, and for a query without end. One that refuses speaks, unless
-    another is dark. So does one of which nobody knows here where it is: libpq knows more."""
+    The library waits two seconds for one that is dark, and for a query without end. One that refuses speaks. So does
+    one of which only libpq knows where it is."""
     try:
         if places:
             connect_first(places, seconds, _ASK_FOR_TLS)[1].close()

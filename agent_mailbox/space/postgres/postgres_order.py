@@ -1,9 +1,7 @@
 """The order of a space, and its files, in the tables of a PostgreSQL database.
 
 Belongs here: the mapping of both to the tables and functions of ``space_tables``, and the troubles that the server
-tells of itself. It tells them to every role, but not how full its disk is. A position is ``log.pos``. A file has a row
-for each part, and the machine that shipped it.
-A message's id is kept as its digest: a foreign program may choose any text, and PostgreSQL's has no NUL.
+tells every role of itself. A position is ``log.pos``. A file has a row for each part, and the machine that shipped it.
 """
 
 from __future__ import annotations
@@ -12,20 +10,10 @@ import time
 
 from ...core.proofs import is_machine
 from ...errors import Refused
-from ..order.order import HeldUp, Moved, Ordered, Taken, check_size, of_another_form
-from ..order.space_files import MOST_PARTS, check_names, checksum_of, digest_of_id, parts_of
+from ..order import order as orders
+from ..order.order import HeldUp, Moved, Ordered, Taken
 from . import space_tables
-from .postgres_connection import (
-    BYTES,
-    MAYBE_NUMBER,
-    MAYBE_TEXT,
-    NUMBER,
-    TEXT,
-    PostgresConnection,
-    row_of,
-    rows_of,
-    value_of,
-)
+from .postgres_connection import BYTES, NULL, NUMBER, TEXT, PostgresConnection, row_of, rows_of, value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,23 +38,18 @@ class PostgresOrder:
     """One machine's way to a space in PostgreSQL; see ``space.order.order.SpaceOrder``."""
 
     def __init__(self, connection: PostgresConnection, space: str, machine: str) -> None:
-        check_names(space, machine)
+        orders.check_names(space, machine)
         self.connection = connection
         self.space = space
         self.machine = machine
+        self.schema = space_tables.schema_name(space)
         self._known = False
         self._since: object = None
-
-    @property
-    def schema(self) -> str:
-        return space_tables.schema_name(self.space)
-
-    # -- the space ----------------------------------------------------------------------------------------------------
 
     def make_unless_there(self) -> bool:
         """Make the space unless it is there; return whether it was made. Raises ``Refused`` for a newer one's."""
         question = "SELECT to_regnamespace(%s)::text"
-        if value_of(self.connection.query_rows(question, (f'"{self.schema}"',)), MAYBE_TEXT) is not None:
+        if value_of(self.connection.query_rows(question, (f'"{self.schema}"',)), TEXT + NULL) is not None:
             self.query_rows("SELECT 1")
             return False
         try:
@@ -88,18 +71,14 @@ class PostgresOrder:
             self._known = True
         try:
             return self.connection.query_rows(query.replace("SPACE", f'"{self.schema}"'), words)
-        except HeldUp as error:
-            raise self._whose(error) from None
-
-    def _whose(self, error: HeldUp) -> HeldUp:
-        """Return the error with whose transaction is open, if one is still."""
-        rows = self.connection.query_rows(_HOLDERS, (f'"{self.schema}".space',))
-        for role, process in rows_of(rows, TEXT, NUMBER):
-            return HeldUp(
-                f"engine is held up by an open transaction of role {role}, process {process}",
-                f"end it there; the database's owner may run `SELECT pg_terminate_backend({process})`",
-            )
-        return error
+        except HeldUp:
+            rows = self.connection.query_rows(_HOLDERS, (f'"{self.schema}".space',))
+            for role, process in rows_of(rows, TEXT, NUMBER):  # whose transaction is open, if one is still
+                raise HeldUp(
+                    f"engine is held up by an open transaction of role {role}, process {process}",
+                    f"end it there; the database's owner may run `SELECT pg_terminate_backend({process})`",
+                ) from None
+            raise
 
     def take_name(self, owner: str) -> str:
         return str(value_of(self.query_rows("SELECT SPACE.named(%s, %s)", self.machine, owner), TEXT))
@@ -115,28 +94,26 @@ class PostgresOrder:
             yield from (one for one in records if not one.damaged and one.log == log)
             place = records[-1].position
 
-    # -- the order ----------------------------------------------------------------------------------------------------
-
     def last_position(self) -> int:
         return int(value_of(self.query_rows("SELECT last FROM SPACE.space"), NUMBER))
 
     def append_lines(
         self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None
     ) -> int:
-        check_size(lines)
+        orders.check_size(lines)
         if not lines:
             return self.last_position()
-        given = {digest_of_id(one): one for one in ids}
-        words = [*lines], [checksum_of(line) for line in lines], [digest_of_id(one) for one in ids] or None, expect
+        digests = [orders.digest_of_id(one) for one in ids]
+        words = [*lines], [orders.checksum_of(line) for line in lines], digests or None, expect
         question = "SELECT * FROM SPACE.append(%s, %s, %s::bytea[], %s::text[], %s::text[], %s::bigint)"
         rows = self.query_rows(question, self.machine, log, *words)
-        said, place, taken = row_of(rows, TEXT, MAYBE_NUMBER, MAYBE_TEXT)
+        said, place, taken = row_of(rows, TEXT, NUMBER + NULL, TEXT + NULL)
         if said == "moved":
             raise Moved(f"log has moved: {log}", "look again")
-        if place is None or (said == "taken" and taken not in given):
-            raise of_another_form()
+        if place is None or (said == "taken" and taken not in digests):
+            raise orders.of_another_form()
         if said == "taken":
-            raise Taken(given[taken], place)
+            raise Taken(ids[digests.index(taken)], place)
         return int(place)
 
     def read_after(self, after: int, most: int) -> list[Ordered]:
@@ -148,14 +125,12 @@ class PostgresOrder:
         return int(value_of(self.query_rows(question), NUMBER))
 
     def remove_records(self, positions: Sequence[int]) -> None:
-        """Remove records for ever; see ``SpaceOrder.remove_records``. The owner of the space alone may."""
         for start in range(0, len(positions), _AT_ONCE):
             self.query_rows("DELETE FROM SPACE.log WHERE pos = ANY(%s)", [*positions[start : start + _AT_ONCE]])
 
     def remove_through(self, log: str, position: int) -> None:
-        """Remove all records of a log up to a position for ever. The owner of the space alone may."""
         rows = self.query_rows("SELECT min(pos) FROM SPACE.log WHERE log = %s", log)
-        first = value_of(rows, MAYBE_NUMBER) or position
+        first = value_of(rows, NUMBER + NULL) or position
         for start in range(first, position + 1, _AT_ONCE):
             end = min(start + _AT_ONCE - 1, position)
             self.query_rows("DELETE FROM SPACE.log WHERE log = %s AND pos <= %s", log, end)
@@ -172,10 +147,7 @@ class PostgresOrder:
                 return False
             self.connection.has_heard(min(left, LOOKS))
 
-    # -- what machines tell of themselves -----------------------------------------------------------------------------
-
     def tell_machines(self, word: bytes) -> None:
-        """Tell the machines; only the last word of each is kept."""
         self.query_rows("SELECT SPACE.tell(%s, %s)", self.machine, word)
 
     def latest_words(self) -> dict[str, bytes]:
@@ -187,11 +159,9 @@ class PostgresOrder:
         )
         return {name: word for name, word in rows_of(rows, TEXT, BYTES) if is_machine(name)}
 
-    # -- attached files -----------------------------------------------------------------------------------------------
-
     def ship_file(self, digest: str, data: bytes) -> None:
         """Give a file to the space; its first part comes last."""
-        parts = parts_of(data)
+        parts = orders.parts_of(data)
         for number in reversed(range(len(parts))):
             words = self.machine, digest, number, len(parts), parts[number]
             self.query_rows("SELECT SPACE.ship(%s, %s, %s, %s, %s)", *words)
@@ -202,7 +172,7 @@ class PostgresOrder:
     def fetch_copies(self, digest: str) -> Iterator[bytes]:
         where = "SELECT machine, parts FROM SPACE.file WHERE digest = %s AND part = 0 ORDER BY machine"
         for machine, count in rows_of(self.query_rows(where, digest), TEXT, NUMBER):
-            if count > MOST_PARTS:
+            if count > orders.MOST_PARTS:
                 continue
             parts = [part for n in range(count) for part in self._get_part(digest, machine, n, count)]
             if len(parts) == count:
@@ -219,7 +189,6 @@ class PostgresOrder:
 def open_order(
     url: str, space: str, machine: str, credential: str | None = None, authority: str | None = None, wait: float = 5.0
 ) -> PostgresOrder:
-    """Return the way of a machine to a space; connects at the first call."""
     return PostgresOrder(PostgresConnection(url, credential, authority, wait), space, machine)
 
 
@@ -243,9 +212,9 @@ def _records_from(rows: Sequence[Any], after: int) -> list[Ordered]:
     """Return rows as records, which are behind a position: else nobody who reads on would end."""
     found = rows_of(rows, NUMBER, TEXT, BYTES, TEXT, TEXT)
     if found and found[-1][0] <= after:
-        raise of_another_form()
+        raise orders.of_another_form()
     return [
-        Ordered(place, log, line, machine, known != checksum_of(line))
+        Ordered(place, log, line, machine, known != orders.checksum_of(line))
         if is_machine(machine)
         else Ordered(place, "", b"", "")  # a stranger's
         for place, log, line, machine, known in found

@@ -1,18 +1,15 @@
 """The tables and functions of a space in a PostgreSQL database, and who may do what with them.
 
-Belongs here: their text. A space is one schema, ``mbx_SPACE``, so one database may hold several. ``log`` has the
-records, ``space`` one row: the version of these tables and last position. An append locks that row until it commits.
-So positions become visible in their order, and those of a plain sequence would not. A role that may only read cannot
-lock it.
-
-All writing goes through functions that run as the owner. Once ``speaker`` names any role, each may append only in
-the name of a machine that ``speaker`` gives it: so a record's machine is proven. Only the owner removes anything.
+Belongs here: their text. A space is one schema, so one database may hold several. ``log`` has the records, ``space``
+one row: the version of these tables and last position. An append locks that row until it commits, so positions become
+visible in their order. A role that may only read cannot lock it. All writing goes through functions that run as the
+owner. Once ``speaker`` names any role, each may append only in the name of a machine that ``speaker`` gives it. So a
+record's machine is proven. Only the owner removes anything.
 """
 
 from __future__ import annotations
 
-from ..order.order import MOST, WIDEST
-from ..order.space_files import MOST_PARTS, PART
+from ..order.order import MOST, MOST_PARTS, PART, WIDEST
 
 VERSION = 1
 """The version of the tables; a later one's are left alone."""
@@ -147,7 +144,6 @@ def make_role(space: str, machine: str, password: str, *, is_there: bool = False
 
 
 def remove_role(space: str, machine: str) -> str:
-    """Return what takes a machine's role away; its records stay."""
     return _substitute(_REMOVAL, role=role_name(space, machine), schema=schema_name(space))
 
 

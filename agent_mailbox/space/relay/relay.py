@@ -1,8 +1,7 @@
 """The replicator's socket, over which this machine's commands ask the engine: they need no connection of their own.
 
-Belongs here: serving it. It answers what ``RelayedOrder`` asks, and only reads and appends. So a process can do no more
-over it than by writing a line into the mailbox's files, which the replicator publishes anyway. While the engine is out
-of reach it says so at once: no command waits for what another one has waited for.
+Belongs here: serving it. It only reads and appends. So a process can do no more over it than by writing a line into the
+mailbox's files. While the engine is out of reach it says so at once: no command waits for what another one waited for.
 """
 
 from __future__ import annotations
@@ -51,11 +50,9 @@ class Relay:
         self._socket.listen(MOST)
 
     def start_serving(self) -> None:
-        """Serve whoever connects, in the background."""
         Thread(target=self._accept_forever, daemon=True).start()
 
     def close(self) -> None:
-        """Serve nobody any more."""
         with suppress(FileNotFoundError):  # the mailbox's record may be gone
             os.unlink(self._path)
         self._socket.close()
@@ -93,7 +90,10 @@ class Relay:
                 hint = _AGAIN if away.hint == START else away.hint
                 raise (type(away) if isinstance(away, Unavailable) else Unavailable)(away.what, hint)
             with Hurry(float(head["soon"]) if "soon" in head else None):
-                return _carry_out(order, head, lines)
+                if head.get("call") != "read":
+                    return {"position": position_asked(order, head, lines)}, []
+                found = order.read_after(int(head["after"]), min(int(head["most"]), PAGE))
+                return {"records": [(r.position, r.log, r.machine, r.damaged) for r in found]}, [r.line for r in found]
         except MailboxError as error:
             if isinstance(error, Unavailable):
                 self.away = self.away or error
@@ -104,12 +104,3 @@ class Relay:
             raise ValueError(f"another form: {error}") from None
         finally:
             self._free.append(order)
-
-
-def _carry_out(
-    order: SpaceOrder, head: dict[str, Any], lines: Sequence[bytes]
-) -> tuple[dict[str, object], list[bytes]]:
-    if head.get("call") != "read":
-        return {"position": position_asked(order, head, lines)}, []
-    found = order.read_after(int(head["after"]), min(int(head["most"]), PAGE))
-    return {"records": [(r.position, r.log, r.machine, r.damaged) for r in found]}, [r.line for r in found]

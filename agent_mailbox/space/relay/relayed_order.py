@@ -1,10 +1,8 @@
 """The order of a space by way of the replicator: a command that asks it need not import a database's library.
 
 Belongs here: the client's side of the replicator's socket, and the form of what goes over it. A command goes to the
-engine itself if no replicator answers. The socket is in the user's own record, outside every project.
-
-The replicator greets a command that it serves. A question, its answer and the greeting have the same form. Four bytes
-give the length of a head; the head is a JSON object; then come the lines whose sizes it gives, as they are.
+engine itself if no replicator answers. One that it serves is greeted. A question, its answer and the greeting have the
+same form. Four bytes give the length of a head, a JSON object. Then come the lines whose sizes it gives, as they are.
 """
 
 from __future__ import annotations
@@ -32,8 +30,7 @@ if TYPE_CHECKING:
 
 SOCKET = "relay"
 AWAY_FILE, AWAY, LONG = "away", 15_000, 0.2
-"""The file whose time says when a command waited ``LONG`` seconds in vain; for ``AWAY`` ms no other does. It may say
-why."""
+"""The file whose time says when a command waited ``LONG`` seconds in vain; for ``AWAY`` ms no other does."""
 DEAF_FILE, DEAF = "deaf", 2_000
 """The same of a replicator that said no word: for so long commands connect by themselves."""
 LONGEST_HEAD, MOST_BYTES = 1 << 20, 64 << 20
@@ -46,10 +43,7 @@ KINDS = {kind.__name__: kind for kind in (Unavailable, Busy, Refused, BadData, N
 
 
 class RelayedOrder:
-    """One machine's way to a space over the socket in ``directory``, or over its own; see ``TotalOrder``.
-
-    Without a replicator, a command that waited in vain for the engine tells those after it, for ``AWAY`` ms.
-    """
+    """One machine's way to a space over the socket in ``directory``, or over its own; see ``TotalOrder``."""
 
     def __init__(self, machine: str, directory: str, patience: float, direct: Callable[[], SpaceOrder]) -> None:
         self.machine = machine
@@ -119,7 +113,13 @@ class RelayedOrder:
         if answer is None:
             self.close()
             raise Unavailable("replicator ended meanwhile", _SERVE)
-        _raise_error_in(answer[0])
+        told = answer[0]
+        if (kind := told.get("error")) == "Moved":
+            raise Moved(told["what"], told["hint"])
+        if kind == "Taken":
+            raise Taken(told["id"], told["position"])
+        if kind is not None:
+            raise KINDS.get(kind, Unavailable)(told["what"], told["hint"], code=told["code"])
         hurry.note_answer()
         return answer
 
@@ -139,10 +139,8 @@ class RelayedOrder:
         raise TimeoutError("no answer in time")
 
     def _is_alone(self) -> bool:
-        """Return whether no replicator answers, so that this process connects by itself.
-
-        A replicator leaves who asks nothing for a while (``relay.IDLE``), and may have started again."""
-        if self._socket is not None and _has_ended(self._socket):
+        """Return whether no replicator answers, so that this process connects by itself."""
+        if self._socket is not None and _has_ended(self._socket):  # it leaves who asks nothing for ``relay.IDLE``
             self.close()
         if self._own is None and self._socket is None:
             patience = hurry.WORD if hurry.is_hurried() else self._patience + 1  # one that is stopped says nothing
@@ -153,9 +151,7 @@ class RelayedOrder:
         return self._own is not None
 
     def _ask_directly(self, ask: Callable[[SpaceOrder], T]) -> T:
-        """Return what the engine answers to this process; raise ``Unavailable`` at once if it was away just now.
-
-        It was not if it answered this process since."""
+        """Return what the engine answers to this process; raise ``Unavailable`` at once if it was away just now."""
         path = os.path.join(self._directory, AWAY_FILE)
         if _is_noted(path, min(AWAY, _now() - self._answered)):
             what, _, hint = (read_if_possible(path) or b"").decode("utf-8", "replace").partition("\n")
@@ -269,13 +265,3 @@ def _read_exactly(of: socket.socket, size: int, most: int) -> bytes:
             raise OSError("it ended meanwhile")
         found += data
     return bytes(found)
-
-
-def _raise_error_in(head: dict[str, Any]) -> None:
-    kind = head.get("error")
-    if kind == "Moved":
-        raise Moved(head["what"], head["hint"])
-    if kind == "Taken":
-        raise Taken(head["id"], head["position"])
-    if kind is not None:
-        raise KINDS.get(kind, Unavailable)(head["what"], head["hint"], code=head["code"])

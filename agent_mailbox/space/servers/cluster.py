@@ -1,7 +1,6 @@
 """The files that a cluster of NATS servers starts with, and those with which machines join its space.
 
 Belongs here: their content and their places, who signs the servers' certificates, and what each machine may do there.
-The authority's key is the person's: whoever has it can stand in for a server. Nothing here talks to a server.
 
     DIR/1/server.conf, server.pem, server.key, authority.pem    one directory a server, to be copied to its host
     DIR/machines/NAME, DIR/keeper                               of the first space: the credential of each machine, and
@@ -11,14 +10,23 @@ The authority's key is the person's: whoever has it can stand in for a server. N
     DIR/authority.pem, authority.key                            the authority of the servers' certificates
     DIR/cluster.json                                            what these are for (``cluster_record``)
 
-A machine may publish below ``mbx.SPACE.MACHINE`` alone, and neither remove nor change what is there
-(``server_accounts``). So a record's subject proves its machine. Secrets that are there are kept: to add a machine,
-write the files again.
+A machine may publish below ``mbx.SPACE.MACHINE`` alone, and neither remove nor change what is there. So a record's
+subject proves its machine. Secrets that are there are kept: to add a machine, write the files again.
+
+**Accounts.** NATS checks the subject of a publication, and not the one that it names for the answer. JetStream answers
+there with the rights of the account that keeps the records. So nobody logs in to that account:
+
+    MAILBOX, MAILBOX_SPACE    keep the records of the cluster's first space, and of another one; have no user
+    MACHINE_SPACE_MACHINE     a machine: what it publishes goes there as a service, and so do the calls that read
+    KEEPER, KEEPER_SPACE      who removes records: two calls
+    LOOKER                    who asks each server for its settings: one call, of the SYSTEM account
+
+An answer to any subject stays in the account of who asked. Machines hear of new records as streams of each other's
+accounts, since no answer goes that way.
 """
 
 from __future__ import annotations
 
-import secrets
 import shlex
 from datetime import UTC, datetime
 from string import Template
@@ -30,15 +38,15 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from ...core.records import Record
 from ...core.text import typed
-from ...errors import BadData, Refused
+from ...errors import BadData
 from ...identity import tls_certificates as certificates
 from ...store.files import system
-from ...store.files.small_files import read_file, remove_file, replace_file
-from . import cluster_record, server_accounts
-from .cluster_record import LOOPBACK, ROUTES
+from ...store.files.small_files import remove_file, replace_file
+from . import cluster_record
+from .cluster_record import LOOPBACK, ROUTES, SYSTEM, read_or_make_file, read_or_make_password
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from .cluster_record import ClusterChange, ClusterRecord
 
@@ -63,6 +71,25 @@ cluster {
   routes: [ $routes ]
 }
 """)
+KEEPER = "KEEPER"
+"""The user who removes records."""
+_LOOK = "$SYS.REQ.SERVER.PING.VARZ"
+_INFO = "INFO"
+"""The call by which a connection finds out that there are such accounts."""
+_CALLS = ("STREAM.INFO", "STREAM.CREATE", "STREAM.MSG.GET")
+"""The calls of JetStream that a machine needs. Its ``CREATE`` changes nothing that is there."""
+_SEVERAL = "DIRECT.GET"
+"""One that is answered by several messages."""
+_REMOVE = ("STREAM.PURGE", "STREAM.MSG.DELETE")
+_ACCOUNT = Template("""\
+  $account {
+    users: [ { user: "$user", password: "$password", permissions: {
+      publish: [ $publish ]
+      subscribe: [ $subscribe ] } } ]
+    exports: [$exports ]
+    imports: [$imports ]
+  }
+""")
 
 
 class ClusterFiles(Record):
@@ -77,26 +104,23 @@ class ClusterFiles(Record):
 
 
 def write_cluster(change: ClusterChange) -> ClusterFiles:
-    """Write the files of a server on each host, and the credential of each machine.
-
-    Raises what ``cluster_record.change_record`` raises, ``Refused`` for a secret that is gone, ``BadData`` for one that
-    cannot be read, ``StorageFailed``."""
+    """Write the files of a server on each host, and the credential of each machine; see ``change_record``."""
     directory = change.directory
     before = cluster_record.load_record(directory)
     found = cluster_record.change_record(before, change)
     accounts = _accounts_text(directory, before, found)
-    route = _read_or_make_password(system.join(directory, "route"), "route", before is not None)
+    route = read_or_make_password(system.join(directory, "route"), "route ", before is not None)
     key_file, certificate = (system.join(directory, f"authority.{kind}") for kind in ("key", "pem"))
-    key = _read_or_make_file(key_file, new_key, before is not None)
+    key = read_or_make_file(key_file, new_key, before is not None)
     signer = _load_private_key(key, key_file)
-    authority = _read_or_make_file(certificate, lambda: authority_certificate(key))
+    authority = read_or_make_file(certificate, lambda: authority_certificate(key))
     _check_authority(authority, certificate, signer)
     cluster_record.save_record(directory, found)  # behind the secrets, which it promises, and ahead of what it says
     places = [(host, found.port + list(found.hosts[:n]).count(host)) for n, host in enumerate(found.hosts)]
     for number, (host, _) in enumerate(places, 1):
         home = system.join(directory, str(number))
         path = system.join(home, "server.key")
-        own = _read_or_make_file(path, new_key)
+        own = read_or_make_file(path, new_key)
         _load_private_key(own, path)
         replace_file(system.join(home, "server.pem"), of_server(own, host, key))
         replace_file(system.join(home, "authority.pem"), authority)
@@ -106,10 +130,8 @@ def write_cluster(change: ClusterChange) -> ClusterFiles:
     for machine in change.removed:
         remove_file(_credential_path(directory, found, space, "machines", machine))
     url = ",".join(f"tls://{_in_url(host)}:{at}" for host, at in places)
-    start = (
-        f"(cd {shlex.quote(system.join(directory, str(n + 1)))} && nats-server -c server.conf)"
-        for n in range(len(places))
-    )
+    homes = (shlex.quote(system.join(directory, str(n + 1))) for n in range(len(places)))
+    start = (f"(cd {home} && nats-server -c server.conf)" for home in homes)
     spaces = found.spaces if change.space is None else {space: found.spaces[space]}
     users = ((space, one) for space, machines in spaces.items() for one in machines)
     there = ((*user, _credential_path(directory, found, user[0], "machines", user[1])) for user in users)
@@ -119,23 +141,24 @@ def write_cluster(change: ClusterChange) -> ClusterFiles:
 def _accounts_text(directory: str, before: ClusterRecord | None, found: ClusterRecord) -> str:
     """Return the servers' accounts; make the credentials that are missing."""
     known = {} if before is None else before.spaces
-    words = _read_or_make_password(system.join(directory, "system"), server_accounts.SYSTEM, before is not None)
-    text = server_accounts.system_accounts(words)
+    words = read_or_make_password(system.join(directory, "system"), f"{SYSTEM} ", before is not None)
+    service = f'{{ service: {{ account: SYSTEM, subject: "{_LOOK}" }} }}'
+    text = f"  SYSTEM {{ exports: [ {_service_export(_LOOK, ['LOOKER'], 'response: stream, ')} ] }}\n"
+    text += _user_account("LOOKER", SYSTEM, words, publish=[_LOOK, f"mbxapi.{_INFO}"], imports=[service])
     for space, machines in found.spaces.items():
-        keeper = server_accounts.keeper_of(found.name, space)
+        keeper = keeper_of(found.name, space)
         path = _credential_path(directory, found, space, "keeper")
-        passwords = {keeper: _read_or_make_password(path, keeper, space in known)}
+        passwords = {keeper: read_or_make_password(path, f"{keeper} ", space in known)}
         for one in machines:
-            user = server_accounts.user_of(found.name, space, one)
+            user = user_of(found.name, space, one)
             is_known = one in known.get(space, ())
             path = _credential_path(directory, found, space, "machines", one)
-            passwords[user] = _read_or_make_password(path, user, is_known)
-        text += server_accounts.space_accounts(found.name, space, machines, passwords.__getitem__)
+            passwords[user] = read_or_make_password(path, f"{user} ", is_known)
+        text += space_accounts(found.name, space, machines, passwords.__getitem__)
     return text
 
 
 def _server_configuration(places: Sequence[tuple[str, int]], number: int, name: str, accounts: str, route: str) -> str:
-    """Return the configuration of the server with that number, from 1 on."""
     host, port = places[number - 1]
     listen = _in_url(host) if host in (LOOPBACK, "::1") else "[::]" if ":" in host else "0.0.0.0"
     text = _SERVER.substitute(name=name, number=number, listen=listen, port=port, accounts=accounts)
@@ -154,34 +177,11 @@ def _in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _read_or_make_password(path: str, user: str, is_known: bool) -> str:
-    """Return the password of a user's credential; make one if there is none, unless the servers know one."""
-    made = _read_or_make_file(path, lambda: f"{user} {secrets.token_hex(32)}\n".encode(), is_known)
-    found = made.decode("utf-8", "replace").split()
-    if len(found) != 2 or found[0] != user or not found[1].isalnum():
-        raise BadData(f"credential has another form: {path}", "put back what it was")
-    return found[1]
-
-
-def _read_or_make_file(path: str, make: Callable[[], bytes], is_known: bool = False) -> bytes:
-    """Return a file's content; make it if there is none. ``is_known``: others rely on what it was."""
-    found = read_file(path)
-    if found is None and is_known:
-        raise Refused(f"secret of the cluster is not there: {path}", "put it back, or `--remove` its machine first")
-    if found is None:
-        found = make()
-        system.make_directory(system.dirname(path))
-        replace_file(path, found)
-    return found
-
-
 def new_key() -> bytes:
-    """Return a new private key, in PEM."""
     return certificates.key_text(certificates.new_key())
 
 
 def authority_certificate(key: bytes) -> bytes:
-    """Return the certificate of the authority that has this key, in PEM."""
     own = _load_private_key(key)
     return certificates.pem_of(
         certificates.make_authority(own.public_key(), _NAME, _end_of_validity(), own, signs_lists=True)
@@ -231,3 +231,101 @@ def _check_authority(pem: bytes, path: str, key: ec.EllipticCurvePrivateKey) -> 
     why = "has ended" if is_over else "is not that of authority.key"
     hint = f"run `mv {typed(path)} {typed(path)}.away`, then this again, and give each machine the new one"
     raise BadData(f"authority's certificate {why}: {path}", hint)
+
+
+def user_of(first: str, space: str, machine: str) -> str:
+    """Return a machine's user; ``first`` is the cluster's first space, whose users have the machines' names."""
+    return machine if space == first else f"{space}_{machine}"
+
+
+def keeper_of(first: str, space: str) -> str:
+    return KEEPER if space == first else f"{KEEPER}_{space}"
+
+
+def space_accounts(first: str, space: str, machines: Sequence[str], password: Callable[[str], str]) -> str:
+    store = "MAILBOX" if space == first else f"MAILBOX_{space}"
+    keeper = keeper_of(first, space)
+    all_of_them = [_account_name(space, machine) for machine in machines]
+    calls = [f"{call}.{kind}_{space}" for kind in ("MBX", "MBXF") for call in _CALLS]
+    several = f"{_SEVERAL}.MBX_{space}"
+    removals = [f"{call}.MBX_{space}" for call in _REMOVE]
+    exports = [
+        _service_export(f"$JS.API.{_INFO}", [*all_of_them, keeper]),
+        *(_service_export(f"$JS.API.{call}", all_of_them) for call in calls),
+        _service_export(f"$JS.API.{several}", all_of_them, "response: stream, "),
+        *(_service_export(f"$JS.API.{call}", [keeper]) for call in removals),
+        *(_service_export(own, [_account_name(space, one)]) for one in machines for own in _own_subjects(space, one)),
+    ]
+    text = f"  {store} {{\n    jetstream: enabled\n    exports: [{_indent_rows(exports)} ]\n  }}\n"
+    text += _user_account(keeper, keeper, password(keeper), store, [_INFO, *removals])
+    for machine in machines:
+        own, others = _own_subjects(space, machine), [one for one in machines if one != machine]
+        to = ", ".join(_account_name(space, one) for one in others)
+        heard = [(_account_name(space, one), said) for one in others for said in _heard_subjects(space, one)]
+        user = user_of(first, space, machine)
+        text += _user_account(
+            _account_name(space, machine),
+            user,
+            password(user),
+            store,
+            [_INFO, *calls, several],
+            publish=[*own, _word_subject(space, machine)],
+            subscribe=[f"mbx.{space}.>", _word_subject(space, "*")],
+            exports=[f'{{ stream: "{one}", accounts: [ {to} ] }}' for one in _heard_subjects(space, machine) if others],
+            imports=[
+                *(f'{{ service: {{ account: {store}, subject: "{one}" }} }}' for one in own),
+                *(f'{{ stream: {{ account: {one}, subject: "{said}" }} }}' for one, said in heard),
+            ],
+        )
+    return text
+
+
+def _user_account(
+    account: str,
+    user: str,
+    password: str,
+    store: str = "",
+    calls: Sequence[str] = (),
+    *,
+    publish: Sequence[str] = (),
+    subscribe: Sequence[str] = (),
+    exports: Sequence[str] = (),
+    imports: Sequence[str] = (),
+) -> str:
+    """Return an account with one user; ``calls`` are those of JetStream that it takes from the account ``store``."""
+    taken = [f'{{ service: {{ account: {store}, subject: "$JS.API.{one}" }}, to: "mbxapi.{one}" }}' for one in calls]
+    return _ACCOUNT.substitute(
+        account=account,
+        user=user,
+        password=password,
+        publish=", ".join(f'"{one}"' for one in (*publish, *(f"mbxapi.{one}" for one in calls))),
+        subscribe=", ".join(f'"{one}"' for one in (f"_INBOX.{user}.>", *subscribe)),
+        exports=_indent_rows(exports),
+        imports=_indent_rows([*taken, *imports]),
+    )
+
+
+def _account_name(space: str, machine: str) -> str:
+    return f"MACHINE_{space}_{machine}"
+
+
+def _own_subjects(space: str, machine: str) -> list[str]:
+    """Return the subjects on which a machine publishes what is kept."""
+    return [f"mbx.{space}.{machine}.>", f"mbxf.{space}.{machine}.>"]
+
+
+def _word_subject(space: str, machine: str) -> str:
+    return f"mbxlive.{space}.{machine}"
+
+
+def _heard_subjects(space: str, machine: str) -> list[str]:
+    """Return the subjects on which the others listen to a machine."""
+    return [f"mbx.{space}.{machine}.>", _word_subject(space, machine)]
+
+
+def _service_export(subject: str, accounts: Iterable[str], how: str = "") -> str:
+    return f'{{ service: "{subject}", {how}accounts: [ {", ".join(accounts)} ] }}'
+
+
+def _indent_rows(rows: Iterable[str]) -> str:
+    return "".join(f"\n      {row}" for row in rows)

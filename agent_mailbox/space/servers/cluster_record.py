@@ -6,22 +6,27 @@ they no longer name, at the servers' next start. So nobody is left out but by ``
 
 from __future__ import annotations
 
-import re
 import shlex
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 
 from ...core import codec
 from ...core.records import BadLine, Record
+from ...core.text import typed
 from ...errors import BadData, Malformed, NotFound, Refused
 from ...store.files import system
 from ...store.files.small_files import read_file, replace_file
-from ..order.space_files import check_names
-from .server_accounts import SYSTEM
+from ..order.order import check_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FILE = "cluster.json"
 LOOPBACK, PORT, NODES, SPACE = "127.0.0.1", 4222, 3, "team"
 LAST_PORT, ROUTES = 63000, 2000
 """The highest port of a first server, and the port for the other servers, less that for machines."""
+SYSTEM = "system"
+"""The user who looks at the servers."""
 _HOST = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-.:")
 
 
@@ -51,8 +56,10 @@ def load_record(directory: str) -> ClusterRecord | None:
     """Return what the directory's files are for; None if there are none. Raises ``BadData`` for another form."""
     path = system.join(directory, FILE)
     if (text := read_file(path)) is None:
-        earlier = read_file(system.join(directory, "1", "server.conf"))
-        return None if earlier is None else _of_configuration(directory, earlier.decode("utf-8", "replace"))
+        if read_file(system.join(directory, "1", "server.conf")) is None:
+            return None
+        hint = f"put it back; or move {typed(system.join(directory, '1'))} away, and name all machines"
+        raise BadData(f"record of the cluster is not there: {path}", hint)
     found = codec.parse(text)
     try:
         if isinstance(found, BadLine):
@@ -72,10 +79,7 @@ def save_record(directory: str, known: ClusterRecord) -> None:
 
 
 def change_record(known: ClusterRecord | None, change: ClusterChange) -> ClusterRecord:
-    """Return the record with a change.
-
-    Raises ``Refused`` if a machine or a server would be left out, and ``NotFound`` if one to remove is not there.
-    Raises ``Malformed`` for names of another form."""
+    """Return the record with a change; raise ``Refused`` if a machine or a server would be left out."""
     spaces = {} if known is None else dict(known.spaces)
     space = change.space or (SPACE if known is None else next(iter(spaces)))
     if change.space is None and len(spaces) > 1 and (change.machines or change.removed):
@@ -145,6 +149,28 @@ def _check_names(known: ClusterRecord) -> None:
         raise Malformed(f"port is not from 1 to {LAST_PORT}: {known.port}", "choose another: --port N")
 
 
+def read_or_make_password(path: str, user: str, is_known: bool = False) -> str:
+    """Return the password in a credential, which ends with ``user`` and that; make it if there is none."""
+    made = read_or_make_file(path, lambda: f"{user}{system.urandom(32).hex()}\n".encode(), is_known)
+    text = " ".join(made.decode("utf-8", "replace").split())
+    word = text.removeprefix(user)
+    if word == text or not word.isalnum():
+        raise BadData(f"credential has another form: {path}", "put back what it was")
+    return word
+
+
+def read_or_make_file(path: str, make: Callable[[], bytes], is_known: bool = False) -> bytes:
+    """Return a file's content; make it if there is none. ``is_known``: others rely on what it was."""
+    found = read_file(path)
+    if found is None and is_known:
+        raise Refused(f"secret of the cluster is not there: {path}", "put it back, or `--remove` its machine first")
+    if found is None:
+        found = make()
+        system.make_directory(system.dirname(path))
+        replace_file(path, found)
+    return found
+
+
 def _is_host(text: str) -> bool:
     if ":" not in text:
         return all(label and label.strip("-") == label for label in text.split("."))
@@ -152,20 +178,3 @@ def _is_host(text: str) -> bool:
         return bool(ip_address(text))
     except ValueError:
         return False
-
-
-def _of_configuration(directory: str, text: str) -> ClusterRecord:
-    """Return what files without a record are for, by the configuration of the first server.
-
-    A server that is alone and is reached from elsewhere does not tell its host: the person names it again."""
-    name = re.search(r'^server_name: "([a-z0-9-]+)-1"$', text, re.MULTILINE)
-    listen = re.search(r'^listen: "([0-9.]+):([0-9]+)"$', text, re.MULTILINE)
-    users = re.findall(r'publish: \[ "mbx\.([a-z0-9-]+)\.([a-z0-9-]+)\.>"', text)
-    if name is None or listen is None or not users:
-        raise BadData(f"server's configuration has another form: {directory}/1/server.conf", "put back what it was")
-    spaces: dict[str, tuple[str, ...]] = {name[1]: ()}
-    for space, machine in users:
-        spaces[space] = (*spaces.get(space, ()), machine)
-    routes = re.findall(r"@(\[[0-9a-f:]+\]|[a-z0-9.-]+):[0-9]+\"", text)
-    hosts = tuple(host.strip("[]") for host in routes) or ((LOOPBACK,) if listen[1] == LOOPBACK else ())
-    return ClusterRecord(name[1], hosts, int(listen[2]), spaces)

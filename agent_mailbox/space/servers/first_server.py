@@ -1,8 +1,8 @@
 """The first of several servers that answers: one that is dark costs a part of a second, not a whole time-out.
 
 Belongs here: taking an address apart, opening connections side by side, as RFC 8305 does with addresses, and reading a
-credential. A server is there when it has said something: a stopped one is connected to, and says nothing. NATS speaks
-first; another server is asked for a word. A command that finds no server is spared the import of an engine's library.
+credential. A server is there when it has said something: a stopped one is connected to, and says nothing. A command
+that finds no server is spared the import of an engine's library.
 """
 
 from __future__ import annotations
@@ -47,9 +47,8 @@ def place_in(where: str, usual: int) -> Place | None:
 def connect_first(places: Sequence[Place], silent: float, word: bytes = b"") -> tuple[Place, socket.socket]:
     """Return the place that answered first, and the connection; raise ``OSError`` if none gives a sign for so long.
 
-    ``word``: has a server that does not speak first answer. The order is drawn by lot, so that the clients of a cluster
-    spread."""
-    waiting = sorted(places, key=lambda _: system.urandom(4))
+    ``word``: has a server that does not speak first answer."""
+    waiting = sorted(places, key=lambda _: system.urandom(4))  # so that the clients of a cluster spread
     trouble: OSError = TimeoutError("no answer in time")
     asked: dict[int, tuple[Place, socket.socket]] = {}
     states, connected = select.poll(), set[int]()
@@ -81,8 +80,12 @@ def connect_first(places: Sequence[Place], silent: float, word: bytes = b"") -> 
                 del asked[number]
                 connected.discard(number)
                 try:
-                    return place, _require_answer(found)
+                    if not found.recv(1, socket.MSG_PEEK):
+                        raise ConnectionResetError("the server closed the connection")
+                    found.setblocking(True)
+                    return place, found
                 except OSError as error:
+                    found.close()
                     trouble, begun = error, 0.0
     finally:
         for _, one in asked.values():
@@ -118,18 +121,6 @@ def _say(to: socket.socket, word: bytes) -> None:
             to.send(word)
     except OSError:
         pass  # what is read next tells it
-
-
-def _require_answer(one: socket.socket) -> socket.socket:
-    """Return the connection, which has something to read; raise ``OSError`` if that is an error or its end."""
-    try:
-        if not one.recv(1, socket.MSG_PEEK):
-            raise ConnectionResetError("the server closed the connection")
-        one.setblocking(True)
-    except OSError:
-        one.close()
-        raise
-    return one
 
 
 def read_credential(path: str) -> str:

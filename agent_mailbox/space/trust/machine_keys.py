@@ -1,10 +1,8 @@
 """A machine's key, which signs its lines for the others of a space (Ed25519, RFC 8032), and the person's word on those.
 
-Belongs here: both files, signing and verifying. The word is whose key is whose, and for whom each may speak. The files
-are among the user's own records, mode 0600. The word decides what counts, so only the person's commands write it. Under
-the test switch the key is derived from the file's, as the user's is (``store.log.keys``). ``cryptography`` is imported
-by the first signature alone: no reader needs it. Its public module hands over to what is imported here. It imports
-``enum`` and ``typing``, too, which costs each send 14 ms.
+Belongs here: both files, signing and verifying. The word is whose key is whose, and for whom each may speak. It decides
+what counts, so only the person's commands write it. ``cryptography`` is imported by the first signature alone: no
+reader needs it. Its public module hands over to what is imported here, and costs each send 14 ms more.
 """
 
 from __future__ import annotations
@@ -32,28 +30,21 @@ class MachineKey:
     """A private key. ``public`` is its public one in Base64."""
 
     def __init__(self, seed: bytes) -> None:
-        self._encoded = b2a_base64
-        self._key = _private_key(seed)
+        try:
+            from cryptography.hazmat.bindings._rust import openssl
+
+            self._key: Ed25519PrivateKey = openssl.ed25519.from_private_bytes(seed)
+        except (ImportError, AttributeError):  # a later release may have it elsewhere
+            from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+            self._key = Ed25519PrivateKey.from_private_bytes(seed)
         self.public = b2a_base64(self._key.public_key().public_bytes_raw(), newline=False)
 
     def sign_bytes(self, data: bytes) -> bytes:
-        """Return the signature, in Base64."""
-        return self._encoded(self._key.sign(data), newline=False)
-
-
-def _private_key(seed: bytes) -> Ed25519PrivateKey:
-    try:
-        from cryptography.hazmat.bindings._rust import openssl
-
-        return openssl.ed25519.from_private_bytes(seed)
-    except (ImportError, AttributeError):  # a later release may have it elsewhere
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-        return Ed25519PrivateKey.from_private_bytes(seed)
+        return b2a_base64(self._key.sign(data), newline=False)
 
 
 def is_available() -> bool:
-    """Return whether this installation can sign and verify."""
     try:
         import cryptography  # noqa: F401
     except ImportError:
@@ -90,7 +81,6 @@ def make_key(directory: str) -> None:
 
 
 def remove_key(directory: str) -> None:
-    """Remove the key; the caller holds the machine's lock."""
     remove_file(system.join(directory, FILE))
 
 
@@ -100,7 +90,6 @@ def key_fingerprint(public: bytes) -> str:
 
 
 def is_signed(public: bytes, signature: bytes, data: bytes) -> bool:
-    """Return whether the signature of the data is the key's; both are in Base64."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -109,6 +98,14 @@ def is_signed(public: bytes, signature: bytes, data: bytes) -> bool:
     except (ValueError, InvalidSignature):  # ``binascii.Error`` is a ``ValueError``
         return False
     return True
+
+
+def forget_rights(directory: str, machine: str, but: str = "") -> None:
+    """Take back what the person said of a machine, unless its key is ``but``: its lines count as any program's."""
+    rights, applied = _read_rights(directory)
+    if machine in rights and rights[machine].fingerprint != but:
+        del rights[machine]
+        save_rights(directory, rights, applied=applied)
 
 
 def load_rights(directory: str) -> dict[str, Rights]:
@@ -122,10 +119,7 @@ def is_applied(directory: str) -> bool:
 
 
 def save_rights(directory: str, rights: Mapping[str, Rights], *, applied: bool) -> None:
-    told = {
-        machine: {"fingerprint": one.fingerprint, "user": one.user, "sessions": list(one.sessions)}
-        for machine, one in sorted(rights.items())
-    }
+    told = {machine: {**vars(one), "sessions": list(one.sessions)} for machine, one in sorted(rights.items())}
     system.make_directory(directory)
     body = codec.dumps({"machines": told, "applied": applied}).encode()
     replace_file(system.join(directory, RIGHTS), body + b"\n")

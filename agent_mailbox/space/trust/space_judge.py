@@ -1,13 +1,12 @@
 """The seals of a space's machines: signing this machine's lines, and judging those of the others.
 
 Belongs here: that judgement, once for each line, before the line is written here; and finding those that wait. The
-verdict is this machine's own seal on the line, with the proof as the other machine's word (``proofs.of_machine``).
-Readers look up nothing, and the verdict is there with the line or not at all. One that is taken away is noticed as any
-proven line's is (``store.log.custody``). A line that does not count yet is sealed as waiting (``proofs.WAITS``): when
-the person says more, it is judged again.
+verdict is this machine's own seal on the line, with the proof as the other machine's word (``proofs.of_machine``). It
+is there with the line or not at all. A line that does not count yet is sealed as waiting (``proofs.WAITS``): when the
+person says more, it is judged again.
 
 A number grows with every line of a machine in a log, so a line that is published again counts for nothing. The numbers
-are kept with the state of the copy. If an older state is found, the numbers of the lines that are here already tell it.
+are kept with the state of the copy, and those of the lines that are here already tell of an older state.
 """
 
 from __future__ import annotations
@@ -83,35 +82,24 @@ class SpaceJudge:
 
     @property
     def key(self) -> MachineKey | None:
-        """Return this machine's key; None if it has none, or nothing here can use it."""
-        self.load_key()
-        return self._key
-
-    def load_key(self) -> None:
-        """Load this machine's key, once: its library takes longer than all else under a lock."""
+        """Return this machine's key; None if it has none, or nothing here can use it. Its library is slow to load."""
         if not self._asked:
             self._key, self._asked = machine_keys.load_key(self.directory), True
+        return self._key
 
     @property
     def rights(self) -> Mapping[str, Rights]:
-        """Return the person's word on the other machines."""
         if self._rights is None:
             self._rights = machine_keys.load_rights(self.directory)
         return self._rights
 
-    # -- this machine's lines -----------------------------------------------------------------------------------------
-
     def sign_line(self, log: str, line: bytes, proof: Proof | None) -> bytes:
-        """Return a line of this machine, without seals, as it is published; unchanged if it proves nothing.
-
-        ``log``: its log in the order."""
+        """Return a line of this machine, without seals, as it is published; unchanged if it proves nothing."""
         if proof is None or not proofs.is_seen_here(proof) or self.key is None:
             return line
         self._last = max(self._last, self.last_number(self.machine, log), system.time_ns() // 1000) + 1
         signed = space_seals.begun(line, self.machine, self._last, self.key.public, proof)
         return space_seals.ended(signed, self.key.sign_bytes(space_seals.covered(self.space, log, signed)))
-
-    # -- everybody's lines --------------------------------------------------------------------------------------------
 
     def prepare_judging(self, logs: Logs) -> None:
         """Be ready to judge the next records of the order; the roster is that before them."""
@@ -163,10 +151,10 @@ class SpaceJudge:
     ) -> Judged:
         """Return the verdict on another machine's line, of which nothing is proven: it tells of its own sessions alone.
 
-        Else a roster event or a read is ignored. Mail is shown, and its sender's no more than by name
-        (``proofs.is_bare_word``). Its roster events, claims and releases are its word: they count for its sessions as
-        proven ones do. Else role mail would have two holders, one by each machine's view. A line whose seal was
-        ``refused`` is no word. One that was ``restored`` may be another machine's, and says nothing of its own."""
+        Else a roster event or a read is ignored. Mail is shown, and its sender's no more than by name. Its roster
+        events, claims and releases count for its sessions as proven ones do. Else role mail would have two holders, one
+        by each machine's view. A line whose seal was ``refused`` is no word. One that was ``restored`` may be another
+        machine's, and says nothing of its own."""
         homes, line = self._homes, found.line
         if log == MESSAGES and not may_settle(line):
             return found
@@ -257,13 +245,9 @@ class SpaceJudge:
         return machine_keys.key_fingerprint(self.key.public) == fingerprint
 
     def hear_new_key(self, machine: str, fingerprint: str) -> None:
-        """Take in that another mailbox took a machine's name over, with that key: an earlier key of it counts for
-        nothing from then on."""
-        rights = dict(self.rights)
-        if machine in rights and rights[machine].fingerprint != fingerprint:
-            del rights[machine]
-            machine_keys.save_rights(self.directory, rights, applied=machine_keys.is_applied(self.directory))
-            self._rights = rights
+        """Take in that another mailbox took a machine's name over, with that key: an earlier one counts for nothing."""
+        machine_keys.forget_rights(self.directory, machine, but=fingerprint)
+        self._rights = None
 
     def is_confirmed(self, seal: SpaceSeal, log: str) -> bool:
         """Return whether a confirmed key of its machine made the seal, for this space and that log of the order."""
@@ -272,8 +256,7 @@ class SpaceJudge:
     def true_seals(self, *logs: Log) -> tuple[dict[str, int], set[bytes]]:
         """Return the last numbers and the signatures of the seals that wait in these logs and that confirmed keys made.
 
-        Each number of a sequence counts once. A log's lines stand in the order in which their machine made them; a copy
-        does not."""
+        Each number of a sequence counts once, and a log's lines are in the order in which their machine made them."""
         numbers, signatures = dict[str, int](), set[bytes]()
         for one in (one for log in logs for one in lines_that_wait(log)):
             seal, place = one.seal, space_seals.sequence(one.log, one.seal.machine)
@@ -289,7 +272,6 @@ class SpaceJudge:
 
 
 def homes_of(logs: Logs) -> SessionMachines:
-    """Return on which machines the sessions live, as this one knows them."""
     return SessionMachines(logs.read_roster(), lambda who: bool(logs.last_seen([who])))
 
 
@@ -307,16 +289,14 @@ def waiting_at(log: Log, position: int, line: bytes, view: ProofView) -> Waiting
     if not space_seals.may_be_sealed(line) or not view.waits(line, position):
         return None
     sealed = space_seals.heeded(proofs.remove_seal(line))
-    seal = space_seals.of(sealed)
-    return None if seal is None else WaitingLine(sealed, seal, _ordered_as(log, sealed, seal.machine))
-
-
-def _ordered_as(log: Log, line: bytes, machine: str) -> str:
+    if (seal := space_seals.of(sealed)) is None:
+        return None
     kind = log.path.rpartition("/")[2]
     if kind != paths.READS:
-        return MESSAGES if kind == paths.MESSAGES else ROSTER
-    read = codec.read(line)
-    return CLAIMS if isinstance(read, Read) and read.event in DECIDED else reads_of(machine)
+        return WaitingLine(sealed, seal, MESSAGES if kind == paths.MESSAGES else ROSTER)
+    read = codec.read(sealed)
+    is_decision = isinstance(read, Read) and read.event in DECIDED
+    return WaitingLine(sealed, seal, CLAIMS if is_decision else reads_of(seal.machine))
 
 
 def _is_sealable(line: bytes) -> bool:

@@ -1,7 +1,7 @@
 """The person's word on the other machines: changing it, and judging again what came before it.
 
-Belongs here: those steps, and what waits for that word. ``space.trust.space_judge`` judges each line; a log is replaced
-as the steward replaces it, so a kill leaves the old one or the new one.
+Belongs here: those steps, and what waits for that word. A log is replaced as the steward replaces it, so a kill leaves
+the old one or the new one.
 """
 
 from __future__ import annotations
@@ -33,14 +33,6 @@ NOBODY = "nobody"
 HEX = frozenset("0123456789abcdef")
 FINGERPRINT = 32
 """Hex digits of a key's fingerprint."""
-
-
-class Unheard(Record):
-    """Lines of a machine that wait for the person's word: how many, and by which key."""
-
-    machine: str
-    fingerprint: str
-    lines: int
 
 
 class RightsChange(Record):
@@ -99,13 +91,6 @@ def change_rights(directory: str, own: str, changes: Iterable[RightsChange]) -> 
         machine_keys.save_rights(directory, rights, applied=False)
 
 
-def forget_rights(directory: str, machine: str) -> None:
-    """Take back what the person said of a machine: its lines count from now on as any program's."""
-    rights = dict(machine_keys.load_rights(directory))
-    if rights.pop(machine, None) is not None:
-        machine_keys.save_rights(directory, rights, applied=machine_keys.is_applied(directory))
-
-
 def judge_waiting(copy: Replica) -> int:
     """Judge the lines that wait here by the person's present word, under the machine's lock; return how many count now.
 
@@ -131,14 +116,14 @@ def judge_waiting(copy: Replica) -> int:
     return done
 
 
-def unheard_lines(logs: Logs) -> list[Unheard]:
-    """Return what waits here for the person's word, by machine and key."""
+def unheard_lines(logs: Logs) -> list[dict[str, object]]:
+    """Return what waits here for the person's word: of each machine and key, how many lines."""
     found: dict[tuple[str, str], int] = {}
     for log in (logs.roster, logs.messages, logs.reads):
         for one in lines_that_wait(log):
             key = one.seal.machine, machine_keys.key_fingerprint(one.seal.key)
             found[key] = found.get(key, 0) + 1
-    return [Unheard(machine, fingerprint, lines) for (machine, fingerprint), lines in sorted(found.items())]
+    return [{"machine": one, "fingerprint": key, "lines": lines} for (one, key), lines in sorted(found.items())]
 
 
 class _Again:

@@ -197,6 +197,6 @@ def _check_replicator(mailbox: Mailbox) -> Iterator[Problem]:
         yield told.replace(what=f"its replicator is stuck: {neutral(told.what)}")
     yield from (
         Problem(mailbox.directory, None, neutral(told))
-        for told in spaces.all_troubles(logs)
+        for told in spaces.standing_troubles(logs, waiting=True)
         if "replicator does not run" not in told
     )

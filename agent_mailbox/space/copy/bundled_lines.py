@@ -1,13 +1,18 @@
-"""Bringing back into the order what its engine lost: every machine's files are a second copy.
+"""Lines in bundles: those that a steward had archived everywhere, and those that an engine lost and gets back.
 
-Belongs here: comparing a copy with the order. Then finding the lines that were in the order and are there no more,
-publishing them in bundles, and taking in such a bundle. A server whose file was damaged may drop thousands of records
-as it starts, without a word, and give their positions to others. So a copy keeps the digest of the last record that it
-took in, and how many positions have none. Whatever was taken in of the order is in the local logs, or archived.
+Belongs here: what a machine does with one bundle as it comes to it in the order. Then finding and publishing what the
+order has no more.
 
-A bundle of this kind names a log in place of an archive's file. A machine that has a line already, live or archived,
-does not write it again. So any number of machines may restore the same at once. Agents whose lives were retold come
-back as a steward's decision: with what is archived of them, and what is told in its place.
+**Archived.** Each machine moves its own lines, sealed as they are, through its own rotation; lines that it never had
+come from the bundle. A bundle from another machine may deny and never allow. An order that is there by this machine's
+own judgement stays. So does mail that one of its sessions, or the person, has yet to be shown.
+
+**Lost.** Every machine's files are a second copy of the order. A server whose file was damaged may drop thousands of
+records as it starts, without a word, and give their positions to others. So a copy keeps the digest of the last record
+that it took in, and how many positions have none. It comes back in bundles that name a log in place of an
+archive's file. A machine that has a line already, live or archived, does not write it again. So any number of machines
+may restore the same at once. Agents whose lives were retold come back as a steward's decision: with what is archived of
+them, and what is told in its place.
 """
 
 from __future__ import annotations
@@ -15,34 +20,30 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
+from ...config import config
 from ...core import codec
-from ...core.records import BadLine
+from ...core.keeping import retention
+from ...core.records import USER, BadLine
+from ...core.roster import DEAD
 from ...core.space_seals import is_ignored
 from ...errors import BadData
+from ...store.archive import roster_compaction, rotation
 from ...store.archive.archive import ROSTER as EVENTS
+from ...store.archive.manifest import Manifest
 from ...store.files import system
 from ...store.log.stamps import EVERYONE
 from ...store.log.unordered import Unordered, digest, unsealed
-from ..order.bundles import Bundle, in_parts, pack_bundle, records_of, unpack_bundle
-from ..order.order import (
-    ARCHIVE,
-    CLAIMS,
-    KINDS,
-    MESSAGES,
-    ROSTER,
-    all_records,
-    decode_line,
-    has_known_log,
-    id_of,
-    is_known,
-)
+from ..order import order as orders
+from ..order.bundles import READS_END, Bundle, in_parts, pack_bundle, records_of, unpack_bundle
+from ..order.order import ARCHIVE, CLAIMS, KINDS, MESSAGES, ROSTER, all_records, decode_line, id_of, is_known
 from ..trust.space_judge import Judged
-from . import following
 from .publishing import taken_back
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ...core.inbox import InboxState
+    from ...store.log.log import Log
     from .known_copy import KnownCopy
 
 DAMAGED = "damaged"
@@ -53,10 +54,9 @@ def compare_with_order(copy: KnownCopy) -> dict[str, int]:
     """Compare a copy with the order, under the machine's lock, after ``catch_up``; raise ``BadData`` if they differ.
 
     Return how many records of each log were passed over, since nobody here knows it. Those that no file can hold count
-    as another program's, of no log. These and damaged ones keep nobody from joining or leaving.
-    Lines of no known form, and messages whose id another message has, stay here alone. A record that came since is no
-    difference. A process that has just taken in everything compares the sums of what it read with those of what is
-    here, and passes over none."""
+    as another program's, of no log. These and damaged ones keep nobody from joining or leaving. A record that came
+    since is no difference. A process that has just taken in everything compares the sums of what it read with those of
+    what is here."""
     if copy.heard is not None and all(part.total() == copy.heard[kind] for kind, part in copy.parts.items()):
         return {}
     parts = {kind: Unordered(part.log) for kind, part in copy.parts.items()}
@@ -67,7 +67,7 @@ def compare_with_order(copy: KnownCopy) -> dict[str, int]:
     for record in itertools.takewhile(lambda one: one.position <= end, all_records(copy.order)):
         key = digest(unsealed(record.line))
         if record.damaged or not is_known(record):
-            kind = DAMAGED if record.damaged else "" if has_known_log(record) else record.log
+            kind = DAMAGED if record.damaged else "" if orders.has_known_log(record) else record.log
             strange[kind] = strange.get(kind, 0) + 1
         elif not (record.is_decision or parts[record.kind].strike(key) or copy.filed.has(key)):
             raise BadData(f"record of the space is not here: {record.position}", "`agent-mailbox engine join`")
@@ -100,7 +100,7 @@ def restore_lost(copy: KnownCopy) -> int:
         for one in records_of(kind, _lost_lines(copy, kind, present, ends[kind]), mark):
             copy.order.append_lines(ARCHIVE, [one])
             count += 1
-    return count + following.hand_over(copy, bundled)  # a record alone does not tell that its line is archived
+    return count + hand_over(copy, bundled)  # a record alone does not tell that its line is archived
 
 
 def _heeded_lines(copy: KnownCopy, bundle: Bundle, machine: str) -> Iterator[bytes]:
@@ -179,3 +179,84 @@ def take_back(copy: KnownCopy, bundle: Bundle, machine: str) -> None:
 
 def _is_record(kind: str, line: bytes) -> bool:
     return not isinstance(decode_line(kind, line), BadLine)
+
+
+def follow_bundle(copy: KnownCopy, bundle: Bundle, machine: str) -> None:
+    """Archive what a bundle of that machine has; idempotent.
+
+    The caller holds the machine's lock. Raises ``Busy`` while another process maintains the mailbox."""
+    with rotation.alone(copy.archive, copy.logs.wait):
+        if bundle.file == EVENTS:
+            _follow_events(copy, bundle)
+        elif bundle.file.endswith(READS_END):
+            _follow_reads(copy, bundle)
+        else:
+            _follow_messages(copy, bundle, is_ours=machine == copy.order.machine)
+        Manifest(copy.archive).seal()
+
+
+def hand_over(copy: KnownCopy, present: set[bytes] | None = None) -> int:
+    """Publish what this machine archived before it joined, under its lock, after ``catch_up``; return how many records.
+
+    The order's own lines, in records or in bundles, are left out. So the next process goes on where one was killed.
+    ``present``: the digests of its lines, if they are known."""
+    names = copy.archive.files()
+    if not names:
+        return 0
+    known, count = set[bytes]() if present is None else present, 0
+    for record in all_records(copy.order) if present is None else ():
+        bundle = unpack_bundle(record.line) if record.log == ARCHIVE else None
+        known.update(map(digest, (unsealed(record.line),) if bundle is None else bundle.lines))
+    for name in names:
+        lines = (unsealed(line) for _, line in copy.archive.file(name).lines())
+        for one in records_of(name, (line for line in lines if digest(line) not in known)):
+            copy.order.append_lines(ARCHIVE, [one])
+            count += 1
+    return count
+
+
+def _follow_messages(copy: KnownCopy, bundle: Bundle, *, is_ours: bool) -> None:
+    for line in bundle.lines:
+        copy.parts[MESSAGES].strike(digest(line))  # it waited here, and is in the order by the bundle
+    keys = {digest(line): line for line in bundle.lines}
+    live = {digest(line): line for _, line in copy.parts[MESSAGES].ordered()}
+    ids = {id_of(keys[key]) for key in keys.keys() & live.keys()}
+    # First what was never live here: its reads may be, and move as those of archived mail do.
+    copy.filed.add(copy.archive.file(bundle.file), [line for key, line in keys.items() if key not in live])
+
+    def plan_move(state: InboxState) -> retention.RetentionPlan:
+        now = system.time_ns() // 1_000_000
+        here = [who for who in copy.logs.last_seen() if state.roster.state(who) not in (None, DEAD)]
+        move = retention.movable(ids & state.messages.keys(), state, now, None if is_ours else (*here, USER))
+        return retention.RetentionPlan(move=frozenset(move), pending=0)
+
+    rotated = rotation.rotate(
+        copy.logs, copy.archive, config.load_config(copy.logs.directory).ttls, plan_move, _shared_order_of(copy)
+    )
+    for replaced in rotated.replaced:
+        copy.go_on_in(replaced)
+
+
+def _follow_reads(copy: KnownCopy, bundle: Bundle) -> None:
+    """Archive reads that are not here. Those that are live here move with their messages, whose bundle comes next."""
+    for line in bundle.lines:
+        copy.parts[CLAIMS].strike(digest(line))
+    live = {digest(unsealed(line)) for _, line in copy.logs.reads.lines()}
+    copy.filed.add(copy.archive.file(bundle.file), [line for line in bundle.lines if digest(line) not in live])
+
+
+def _follow_events(copy: KnownCopy, bundle: Bundle) -> None:
+    for line in (*bundle.lines, *bundle.told):
+        copy.parts[ROSTER].strike(digest(line))
+    replaced = roster_compaction.retell_roster(copy.logs, copy.archive, bundle, _shared_order_of(copy))
+    if replaced is not None:
+        copy.go_on_in(replaced)
+    live = {digest(unsealed(line)) for _, line in copy.logs.roster.lines()} - {*map(digest, bundle.told)}
+    copy.filed.add(copy.archive.roster_log(), [line for line in bundle.lines if digest(line) not in live])
+
+
+def _shared_order_of(copy: KnownCopy) -> rotation.SharedOrder:
+    def has(log: Log, position: int) -> bool:
+        return copy.part_of(log).is_ordered(position)
+
+    return rotation.SharedOrder(has, copy.filed)
