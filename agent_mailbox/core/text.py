@@ -200,6 +200,15 @@ def typed(word: str) -> str:
     return shell_quoted(neutral(word))
 
 
+def fold_name(name: str) -> str:
+    """Return a file's name as a system compares it that ignores case and how letters are composed."""
+    if name.isascii():
+        return name.lower()
+    from unicodedata import normalize  # only beyond ASCII
+
+    return normalize("NFC", name.casefold())
+
+
 def near(word: str, known: list[str]) -> list[str]:
     """Return the known words that a misspelt one may have meant, likeliest first; at most three."""
     from difflib import get_close_matches  # costs as much as a poll, and serves only mistakes

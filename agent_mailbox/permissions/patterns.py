@@ -6,11 +6,12 @@ says where files are. ``rules`` says what a rule means for a call.
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
+import re
 from ipaddress import IPv6Address
 from typing import TYPE_CHECKING
 
 from ..core.records import Record
+from ..core.text import fold_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,6 +23,12 @@ ANY = "\1"
 """In a name: a part that only the running shell knows, and that may be several segments."""
 _EXPANDED = frozenset(f"*?[]{{}}$`{ANY}")
 """Characters by which a shell makes other words of a word."""
+_TOKEN = re.compile(r"\\.|\[[!^]?\]?(?:\\.|[^]\\])*\]|.", re.DOTALL)
+_RANGE = re.compile(r"(\\.|.)(?:-(\\.|.))?", re.DOTALL)
+"""A piece of a pattern of names, and a range in a class."""
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_MOST_BRACES = 5
+"""Braces of a rule that are read one by one; with more, each means any name."""
 
 
 class Where(Record):
@@ -139,31 +146,49 @@ def is_path_like(pattern: str, name: str, where: Where, *, loose: bool, expands:
     """Return whether a path matches, as with gitignore.
 
     A pattern begins at the root (``//``), the home (``~/``), where the client started (``/``), else in the working
-    directory. Without a slash it matches at any depth; a directory's matches all within. ``loose``, for rules that deny
-    and ask: ``src/**`` matches at any depth, and case does not count, as on some file systems. ``expands``: a shell may
-    turn the name into others.
+    directory. Without a slash it matches at any depth; a directory's matches all within. A relative pattern may mean
+    where the client started, too. So a rule that allows must match from both, and one that denies from one of them.
+
+    ``loose``, for rules that deny and ask: ``src/**`` matches at any depth. Case and composed letters do not count, as
+    on some file systems, and braces and ``..`` mean what they do to a shell. ``expands``: a shell may turn the name
+    into others.
     """
+    if loose and (found := _BRACES.search(pattern)):
+        spelled = found[1].split(",") if pattern.count("{") < _MOST_BRACES else ["*"]
+        patterns = (pattern[: found.start()] + one + pattern[found.end() :] for one in spelled)
+        return any(is_path_like(one, name, where, loose=True, expands=expands) for one in patterns)
+    target = absolute_path(name, where)
     if pattern.startswith("//"):
-        base, pattern = "/", pattern[2:]
-    elif pattern.startswith("~/"):
-        base, pattern = where.home, pattern[2:]
+        bases, pattern = ["/"], pattern[2:]
+    elif pattern == "~" or pattern.startswith("~/"):
+        bases, pattern = [where.home], pattern[2:]
     elif pattern.startswith("/"):
-        base, pattern = where.root, pattern[1:]
+        bases, pattern = [where.root], pattern[1:]
     else:
-        base, pattern = where.cwd, pattern.removeprefix("./")
+        bases, pattern = [where.cwd, where.root], pattern.removeprefix("./")
         segments = pattern.rstrip("/").split("/")
-        if len(segments) == 1 or (loose and len(segments) == 2 and segments[1] == "**"):
+        if (len(segments) == 1 and segments != [".."]) or (loose and len(segments) == 2 and segments[1] == "**"):
             pattern = f"**/{pattern}"
-    target, base = absolute_path(name, where), absolute_path(base, where)
-    if loose:
-        pattern, target, base = pattern.lower(), target.lower(), base.lower()
+    begins = dict.fromkeys(absolute_path(base, where) for base in bases)
+    fold, decides = (fold_name, any) if loose else (str, all)
+    return decides(_is_below(fold(base), fold(pattern), fold(target), loose=loose, expands=expands) for base in begins)
+
+
+def _is_below(base: str, pattern: str, target: str, *, loose: bool, expands: bool) -> bool:
+    """Return whether a path matches a pattern that begins in a directory."""
+    wanted: list[str] = []
+    for part in pattern.split("/"):
+        if loose and part == "..":
+            base = base if wanted else base.rpartition("/")[0]
+            wanted = wanted if wanted[-1:] == ["**"] else wanted[:-1]
+        elif part not in ("", "."):
+            wanted.append(part)
     base = base.rstrip("/") + "/"
     if expands and set(target) & _EXPANDED:
-        base, pattern = "/", base + pattern
+        base, wanted = "/", [*filter(None, base.split("/")), *wanted]
     if not target.startswith(base):
-        return target + "/" == base and not pattern.strip("*/")
-    wanted = [part for part in pattern.split("/") if part not in ("", ".")]
-    fits = _may_be if expands else _match_segment
+        return target + "/" == base and not "".join(wanted).strip("*")
+    fits = _may_be if expands else _is_loosely_like if loose else _match_segment
     spellings = _spellings_of(target[len(base) :], len(wanted)) if expands else [target[len(base) :]]
     return any(_match_segments(wanted, there.split("/"), fits) for there in spellings)
 
@@ -197,17 +222,39 @@ def _match_segments(wanted: Sequence[str], there: Sequence[str], fits: Callable[
 
 
 def _match_segment(pattern: str, name: str) -> bool:
+    """Return whether a name matches, with gitignore's classes (``[a-z]``, ``[!.]``, ``[^.]``) and escapes (``\\[``)."""
     if not set(pattern) & set("?[\\"):
         return is_like(pattern, name)
-    return fnmatchcase(name, pattern)
+    reached = {0}
+    for token in _TOKEN.findall(pattern):
+        if token == "*":
+            reached = set(range(min(reached), len(name) + 1)) if reached else reached
+        else:
+            reached = {at + 1 for at in reached if at < len(name) and _means(token, name[at])}
+    return len(name) in reached
+
+
+def _means(token: str, char: str) -> bool:
+    """Return whether a piece of a pattern matches a character."""
+    if token[0] != "[" or len(token) == 1:
+        return token == "?" or token[-1] == char
+    body = token[1:-1]
+    is_negated = body[:1] in ("!", "^")
+    ranges = _RANGE.findall(body[is_negated:])
+    return is_negated != any(first[-1] <= char <= (last or first)[-1] for first, last in ranges)
+
+
+def _is_loosely_like(pattern: str, name: str) -> bool:
+    """Return whether a name matches, or may for somebody who wrote brackets that mean themselves (``app/[id]``)."""
+    return is_like(pattern, name) or _match_segment(pattern, name)
 
 
 def _may_be(pattern: str, name: str) -> bool:
     """Return whether the segment matches, or a shell's expansion of it may."""
     if not set(name) & _EXPANDED:
-        return _match_segment(pattern, name)
+        return _is_loosely_like(pattern, name)
     begins, ends = _fixed_ends(name)
-    wanted = _fixed_ends(pattern) if set(pattern) & _EXPANDED else (pattern, pattern)
+    wanted = _fixed_ends(pattern) if set(pattern) & {*_EXPANDED, "\\"} else (pattern, pattern)
     return (begins.startswith(wanted[0]) or wanted[0].startswith(begins)) and (
         ends.endswith(wanted[1]) or wanted[1].endswith(ends)
     )
@@ -215,6 +262,6 @@ def _may_be(pattern: str, name: str) -> bool:
 
 def _fixed_ends(text: str) -> tuple[str, str]:
     """Return how all matches of a pattern begin and end."""
-    at = [number for number, char in enumerate(text) if char in _EXPANDED]
+    at = [number for number, char in enumerate(text) if char in _EXPANDED or char == "\\"]
     ends = "" if set(text) & set("$`") else text[at[-1] + 1 :]
     return text[: at[0]], ends

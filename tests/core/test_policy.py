@@ -251,6 +251,47 @@ def test_rules_that_deny_and_rules_that_allow_differ_where_the_client_s_do() -> 
     assert denies("READ(.ENV)".replace("READ", "Read"), ("Read", {"file_path": ".env"}))
 
 
+def test_a_relative_rule_holds_wherever_the_session_has_gone() -> None:
+    """One that denies means a file from where the client started, too; one that allows must mean it from both."""
+    below = HERE.replace(cwd=f"{HERE.cwd}/web")
+    for named in ("../.env", f"{HERE.root}/.env", ".env"):
+        assert denies("Read(.env)", ("Read", {"file_path": named}), below), named
+        assert denies("Read(.env)", bash(f"cat {named}"), below), named
+    for named, is_meant in (("src/x", True), ("../src/x", True), ("../lib/x", False), ("/src/x", False)):
+        call = ("Write", {"file_path": named})
+        assert denies("Edit(src/**)", call, below) is is_meant, named
+        assert not permits("Edit(src/**)", call, below), named
+    assert permits("Edit(*.md)", ("Write", {"file_path": "x.md"}), below)
+    assert not permits("Edit(*.md)", ("Write", {"file_path": "/etc/x.md"}), HERE.replace(cwd="/etc"))
+
+
+@pytest.mark.parametrize(
+    ("spec", "name", "allows", "denied"),
+    [
+        *(("/src/[^.]*", "src/.env", False, False), ("/src/[^.]*", "src/a", True, True)),
+        *(("/src/[!.]*", "src/.env", False, False), ("/src/[!.]*", "src/^a", True, True)),
+        *(("/[a-c]?[]-]", "bx]", True, True), ("/[a-c]?[]-]", "dx]", False, False), ("/[z-a]", "b", False, False)),
+        *((r"/\[id\]/x", "[id]/x", True, True), (r"/\[id\]/x", "i/x", False, False), (r"/a\*", "ab", False, False)),
+        *(
+            ("/[id]/x", "i/x", True, True),
+            ("/[id]/x", "[id]/x", False, True),
+            ("/[...all].ts", "[...all].ts", False, True),
+        ),
+        *(("/*.{pem,key}", "a.key", False, True), ("/*.{pem,key}", "a.txt", False, False)),
+        *(("/{a,b}{a,b}{a,b}/{c,d}/{e,f}", "aba/d/e", False, True), ("/{a}", "a", False, False)),
+        *(("../inscription/x", "x", False, True), ("src/../x", "x", False, True), ("..", "../y", False, True)),
+        *(("~", "/home/ada/x", True, True), ("~/../ada/x", "/home/ada/x", False, True)),
+        *(("caf\u00e9", "cafe\u0301", False, True), ("stra\u00dfe", "STRASSE", False, True)),
+    ],
+)
+def test_a_pattern_of_names_means_what_git_makes_of_it(spec: str, name: str, allows: bool, denied: bool) -> None:
+    """A rule that allows is read as gitignore is. One that denies also as somebody meant it who thought of a shell."""
+    assert permits(f"Edit({spec})", ("Write", {"file_path": name})) is allows
+    assert denies(f"Edit({spec})", ("Write", {"file_path": name})) is denied
+    if allows:
+        assert denies(f"Edit({spec})", bash(f"touch {shlex.quote(name)}"))
+
+
 @pytest.mark.parametrize(
     "command",
     [

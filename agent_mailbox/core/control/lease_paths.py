@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..text import fold_name
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -53,7 +55,7 @@ def is_wild(name: str) -> bool:
 def covers(pattern: str, path: str, *, blind: bool = False) -> bool:
     """Return whether the pattern covers the file; ``blind``: its file system takes names that differ by case as one."""
     if blind:
-        pattern, path = pattern.casefold(), path.casefold()
+        pattern, path = fold_name(pattern), fold_name(path)
     return pattern == path or (is_wild(pattern) and _meet(pattern.split("/"), path.split("/"), _matches))
 
 
