@@ -207,6 +207,13 @@ def test_what_an_agent_was_allowed_is_not_its_name_s(is_proven: bool) -> None:
     assert heir.policy("worker-9").allow == (("Bash",) if is_proven else ())
     assert heir.mode("worker-9") == "plan"
     assert ControlState(roster, [loose]).mode("worker-9") == ("acceptEdits" if is_proven else "default")
+    hosts = [
+        says(LEAD, m.PolicyUpdate(hosts=("a.example",)), WORKER, hours=1),
+        says(WORKER, m.SandboxRequest(request_id="n-1", capability="network", hosts=("b.example",))),
+        says(LEAD, m.SandboxResponse(request_id="n-1", approved=True, scope="session"), WORKER, hours=2),
+    ]
+    more = ("b.example",) if is_proven else ()
+    assert ControlState(roster, hosts).policy("worker-9").hosts == ("a.example", *more)
 
 
 def test_a_plan_approved_for_one_frees_nobody_who_took_its_name() -> None:
