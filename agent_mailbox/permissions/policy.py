@@ -186,7 +186,9 @@ def _is_inside(tool: str, given: Mapping[str, Any], where: Where) -> bool:
     root = patterns.absolute_path(where.root, where).rstrip("/") + "/"
     for spelled in (name, where.resolve(name)):
         inner = f"{spelled}/".removeprefix(root)
-        if not f"{spelled}/".startswith(root) or (tool in rules.WRITING and inner.startswith(".")):
+        above = f"/{inner}".rpartition("/")[0].rpartition("/")[0]
+        is_guarded = inner.startswith(".") or "/." in above  # a package within may have settings of its own
+        if not f"{spelled}/".startswith(root) or (tool in rules.WRITING and is_guarded):
             return False
     return True
 
