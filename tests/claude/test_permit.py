@@ -184,6 +184,34 @@ def test_an_input_that_the_lead_put_in_is_judged_as_well(led: Post) -> None:
         assert ask(led, "PermissionRequest")[0] == "deny"
 
 
+@pytest.mark.parametrize("event", ["Permit", "PermissionRequest"])
+@pytest.mark.parametrize("since", ["rule", "mode"])
+def test_an_approval_lifts_nothing_that_was_forbidden_since_the_question(led: Post, event: str, since: str) -> None:
+    """A call is judged again once it is approved: a rule or a mode may forbid it by then."""
+
+    def forbid(desk: ControlDesk, request: Any) -> None:
+        if since == "rule":
+            desk.set_policy(LEAD, [ME], deny=["Bash(touch:*)"], adds=True)
+        else:
+            desk.set_mode(LEAD, [ME], "locked-down")
+        desk.answer(LEAD, request.id, True)
+
+    command(led, "mode", ME, "safe")
+    with Meanwhile(led, forbid):
+        made = ask(led, event)
+    assert made[0] == "deny"
+    assert "approved" in made[1]
+    assert ask(led, "Permit")[0] == "deny"
+
+
+@pytest.mark.parametrize("mode", ["plan", "acceptEdits"])
+def test_an_approval_that_sets_a_mode_is_one_of_its_call(led: Post, mode: str) -> None:
+    """The call that was asked about runs; the mode is for those behind it."""
+    command(led, "mode", ME, "safe")
+    with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, True, mode=mode)):
+        assert ask(led)[0] == "allow"
+
+
 def test_hosts_are_asked_about_by_name_and_stay_allowed_for_the_session(led: Post) -> None:
     """A sandbox request, so that its answer may hold for later calls."""
     command(led, "policy", ME, "--host", "example.com", "--allow", "WebFetch")

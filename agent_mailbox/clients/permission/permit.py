@@ -305,12 +305,10 @@ class Permit(Record):
     def _tell_approved(self, request: ControlRequest, lead: str, notes: str) -> None:
         answer = request.answer
         changed = answer.updated_input if isinstance(answer, messages.PermissionResponse) else None
-        if changed is not None:
-            judged = self.judge_input(self.call.tool, changed)
-            if judged.decision == DENY:
-                self._say_decision(DENY, f"{lead} approved another input, which is not allowed either: {judged.reason}")
-                return
         said = f"{lead} approved {request.id}{', with another input' if changed is not None else ''}"
+        if (why := self._why_forbidden(answer, self.given if changed is None else changed)) is not None:
+            self._say_decision(DENY, f"{said}, and that is not allowed: {why}")
+            return
         again = changed is not None and self.is_one_of_several  # the others judge that input as a call of its own
         if request.flow == transitions.PLAN:
             changed = dict(self.given)  # without an input the client still asks its person
@@ -324,6 +322,15 @@ class Permit(Record):
         if not self.asks_the_person:
             self._keep_grant(self.given if changed is None else changed)
         self._say_decision(ALLOW, f"{said}{notes}", changed)
+
+    def _why_forbidden(self, answer: Payload | None, given: Mapping[str, Any]) -> str | None:
+        """Return why the session may not make an approved call: its rules may have changed since it asked. A mode that
+        the approval sets is for later calls."""
+        standing = find_standing(self.box, self.call.session_id)
+        if getattr(answer, "mode", ""):
+            standing = standing.replace(mode="default")
+        judged = self._by_policy(standing, self.call.tool, given, self._where_called())
+        return judged.reason if judged.decision == DENY else None
 
     # -- answering ----------------------------------------------------------------------------------------------------
 
