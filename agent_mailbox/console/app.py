@@ -201,6 +201,7 @@ class ConsoleApp:
             *(Route(path, partial(self._answer_action, path), methods=["POST"]) for path in actions.ACTS),
             *self.entrance.routes(),
             Route("/receipts", self._answer_receipts),
+            Route("/waiting", self._answer_waiting),
             Route("/icon.svg", self._answer_icon),
             Route(beside.PATH, self._answer_attachment),
             Route("/rail", partial(self._answer_part, "rail_alone.html", rail.rail_content)),
@@ -308,6 +309,15 @@ class ConsoleApp:
                 return {i: (r.sign, r.text, r.is_quiet) for i, r in found.items()}
 
         return JSONResponse(await run_in_threadpool(look_up_receipts))
+
+    async def _answer_waiting(self, _: Request) -> Response:
+        """Answer with the requests that the person decides, by their ids: each one's words and page."""
+
+        def name_requests() -> dict[str, tuple[str, str]]:
+            with self.desk.lock_for_reading() as now:
+                return {key: (words, href) for _, key, words, href in rail.name_requests(now)}
+
+        return JSONResponse(await run_in_threadpool(name_requests))
 
     async def _answer_icon(self, request: Request) -> Response:
         """Answer with the page's icon in this mailbox's own colour: of many open consoles each is known by it."""

@@ -43,10 +43,7 @@ ENTRANCE, STATIC = "/session", "/static/"
 """The paths that need no session: signing in, and the files of the sign-in page."""
 WITH_FILES = ("/send", "/reply")
 """The paths whose forms bring files."""
-DECIDES = ("/decide", "/decide-chosen")
-"""The paths of decisions."""
-LATE = "A decision came from a page that was not signed in, so it does not count. The inbox has what still waits."
-LOADED = ("/columns", "/details", "/events", "/rail", "/receipts")
+LOADED = ("/columns", "/details", "/events", "/rail", "/receipts", "/waiting")
 """The paths that our pages load, and nobody visits."""
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -99,9 +96,6 @@ class Gate:
         self._links: dict[bytes, float] = {}
         self._ways: OrderedDict[bytes, float] = OrderedDict()
         self._sessions: OrderedDict[bytes, Session] = OrderedDict()
-        self.is_one_late = False
-        """A decision was refused for want of a session: a page waits before it sends one. The next to sign in is told,
-        for that page may be closed."""
 
     def new_link_token(self) -> str:
         """Return a new launch token; it voids earlier ones."""
@@ -122,9 +116,7 @@ class Gate:
         if not self.take_token(token):
             return None
         cookie = secrets.token_urlsafe(32)
-        session = self._sessions[_digest_of(cookie)] = Session(self._clock, browser)
-        session.said = [("problem", LATE)] if self.is_one_late else []
-        self.is_one_late = False
+        self._sessions[_digest_of(cookie)] = Session(self._clock, browser)
         while len(self._sessions) > MAX_SESSIONS:
             self._end_session(self._sessions.popitem(last=False)[1])
         return cookie
@@ -261,7 +253,6 @@ class Guard:
         request.state.session = session
         path = request.url.path
         if session is None and path != ENTRANCE and not path.startswith(STATIC):
-            self._gate.is_one_late |= path in DECIDES
             wants_page = request.method == "GET" and "text/html" in headers.get("accept", "")
             return self._sign_in(request) if wants_page else _refusal_response("sign in first", 401)
         return None

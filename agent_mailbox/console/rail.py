@@ -164,11 +164,16 @@ def list_calls(now: Looking, letters: Sequence[Item]) -> list[tuple[str, str, st
     """Return what calls the person, newest first: each one's id, words and page.
 
     These are the requests that they decide, and mail to them that asks for an ack."""
-    found = []
-    for request in now.requests_to_decide():
-        words = cards.tell_request(request, now.roster)
-        found.append((request.asked, request.id, words, presenters.page_link("/", open=request.message_id)))
+    found = name_requests(now)
     for message in (item.message for item in letters if item.message.ack):
         words = f"{presenters.sender_name(message, now.roster)} asks you by mail"
         found.append((message.timestamp, message.id, words, presenters.page_link("/", open=message.id)))
     return [(key, words, href) for _, key, words, href in sorted(found, reverse=True)[:MOST_CALLS]]
+
+
+def name_requests(now: Looking) -> list[tuple[int, str, str, str]]:
+    """Return the requests that the person decides: when each one came, its id, its words and its page."""
+    return [
+        (one.asked, one.id, cards.tell_request(one, now.roster), presenters.page_link("/", open=one.message_id))
+        for one in now.requests_to_decide()
+    ]

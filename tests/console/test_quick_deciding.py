@@ -262,17 +262,62 @@ def test_a_decision_that_signing_out_stopped_is_told(running: Running, browser: 
     assert decided(running.post) == {}
 
 
-def test_the_next_sign_in_tells_of_a_decision_that_came_too_late(post: Post) -> None:
-    """Its page may be closed, or show something else. It is told once."""
+def test_the_next_page_tells_of_a_decision_that_a_closed_page_lost(post: Post, browser: Browser) -> None:
+    """Its console had ended, so it reached nobody. The browser kept its name, and says so until one closes that."""
+    ask(post, 2)
+    with Running(post) as console:
+        window = Window(browser, console.enter()).unhurried()
+        page = window.go("/")
+        window.choose("perm-00")
+        page.keyboard.press("y")
+        page.get_by_role("button", name="Send now").wait_for()
+        console.kill()
+        page.goto("about:blank")
+    with Running(post, "--port", console.port) as again:
+        page.goto(again.link)
+        told = page.locator("#held", has_text="Not decided: ada runs make 0. A page that was closed had your decision")
+        told.wait_for()
+        page.reload()
+        told.wait_for()
+        told.get_by_role("button", name="Close").click()
+        again.post.ok("control", "deny", "perm-01", "--session", "user")
+        page.reload()
+        page.wait_for_selector(".link-state.live")
+        expect(told).to_have_count(0)
+        assert page.evaluate("localStorage.getItem('left')") is None
+    assert decided(post) == {"perm-01": (False, "")}
+
+
+def test_the_next_sign_in_tells_of_a_decision_that_came_too_late(running: Running, browser: Browser) -> None:
+    """Its page was signed out and closed. What counts is told no more, however many were chosen with it."""
+    ask(running.post, 3)
+    window = Window(browser, running).unhurried()
+    page = window.go("/")
+    for request in ("perm-00", "perm-01"):
+        page.locator(f"#r-{request} input").check()
+    page.get_by_role("button", name="Approve the chosen").click()
+    name, _, value = running.cookie.partition("=")
+    window.context.clear_cookies()
+    page.get_by_role("button", name="Send now").click()
+    page.locator("#held", has_text="Not sent: Approve: 2 requests").wait_for()
+    page.goto("about:blank")
+    running.post.ok("control", "deny", "perm-01", "--session", "user")
+    window.context.add_cookies([{"name": name, "value": value, "url": running.url}])
+    window.go("/")
+    told = page.locator("#held p")
+    told.filter(has_text="Not decided: ada runs make 0.").wait_for()
+    assert told.count() == 1
+
+
+def test_no_program_makes_the_console_tell_of_a_decision(post: Post) -> None:
+    """A post without a session may be anyone's: it is refused, and nobody hears of it."""
     ask(post, 1)
-    told = "A decision came from a page that was not signed in, so it does not count."
     with Running(post) as console:
         for path, fields in (("/decide", {"request": "perm-00"}), ("/decide-chosen", {"chosen:perm-00": "1"})):
             assert console.ask(path, {**fields, "decision": "approve"}).status == 401
         page = console.enter().ask("/").text
-        assert page.count(told) == 1
-        assert 'id="r-perm-00"' in page
-        assert told not in console.ask("/").text
+        assert "does not count" not in page
+        assert 'class="said' not in page
     assert decided(post) == {}
 
 

@@ -44,7 +44,8 @@ const holdDecision = (form, request, fields) => {
   const card = form.closest(".card");
   const item = card?.closest("#details") && chosenItem();
   const next = item && beside(item);
-  hold(request, card, told(form, fields), (leaves) => send(form.action, form, fields, leaves), () => {
+  const ids = request ? [request] : chosenIn(fields);
+  hold(request, ids, card, told(form, fields), (leaves) => send(form.action, form, fields, leaves), () => {
     delete form.dataset.sending;
     say("news", "Taken back: nothing was decided.");
     const line = document.getElementById(`r-${request}`);
@@ -78,9 +79,10 @@ const isObject = (text) => {
     return false;
   }
 };
+const chosenIn = (fields) => [...fields.keys()].filter((key) => key.startsWith("chosen:")).map((key) => key.slice(7));
 const told = (form, fields) => {
   const word = { approve: "Approve", always: "Allow always", deny: "Deny" }[fields.get("decision")];
-  const ids = [...fields.keys()].filter((key) => key.startsWith("chosen:")).map((key) => key.slice(7));
+  const ids = chosenIn(fields);
   const title = (card) => card?.querySelector("h2, .line-one").innerText.trim().replace(/\s+/g, " ");
   const named = ids.map((id) => title(document.getElementById(`r-${id}`)) ?? id);
   const count = `${ids.length} ${ids.length === 1 ? "request" : "requests"}`;

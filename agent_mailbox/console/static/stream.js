@@ -6,6 +6,7 @@ import { say, unsay } from "./notices.js";
 import { noteReads } from "./receipts.js";
 import { countNew, placeEntries, stale } from "./refresh.js";
 import { look } from "./seen.js";
+import { tellLeft } from "./undo.js";
 
 let heard = document.body.dataset.number; // the newest event that this page has
 let stream = null;
@@ -29,6 +30,7 @@ export const listen = () => {
   stream.onopen = () => {
     lastHeard = Date.now();
     state(true, "live");
+    tellLeft();
   };
   stream.onerror = () => {
     state(false, "not live; reconnecting");
