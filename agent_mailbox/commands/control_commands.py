@@ -86,7 +86,7 @@ _approval_options = several_options(
     reason_option,
     input_option,
     click.option("--mode", type=click.Choice(messages.MODES), help="The mode that the agent works in from now on."),
-    click.option("--scope", type=click.Choice(messages.SCOPES), help="Allow the hosts once, or for the session."),
+    click.option("--scope", type=click.Choice(messages.SCOPES), help="session: a rule for hosts; one-shot: your word."),
     click.option("--host", "hosts", multiple=True, metavar="HOST", help="Allow only these of the requested hosts."),
 )
 

@@ -49,7 +49,7 @@ def make_card(now: Looking, request: ControlRequest) -> dict[str, Any]:
 
     ``mine``: the person may decide it. ``given``: the tool's input as JSON; ``call``: the same as one reviews it.
     ``expires``: the instant (ms) after which no answer counts, or None. ``always``: the rules that an approval may add.
-    ``proven``: its writer is; else it can only be denied."""
+    ``hosts``: it asks for some, which an approval may add. ``proven``: its writer is; else it can only be denied."""
     payload, roster, clock = request.payload, now.roster, now.mailbox.now()
     expires = payload.expires if isinstance(payload, m.Ask) else None
     given = getattr(payload, "input", None)
@@ -69,6 +69,7 @@ def make_card(now: Looking, request: ControlRequest) -> dict[str, Any]:
         "call": calls.parts_of_call(getattr(payload, "tool", ""), given) if isinstance(given, dict) else (),
         "parts": [(name, what) for name, what in _payload_fields(payload).items() if what],
         "reason": presenters.one_line(getattr(payload, "reason", "")),
+        "hosts": getattr(payload, "hosts", ()),
         "always": [*map(presenters.one_line, lasting.offered(payload))],
         "proven": request.proven,
     }

@@ -108,6 +108,7 @@ def _describe_decision(request: ControlRequest, roster: Roster, now: int) -> dic
     at, payload, changed = instant_of(request), request.payload, _ran_instead(request)
     tool, given = getattr(payload, "tool", ""), getattr(payload, "input", None)
     approved = request.state == transitions.APPROVED
+    term = "scope" if getattr(payload, "hosts", ()) else "mode"
     return {
         "id": request.id,
         "sign": _SIGNS.get(request.state, "•"),
@@ -121,7 +122,7 @@ def _describe_decision(request: ControlRequest, roster: Roster, now: int) -> dic
         "ran": calls.parts_of_call(tool, changed) if isinstance(changed, dict) else (),
         "by": presenters.party_name(request.by, roster) + request.doubt if request.by else "",
         "reason": _notes_of(request),
-        "terms": presenters.one_line(getattr(answer, "scope", "") or getattr(answer, "mode", "")) if approved else "",
+        "terms": presenters.one_line(getattr(answer, term, "")) if approved else "",
         "rules": [*map(presenters.one_line, message_text.added_rules(getattr(answer, "updates", ()))[0])],
         "waited": "" if request.decided is None else presenters.elapsed_time(request.asked, request.decided),
         "at": at,
@@ -135,13 +136,11 @@ def decide_several(now: Looking, fields: Params) -> str:
     word = fields.get("decision", "")
     if word not in ("approve", "deny"):
         raise Malformed(f"unknown decision: {word!r}", "choose Approve or Deny")
-    usual: dict[str, dict[str, Any]] = {transitions.SANDBOX: {"scope": "one-shot"}, transitions.PLAN: {"mode": ""}}
     notes, done, failed = fields.get("reason", "").strip(), [], []
     for request_id in list_chosen(fields, "requests", "decide"):
         try:
             request = find_request(now.mailbox, request_id)
-            said = usual.get(request.flow, {}) if word == "approve" else {}
-            decided = decide_as_person(now, request, word == "approve", notes=notes, **said)
+            decided = decide_as_person(now, request, word == "approve", notes=notes)
             if request.is_open:
                 done.append(decided)
             else:

@@ -37,7 +37,9 @@ PREFIXES = {
     messages.SandboxRequest: "net",
     messages.ShutdownRequest: "shutdown",
 }
-_FOLLOWS = ("mode", "updated_input", "updates", "scope", "hosts")
+_GRANTS = ("updated_input", "updates", "scope", "hosts")
+"""The fields of an answer that only an approval has."""
+_FOLLOWS = ("mode", *_GRANTS)
 """Fields of an answer that have effects: an answer with others is not the same answer."""
 _ASKS = (messages.PlanRequest, messages.PermissionRequest, messages.SandboxRequest)
 
@@ -254,13 +256,13 @@ def _response(request: ControlRequest, approved: bool, said: dict[str, Any]) -> 
     if request.flow == transitions.SHUTDOWN:
         if "notes" in given:
             given["reason"] = given.pop("notes")
-        if approved:
-            given.pop("reason", None)
     else:
         given["approved"] = approved
-    wrong = [key for key in given if key not in kind._fields]
-    if wrong:
-        raise Malformed(f"the answer to a {request.flow} request has no {wrong[0].replace('_', ' ')}", "leave it out")
+    word = "approval" if approved else "denial"
+    if wrong := [key for key in given if key not in kind._fields or (key in _GRANTS and not approved)]:
+        raise Malformed(f"the {word} of a {request.flow} request has no {wrong[0].replace('_', ' ')}", "leave it out")
+    if none := [key for key in ("scope", "hosts") if key in given and not getattr(request.payload, "hosts", ())]:
+        raise Malformed(f"{request.id} asks for no hosts, so its approval has no {none[0]}", "leave it out")
     return kind(request_id=request.id, **given)
 
 

@@ -129,8 +129,30 @@ def test_an_answer_has_what_its_kind_of_request_takes(team: Team) -> None:
     given = (("--input", "{}", "updated input"), ("--scope", "session", "scope"), ("--host", "a.example", "hosts"))
     for option, value, said in given:
         result = team.call("control", "approve", plan, option, value, "--session", LEAD)
-        refused(result, 2, f"the answer to a plan request has no {said}", "leave it out")
+        refused(result, 2, f"the approval of a plan request has no {said}", "leave it out")
     assert team.state_of(plan) == "open"
+
+
+def test_no_option_of_an_answer_is_taken_and_ignored(team: Team) -> None:
+    """A denial grants nothing, and a request without hosts opens none: an option for that is refused, by its name."""
+    call = team.asks()
+    net, gpu = (
+        team.control("request", "sandbox", *words, me=WORKER)["request"]["id"]
+        for words in (("--host", "a.example"), ("--capability", "gpu"))
+    )
+    tries = [(call, "deny", ("--input", "{}"), "the denial of a permission request has no updated input")]
+    tries += [(net, "deny", ("--scope", "session"), "the denial of a sandbox request has no scope")]
+    tries += [(net, "deny", ("--host", "a.example"), "the denial of a sandbox request has no hosts")]
+    tries += [(gpu, "approve", ("--scope", "session"), f"{gpu} asks for no hosts, so its approval has no scope")]
+    tries += [(gpu, "approve", ("--host", "a.example"), f"{gpu} asks for no hosts, so its approval has no hosts")]
+    for request, word, option, said in tries:
+        refused(team.call("control", "answer", request, word, *option, "--session", LEAD), 2, said)
+        assert team.state_of(request) == "open"
+    end = team.control("request", "shutdown", "Wu", me=LEAD)["request"]["id"]
+    given = ("control", "answer", end, "approve", "--reason", "done", "--session", WORKER)
+    refused(team.call(*given), 2, "the approval of a shutdown request has no reason")
+    team.control("approve", net, "--scope", "session", me=LEAD)
+    assert "approved; scope session" in team.call("check", "--session", WORKER).stdout
 
 
 def test_who_decides_by_an_earlier_look_is_told_of_the_decision(team: Team) -> None:

@@ -218,11 +218,14 @@ def test_no_agent_s_request_comes_after_another_s_many(running: Running) -> None
 
 
 def test_an_approval_that_opens_nothing_says_so(running: Running) -> None:
-    """The sandbox opens hosts alone. A request for something else tells that its approval is a word."""
+    """The sandbox opens hosts alone. A request for something else tells that its approval is a word, and has no choice
+    for how long. One for hosts tells which choice makes a rule."""
     running.post.register("ada")
-    for words, said in ((("--host", "a.example"), 0), (("--capability", "gpu"), 1)):
+    for words, said in ((("--capability", "gpu"), (1, 0)), (("--host", "a.example"), (1, 1))):
         running.post.ok("control", "request", "sandbox", *words, "--session", "ada")
-        assert running.ask("/agent?id=ada").text.count("the sandbox stays as it is") == said
+        page = running.ask("/agent?id=ada").text
+        assert (page.count("the sandbox stays as it is"), page.count('name="scope"')) == said
+    assert page.count("your word, no rule") == page.count("the session: a rule") == 1
 
 
 def shown(tool: str, given: dict[str, Any]) -> list[tuple[str, str]]:

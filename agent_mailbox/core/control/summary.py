@@ -141,8 +141,9 @@ def _answer(p: m.Answer) -> tuple[str, ...]:
     updates = getattr(p, "updates", ())
     rules = _listed("always allows", message_text.added_rules(updates)[0]) if updates else ""
     allowed = _listed("hosts", hosts) if hosts else ""
-    scope = f"scope {p.scope}" if hosts and isinstance(p, m.SandboxResponse) else ""
-    return said, p.notes, f"mode {mode}" if mode else "", rules, with_input, allowed, scope
+    scope = getattr(p, "scope", "")
+    lasts = f"scope {scope}" if hosts or scope == m.SCOPES[1] else ""
+    return said, p.notes, f"mode {mode}" if mode else "", rules, with_input, allowed, lasts
 
 
 def _until(expires: int | None) -> str:
