@@ -163,14 +163,20 @@ class Context:
             self.given[SESSION] = who
         return who
 
-    def reading_session(self, desk: OpenMailbox) -> str:
-        """Return the session whose mail is looked at, as ``acting_session`` finds it; raises ``NotFound`` for one that
-        nobody knows and that is nearly an agent's. Warns if nobody brings the mail of other machines."""
+    def known_session(self, desk: OpenMailbox) -> str:
+        """Return the session that the command acts as, as ``acting_session`` finds it; raises ``NotFound`` for one that
+        nobody knows and that is nearly an agent's."""
         me = self.acting_session(desk)
         if self.named is not None and (roster := desk.logs.read_roster()).get(me) is None:
             from . import misspelt_session  # serves only mistakes
 
             misspelt_session.refuse_misspelt(me, roster)  # the same look: it may have joined since
+        return me
+
+    def reading_session(self, desk: OpenMailbox) -> str:
+        """Return the session whose mail is looked at, as ``known_session`` finds it. Warns if nobody brings the mail of
+        other machines."""
+        me = self.known_session(desk)
         if desk.logs.is_shared:
             self.warn_of_machines(desk, reads=True)
         return me

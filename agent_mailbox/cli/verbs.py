@@ -32,8 +32,9 @@ def sent_json(sent: Sent, arrival: Arrival, box: str) -> dict[str, Any]:
 
 
 def sent_text(sent: Sent, arrival: Arrival, roster: Roster, style: Style, command: Callable[[str], str]) -> str:
-    """Return the text of ``send``: the id, where the message goes, and when each reader will see it. ``command``
-    completes the next commands."""
+    """Return the text of ``send``: the id, where the message goes, and when each reader will see it.
+
+    It says where answers wait if no agent sent it. ``command`` completes the next commands."""
     message, delivery = sent.message, sent.delivery
     sender = roster.get(message.sender)
     me = f" from {frame.name_of(message.sender, roster)}" if sender and sender.client is not None else ""
@@ -47,6 +48,8 @@ def sent_text(sent: Sent, arrival: Arrival, roster: Roster, style: Style, comman
         lines.append(f"  delivered or not: {command('swarm outbox')}")
     elif not delivery.agents and not delivery.waiting_for:
         lines.append(f"  {frame.unreached(message)}")
+    if sender is None:
+        lines.append(f"  answers wait until it checks: {frame.name_of(message.sender, roster)}, no known agent")
     return "\n".join(lines) + "\n"
 
 
@@ -91,13 +94,13 @@ def confirm_sent(
 
 def acknowledge(app: Context, mailbox: Mailbox, message_id: str) -> None:
     """Record that the session dealt with a message."""
-    message = mailbox.ack(message_id, app.acting_session(mailbox))
+    message = mailbox.ack(message_id, app.known_session(mailbox))
     app.print_done(f"acknowledged {frame.short(message.id)}\n", {"message_id": message.id, "event": "ack"})
 
 
 def give_back(app: Context, mailbox: Mailbox, message_id: str) -> None:
     """Give a message back."""
-    message = mailbox.release(message_id, app.acting_session(mailbox))
+    message = mailbox.release(message_id, app.known_session(mailbox))
     app.print_done(f"released {frame.short(message.id)}\n", {"message_id": message.id, "event": "release"})
 
 

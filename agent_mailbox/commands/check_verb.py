@@ -131,22 +131,28 @@ class CheckPage:
         blocks = [[text] for text in texts]
         head = f"{count_noun(len(items), 'unread message')} for {frame.name_of(self._me, roster)}"
         blocks[0].insert(0, self._painter(head, "dim") + "\n")
-        # A reply answers no control and no event of a swarm, and our own programs read nothing.
-        unanswerable = ("control", "system")
-        chat = [item for item in items if item.message.type not in unanswerable and item.message.sender not in OURS]
         last = blocks[-1]
-        # A reply to the dead is refused, unless an agent has its place.
-        takes = (
-            item for item in chat if roster.state(item.message.sender) != DEAD or roster.heirs(item.message.sender)
-        )
-        answered = next(takes, None)
-        if answered is not None:
-            has_others = len(answered.message.recipients) > 1 or answered.mode in (TAG, BROADCAST)
+        takes, asks, unheard = [], [], ""
+        for item in items:
+            sender = item.message.sender
+            # A reply answers no control and no event of a swarm, and our own programs read nothing.
+            if item.message.type in ("control", "system") or sender in OURS:
+                continue
+            # A reply to the dead is refused, unless an agent has its place.
+            if roster.state(sender) == DEAD and not roster.heirs(sender):
+                unheard = unheard or sender
+                continue
+            takes.append(item)
+            asks += [item] if item.message.ack else []
+        if takes:
+            # The one that asks, else the only one: of several, whoever pastes the command chooses.
+            meant = asks or takes
+            has_others = any(len(item.message.recipients) > 1 or item.mode in (TAG, BROADCAST) for item in meant)
             wide = " (--all: everyone it was for)" if has_others else ""
-            reply = command(f'reply {frame.short_typed(answered.message.id)} --body "…"')
-            last.append(f"Reply{wide}: {reply}")
-        elif chat:
-            last.append(f"Nobody can be answered: {frame.name_of(chat[0].message.sender, roster)} is dead")
+            which = frame.short_typed(meant[0].message.id) if len(meant) == 1 else "ID"
+            last.append(f"Reply{wide}: " + command(f'reply {which} --body "…"'))
+        elif unheard:
+            last.append(f"Nobody can be answered: {frame.name_of(unheard, roster)} is dead")
         if more > self.held:
             last.append(f"{more - self.held} more: {command('check')}")
         if self.unclaimed:

@@ -95,16 +95,22 @@ def test_a_plain_send_stores_only_what_says_something(pair: Post) -> None:
 
 
 def test_a_send_in_text_says_where_it_went(pair: Post) -> None:
-    """Id and address, who sees it now, what it waits for; nothing on stderr."""
+    """Id and address, who sees it now, what it waits for; nothing on stderr. A sender that is no agent is told
+    where answers wait."""
     pair.ok("roster", "freeze", "Bob")
     result = pair.call("send", "--from", "x", "--to", "alice,Bob,role:nobody", "--body", "hi")
     assert (result.rc, result.stderr) == (0, "")
-    first, second, third = result.stdout.splitlines()
+    first, second, third, fourth = result.stdout.splitlines()
     assert first.startswith("sent ")
     assert first.endswith(" to alice, Bob, role:nobody")
     assert "alice" in second
     assert "Bob" in third
     assert "role:nobody" in third
+    assert fourth == "  answers wait until it checks: x, no known agent"
+    answer = pair.call("reply", first.split()[1], "--from", "alise", "--body", "hi").stdout
+    assert answer.endswith("  answers wait until it checks: alise, no known agent\n")
+    pair.register("x")
+    assert "answers wait" not in pair.call("send", "--from", "x", "--to", "alice", "--body", "hi").stdout
 
 
 @pytest.mark.parametrize("source", ["-", "@"])
@@ -587,9 +593,18 @@ def test_a_check_tells_of_all_where_there_are_others(pair: Post) -> None:
     assert "--all" not in pair.run("check", "--session", "bob").stdout
     pair.send("alice", "all", "everyone")
     assert "Reply (--all: everyone it was for): agent-mailbox reply" in pair.run("check", "--session", "bob").stdout
-    mine = pair.send("alice", "bob", "you")
+    mine = pair.send("alice", "bob", "you", "--ack")
     pair.send("alice", "all", "everyone")
     assert f"\nReply: agent-mailbox reply {mine[:8]} " in pair.run("check", "--session", "bob").stdout
+
+
+def test_a_check_of_several_offers_a_reply_to_the_one_that_asks(pair: Post) -> None:
+    """If none asks for an ack, or several do, nobody knows which is meant: the command has a place for the id."""
+    for asks, shown in (((0, 0, 0), "ID"), ((0, 1, 0), 1), ((0, 1, 1), "ID"), ((0,), 0)):
+        ids = [pair.send("x", "alice", "one", *("--ack" for _ in range(one))) for one in asks]
+        which = ids[shown][:8] if isinstance(shown, int) else shown
+        last = pair.call("check", "--session", "alice").stdout.splitlines()[-1]
+        assert last == f'Reply: agent-mailbox reply {which} --from alice --body "…"'
 
 
 def test_no_reply_to_a_program_of_ours_is_offered_or_sent(pair: Post) -> None:
@@ -611,7 +626,7 @@ def test_no_reply_to_a_program_of_ours_is_offered_or_sent(pair: Post) -> None:
 
 
 def test_a_dead_writer_is_told_and_no_reply_to_it_is_offered(pair: Post) -> None:
-    """Any valid id may send. The offered reply is to the first writer who is there, or who continues it."""
+    """Any valid id may send. The offered reply is to a writer who is there, or who continues it."""
     pair.register("bob")
     pair.register("gone")
     before = pair.call("send", "--from", "gone", "--to", "bob", "--body", "x")

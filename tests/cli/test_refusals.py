@@ -345,6 +345,8 @@ LOOKS = [
     ("history",),
     ("dead-letters",),
     ("dead-letters", "--waiting"),
+    ("ack", "anything"),
+    ("release", "anything"),
 ]
 
 
