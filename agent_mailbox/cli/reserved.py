@@ -34,6 +34,11 @@ def _given_condition(*names: str) -> Condition:
     return lambda _, params: any(params.get(name) for name in names)
 
 
+def _starts_programs(_: Context, params: Params) -> bool:
+    """Return whether ``up`` does more than show the team, which the roster shows anybody."""
+    return not params.get("status")
+
+
 def _leaves_the_project(app: Context, params: Params) -> bool:
     """Return whether a backup goes outside the mailbox's parent directory."""
     if params.get("verify"):
@@ -47,13 +52,15 @@ def _leaves_the_project(app: Context, params: Params) -> bool:
 
 
 _ALWAYS = (
-    *("setup", "up", "down", "install", "uninstall", "restore", "console", "steward crontab"),  # ``up`` starts programs
+    *("setup", "down", "install", "uninstall", "restore", "console"),
     "init",  # hooks believe each mailbox that it recorded
     *("engine join", "engine leave", "engine forget", "engine purge", "engine config", "engine serve"),
     *("swarm init", "swarm serve", "swarm attach", "swarm detach", "swarm state", "swarm leave", "swarm kick"),
 )
 RESERVED: dict[tuple[str, ...], Condition] = {
     **{tuple(words.split()): _always_reserved for words in _ALWAYS},
+    ("up",): _starts_programs,
+    ("steward", "crontab"): _given_condition("install"),
     ("backup",): _leaves_the_project,
     ("doctor",): _given_condition("repair", "trust"),
     ("steward", "run"): _given_condition("trust_clock"),
@@ -70,7 +77,7 @@ THEIR_WORD: dict[tuple[str, ...], Condition] = {
 }
 """The person's even if no session is bound: these act as ``user``, or confirm logs or keys."""
 
-_OPTIONS = ("adopt", "repair", "trust", "trust_clock", "test", "state")
+_OPTIONS = ("adopt", "install", "repair", "trust", "trust_clock", "test", "state")
 """Options that make a command the person's: a refusal names them, as the command without them is anybody's."""
 
 

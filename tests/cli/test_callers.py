@@ -623,7 +623,7 @@ THEIRS = [
     ("doctor", "--trust"),
     ("init", "vendor/lib"),
     ("init", "--adopt"),
-    ("steward", "crontab"),
+    ("steward", "crontab", "--install"),
     ("steward", "run", "--trust-clock"),
     ("console", "--port", "0"),
     ("engine", "join", "nats://127.0.0.1:1", "--space", "s", "--machine", "m"),
@@ -656,6 +656,20 @@ def test_what_is_the_person_s_alone_is_refused_to_a_session(post: Post, worker: 
     assert len(ended) == len(THEIRS)
     for done in ended:
         refused(done, 1, "only the person may run", "process of session w")
+    assert snapshot(post) == before
+
+
+def test_a_look_that_changes_nothing_is_anybody_s(post: Post, worker: Client) -> None:
+    """The state of a team, which the roster has, and the line for cron: a session and a program are told, bound or
+    not."""
+    (post.cwd / "team.toml").write_text('[member.Ann]\nclient = "claude"\n')
+    looks = (("up", "--status"), ("steward", "crontab"))
+    bind(post, "w")
+    before = snapshot(post)
+    found = [*results_of(worker.bash(several(looks), "w")), *(post.run(*one, env=NOBODY_SAID) for one in looks)]
+    assert [("not started" in one.stdout, "steward run" in one.stdout) for one in found] == 2 * [
+        (True, False), (False, True)
+    ]  # fmt: skip
     assert snapshot(post) == before
 
 
@@ -747,7 +761,7 @@ def test_no_variable_makes_a_worker_the_person(post: Post) -> None:
             ("uninstall", "claude-code", "--project", "."),
             ("install", "claude-code", "--project", "."),
             ("backup", "/tmp/of-another-place.tar"),
-            ("steward", "crontab"),
+            ("steward", "crontab", "--install"),
             ("doctor", "--repair"),
             ("check", "--session", "boss"),
             POLICY,
