@@ -52,7 +52,7 @@ class RailPlace(Record):
 def rail_content(now: Looking, params: Params) -> dict[str, Any]:
     """Return the content of the rail; a figure is None if it is not counted. ``params``: those of its page."""
     letters, survey, gone = now.unread_letters(), now.survey, now.gone_agents()
-    channels, beyond = choose_channels(now, MOST_PLACES)
+    channels, beyond, unasked = choose_channels(now, MOST_PLACES)
     places = [*_list_channels(now, channels, params), *_list_talks(now, letters, params)]
     return {
         "counts": {
@@ -66,6 +66,7 @@ def rail_content(now: Looking, params: Params) -> dict[str, Any]:
         "rail_pinned": [one for one in places if one.is_pinned],  # these stay where one looks for them
         "rail_groups": group_places([one for one in places if not one.new and not one.is_pinned], len(places) <= FEW),
         "rail_beyond": beyond,
+        "rail_unasked": unasked,
         "has_agents": any(one.kind == AGENTS for one in places),
         "directory": presenters.one_line(now.mailbox.directory),
     }
@@ -89,18 +90,20 @@ def group_places(places: Iterable[RailPlace], are_few: bool) -> list[dict[str, A
     ]
 
 
-def choose_channels(now: Looking, most: int) -> tuple[list[presenters.Channel], int]:
-    """Return at most so many channels, and how many others may have new mail. Those that are pinned come before those
-    that may have new mail, and both before the rest."""
+def choose_channels(now: Looking, most: int) -> tuple[list[presenters.Channel], int, int]:
+    """Return at most so many channels, how many others may have new mail, and how many more were not asked for it.
+
+    Those that are pinned come before those that may have new mail, and both before the rest."""
     if len(listed := presenters.list_channels(now.roster)) <= most:
-        return listed, 0
+        return listed, 0, 0
     marks = now.unread.load_marks()
     counted = [channel for channel in listed if channel.address not in marks.muted]
     counted.sort(key=lambda channel: not channel.members)  # roles of the dead, who may be many, come last
     fresh = now.unread.may_be_new(channel.address for channel in counted[:MOST_ASKED])
     ranked = sorted(listed, key=lambda one: (one.address not in (ALL, *marks.pinned), one.address not in fresh))
     chosen = {channel.address for channel in ranked[:most]}
-    return [channel for channel in listed if channel.address in chosen], len(fresh - chosen)
+    unasked = max(len(counted) - MOST_ASKED, 0)
+    return [channel for channel in listed if channel.address in chosen], len(fresh - chosen), unasked
 
 
 def _list_channels(now: Looking, listed: Sequence[presenters.Channel], params: Params) -> list[RailPlace]:

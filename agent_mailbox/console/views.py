@@ -70,7 +70,8 @@ def view_agent(now: Looking, params: Params) -> dict[str, Any]:
 
 
 def channel_list(now: Looking, *_: object) -> dict[str, Any]:
-    """Return the channels, those with new mail before others: the new mail in each, and its last message."""
+    """Return the channels, those with new mail before others: the new mail in each, and its last message. The rest
+    of many are named alone."""
     channels, clock = rail.choose_channels(now, MOST)[0], now.mailbox.now()
     addresses = [channel.address for channel in channels]
     new, last = now.unread.count_new(addresses), now.queries.newer(dict.fromkeys(addresses, -1), clock, 1)
@@ -83,8 +84,9 @@ def channel_list(now: Looking, *_: object) -> dict[str, Any]:
             who = presenters.party_name(newest.sender, now.roster)
             said = {"at": newest.timestamp, "moment": moment, "who": who, "topic": presenters.one_line(newest.topic)}
         listed.append((channel, new.get(channel.address, 0), said))
-    more = len(presenters.list_channels(now.roster)) - len(channels)
-    return {"title": "Channels", "channels": listed, "more": more}
+    shown = {*addresses}
+    others = [one for one in presenters.list_channels(now.roster) if one.address not in shown]
+    return {"title": "Channels", "channels": listed, "others": others}
 
 
 def view_channel(now: Looking, params: Params) -> dict[str, Any]:

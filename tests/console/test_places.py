@@ -108,10 +108,24 @@ def test_new_mail_is_told_however_many_channels_there_are(post: Post, monkeypatc
         post.send("ada", f"concern:{name}", "news")
     assert told() == ({"#f": 1, "#h": 0, "#all": 0, "#a": 0}, 0)
     assert "concern:f" in {one.address for one, *_ in views.channel_list(now)["channels"]}
-    assert views.channel_list(now)["more"] == 5
+    others = [one.address for one in views.channel_list(now)["others"]]
+    assert others == [f"concern:{name}" for name in "bcdeg"]
     for name in "cde":
         post.send("ada", f"concern:{name}", "news")
     assert told() == ({"#c": 1, "#d": 1, "#h": 0, "#all": 0}, 2)
+    assert rail.rail_content(now, {})["rail_unasked"] == 0
+    monkeypatch.setattr(rail, "MOST_ASKED", 5)
+    assert rail.rail_content(now, {})["rail_unasked"] == 3
+
+
+def test_each_of_five_hundred_channels_has_a_link(running: Running) -> None:
+    """The page of all channels names those that it has no room for. The rail says how many are not asked for mail."""
+    for n in range(5):
+        running.post.register(f"a{n}", "--tags", ",".join(f"concern:c{n}-{one}" for one in range(100)))
+    page = running.ask("/channels").text
+    assert all(f'href="/channel?to=concern%3Ac{n}-{one}"' in page for n in range(5) for one in range(100))
+    assert "301 more, whose new mail is not counted here" in page
+    assert "101 are not asked for new mail" in page
 
 
 def test_reading_marks_what_was_in_sight_as_one_scrolls(office: Running, browser: Browser) -> None:
