@@ -22,8 +22,8 @@ from . import roster_verbs
 def roster() -> None:
     """List agents, and manage their names, roles, tags and states.
 
-    An agent is alive, frozen (away: its direct mail waits and does not expire) or dead; it is gone if its client was
-    killed. Clients with hooks register their sessions themselves; register a shell or a script by hand.
+    An agent is alive, frozen (its direct mail waits and does not expire) or dead; it is gone if its client was killed.
+    Clients with hooks register their sessions themselves; register a shell or a script by hand.
     """
 
 
@@ -106,7 +106,7 @@ def heartbeat(app: App, /, word: str | None, session_id: str | None) -> None:
 @_one
 @pass_app
 def freeze(app: App, /, word: str | None, session_id: str | None) -> None:
-    """Mark a session as away: its direct mail waits and does not expire."""
+    """Freeze a session: its direct mail waits and does not expire."""
     roster_verbs.end_agent(app, "freeze", session_id, word)
 
 
@@ -115,7 +115,7 @@ def freeze(app: App, /, word: str | None, session_id: str | None) -> None:
 @_one
 @pass_app
 def retire(app: App, /, word: str | None, session_id: str | None) -> None:
-    """Mark a session as gone for good. Role mail that it did not acknowledge returns to the role."""
+    """End a session: it is dead. Role mail that it did not acknowledge returns to the role."""
     roster_verbs.end_agent(app, "retire", session_id, word)
 
 

@@ -24,9 +24,9 @@ from .presenters import Unchanged
 from .task_board import id_of_form
 
 ENDS = {
-    "freeze": (FROZEN, "is away: its direct mail waits"),
-    "thaw": (ALIVE, "is back"),
-    "retire": (DEAD, "is retired"),
+    "freeze": (FROZEN, "is frozen: its direct mail waits"),
+    "thaw": (ALIVE, "is alive again"),
+    "retire": (DEAD, "is dead"),
 }
 """Each change of an agent's state: the state that follows, and what is told of it."""
 

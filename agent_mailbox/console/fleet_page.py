@@ -121,12 +121,12 @@ def find_reasons(now: Looking, tasks: Sequence[TaskView]) -> dict[str, Reason]:
         left = f"{presenters.time_left(expires - clock)} left" if expires is not None else "no limit"
         since = presenters.elapsed_time(request.asked, clock)
         names, mine = ", ".join(presenters.party_name(one, roster) for one in who), USER in who
-        away = "" if mine else tell_away(now, who)
+        told = "" if mine else tell_states(now, who)
         found.setdefault(request.asker, Reason(
             YOU if mine else ANOTHER, cards.describe_request(request, roster).text,
-            left if mine else f"{names} decides, since {since}{away}",
+            left if mine else f"{names} decides, since {since}{told}",
             presenters.page_link("/", open=request.message_id),
-            bool(away) or (expires is not None and expires - clock < inbox_page.SOON),
+            bool(told) or (expires is not None and expires - clock < inbox_page.SOON),
         ))  # fmt: skip
     letters = [item.message for item in now.unread_letters() if item.message.ack]
     for message in (*letters, *now.survey.owed):
@@ -137,16 +137,16 @@ def find_reasons(now: Looking, tasks: Sequence[TaskView]) -> dict[str, Reason]:
     for owing, line in now.survey.lines.items():
         for message in line.owed[:20]:
             name, since = presenters.party_name(owing, roster), presenters.elapsed_time(message.timestamp, clock)
-            away = tell_away(now, [owing])
-            reason = Reason(ANOTHER, f"asked {name}: {presenters.title_of(message)}", f"no answer since {since}{away}",
-                            presenters.page_link("/archive", open=message.id), bool(away))  # fmt: skip
+            told = tell_states(now, [owing])
+            reason = Reason(ANOTHER, f"asked {name}: {presenters.title_of(message)}", f"no answer since {since}{told}",
+                            presenters.page_link("/archive", open=message.id), bool(told))  # fmt: skip
             if message.sender != USER and message.sender != owing:
                 found.setdefault(message.sender, reason)
     return {**_find_blocked(now, tasks), **found}
 
 
-def tell_away(now: Looking, waited_for: Iterable[str]) -> str:
-    """Return which of those whom one waits for are away, as the end of a sentence: ``; Ada is silent``."""
+def tell_states(now: Looking, waited_for: Iterable[str]) -> str:
+    """Return which of those whom one waits for are not alive, as the end of a sentence: ``; Ada is silent``."""
     known = [agent for agent in map(now.roster.get, waited_for) if agent is not None and agent.session_id != USER]
     names = [
         f"{presenters.party_name(agent.session_id, now.roster)} is {state}"

@@ -52,7 +52,7 @@ def test_the_console_sets_an_agent_s_mode_rules_name_and_end(running: Running) -
     fields = {"agent": "ada", "message_id": str(uuid.uuid4()), "reason": "enough"}
     assert {running.does("/shutdown", **fields)["kind"] for _ in range(2)} == {"done"}
     assert len(post.ok("control", "pending", "--session", "ada")["requests"]) == 1
-    assert running.does("/state", agent="ada", event="retire", sure="1")["said"] == "Countess is retired."
+    assert running.does("/state", agent="ada", event="retire", sure="1")["said"] == "Countess is dead."
     assert post.ok("roster", "show", "ada")["agent"]["state"] == "dead"
 
 
