@@ -90,6 +90,19 @@ def may_answer(line: bytes) -> bool:
     return b"\\u" in line or line.count(b'"thread"') != line.count(b'"thread":null')
 
 
+def pass_by(
+    lines: Iterable[tuple[P, bytes]], wanted: Callable[[bytes], bool], passed: set[bytes]
+) -> Iterator[tuple[P, bytes]]:
+    """Yield the lines that are ``wanted``, and those that are not spelt as ours. The ids of the others are ``passed``:
+    of two lines with one id only one counts."""
+    for at in lines:
+        found = None if wanted(at[1]) else message_id_of(at[1])
+        if found is None:
+            yield at
+        else:
+            passed.add(found)
+
+
 def may_settle(line: bytes) -> bool:
     """Return whether the message may settle or decide something: it answers another, or is control, or may be."""
     return may_answer(line) or may_have(line, b'control"')

@@ -158,3 +158,37 @@ def test_a_projection_that_makes_no_sense_is_made_again_by_whoever_may(tmp_path:
     assert projection_file.use(str(tmp_path), make, 1) == "made"
     assert projection_file.use(str(tmp_path), make_sense, 1, builds=builds) == ("made" if builds else None)
     assert was_fresh == ([False, True] if builds else [False])
+
+
+PLAIN = {
+    "ours": b'{"id":"twice","sender":"cat","recipient":"ann","timestamp":"%b","content":"x","thread":null}\n' % NOW,
+    "another's": b'{"sender":"cat", "recipient":"ann", "timestamp":"%b", "content":"x", "id":"twice"}\n' % NOW,
+}
+"""The first line of an id, which answers nothing, by its spelling."""
+
+
+@pytest.mark.parametrize("is_long", [True, False])
+@pytest.mark.parametrize("spelling", PLAIN)
+def test_the_second_line_of_an_id_answers_nothing(
+    box: Path, spelling: str, is_long: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first line counts alone, however it is spelt, by the projection and by a scan. The ask is still owed."""
+    monkeypatch.setattr(open_ends, "SHORT", -1 if is_long else 1 << 30)
+    ask(box, "asked")
+    append(box, READS, message_id="asked", reader_session_id="bob")
+    with (box / MESSAGES).open("ab") as file:
+        file.write(PLAIN[spelling] + PLAIN["ours"].replace(b"null", b'"asked"').replace(b"cat", b"bob"))
+    logs = Logs(str(box))
+    assert [one.id for one in obligations.obligations("bob", read_asks(logs, "bob", DEFAULT_TTL))] == ["asked"]
+    assert obligations.repliers(logs.state_of(["asked"], DEFAULT_TTL)) == {}
+
+
+@pytest.mark.parametrize("is_long", [True, False])
+def test_the_second_line_of_an_id_asks_for_nothing(box: Path, is_long: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first line is plain mail, which was read: nobody owes an ack."""
+    monkeypatch.setattr(open_ends, "SHORT", -1 if is_long else 1 << 30)
+    with (box / MESSAGES).open("ab") as file:
+        file.write(PLAIN["ours"].replace(b'"ann"', b'"bob"'))
+        file.write(PLAIN["ours"].replace(b'"ann"', b'"bob"').replace(b"null}", b'null,"ack":true}'))
+    append(box, READS, message_id="twice", reader_session_id="bob")
+    assert obligations.obligations("bob", read_asks(Logs(str(box)), "bob", DEFAULT_TTL)) == []

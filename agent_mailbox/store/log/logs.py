@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...core import codec, proofs, roster_cache
 from ...core.address import check_id
-from ...core.line_forms import may_answer, may_ask_or_answer, may_be_about, may_be_message
+from ...core.line_forms import may_answer, may_ask_or_answer, may_be_about, may_be_message, pass_by
 from ...core.proofs import SEALED
 from ...core.records import BadLine, Message, Read, RosterEvent
 from ...core.roster import Roster
@@ -122,9 +122,12 @@ class Logs:
         from ...core.message_reads import Reads  # whoever sends folds no mail
 
         with OpenLogs(self) as logs:
-            lines = lines_of(logs.messages, 0, logs.messages_end)
-            kept = lines if wanted is None else (at for at in lines if wanted(at[1]))
+            lines, passed = lines_of(logs.messages, 0, logs.messages_end), set[bytes]()
+            kept = lines if wanted is None else pass_by(lines, wanted, passed)
             messages = parse_messages(kept, self.messages.view())
+            twice = {word for message_id in messages if (word := message_id.encode()) in passed}
+            if wanted is not None and twice:  # another line of its id was passed by, and may be the one that counts
+                return self._folded_mail(ttls, lambda line: wanted(line) or may_be_message(line, twice), about)
             reads = lines_of(logs.reads, 0, logs.reads_end)
             if wanted is not None:
                 those = {message_id.encode() for message_id in messages} if about is None else about

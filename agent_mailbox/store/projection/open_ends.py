@@ -46,7 +46,8 @@ def read_asks(logs: Logs, session_id: str, ttls: Mapping[str, float | None]) -> 
         sent = f"SELECT id FROM messages WHERE asks AND {IS_LIVE} AND sender IN (%s)"
         given = f"SELECT message FROM reads WHERE kind & {OF_ASK} AND {IS_LIVE} AND reader IN (%s)"
         asked = {one for query in (sent, given) for (one,) in rows_of(db, query, numbers)}
-        messages = {row[0] for row in [*rows_of(db, OF_IDS, asked), *rows_of(db, ANSWERS, map(term_of_answer, asked))]}
+        answers = {row[1] for row in rows_of(db, ANSWERS, map(term_of_answer, asked))}
+        messages = {row[0] for row in rows_of(db, OF_IDS, asked | answers)}  # all lines of an id tell which one counts
         reads = {place for (place,) in rows_of(db, RECORDS, asked)}
         views = live.views()
         return InboxState(
