@@ -31,7 +31,7 @@ from ..store.files import paths, system
 from ..store.files.lines import CHUNK
 from ..store.files.small_files import OpenFile, Storing, open_file, storage_failed
 from ..store.locks.lock import FileLock
-from .snapshot import Snapshot
+from .snapshot import LATEST, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -269,7 +269,7 @@ def _is_backup_name(name: str) -> bool:
 
 def _compare_sums(file: str, sums: Mapping[str, str], told: bytes) -> None:
     wanted: dict[str, str] = {}
-    for line in told.decode("ascii").splitlines():
+    for line in told.decode().splitlines():
         digest, _, name = line.partition("  ")
         wanted[name] = digest
     for name in (*wanted, *sums):
@@ -298,7 +298,7 @@ def _parse_about(file: str, text: bytes, sizes: Mapping[str, int]) -> Backup:
             check_id(session_id)
         except MailboxError as error:
             raise _damaged_error(file, error.what) from None
-        if not isinstance(at, int) or not 0 <= at < 1 << 63:
+        if not isinstance(at, int) or not 0 <= at <= LATEST:
             raise _damaged_error(file, f"the heartbeat of {session_id!r} is not a time: {at!r}")
     machine, space = (one if is_machine(one := str(about.get(key, ""))) else "" for key in ("machine", "space"))
     return Backup(file, instant.parse(made), dict(sizes), heartbeats, machine=machine, space=space)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
+from ..core.address import is_id
 from ..core.records import Record
 from ..store.archive import rotation
 from ..store.archive.archive import LOCK
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 PATIENCE = 12
 """The waits for a lock that a backup waits for a steward: cron may begin both at once, and a run may take a minute."""
+
+LATEST = (1 << 63) - 1
+"""The last instant (ns) that a file may bear in a backup."""
 
 
 class SnapshotFile(Record):
@@ -61,7 +65,8 @@ class Snapshot:
             for name in (*self._archive.files(), NAME):
                 path = system.join(self._archive.directory, name)
                 self._take_file(f"{paths.ARCHIVE}/{name}", path, whole_lines=True)
-            self.heartbeats = {s: ms * 1_000_000 for s, ms in self._logs.last_seen().items()}
+            seen = self._logs.last_seen()  # of all files there: a file manager may have left one of its own
+            self.heartbeats = {who: min(max(ms * 1_000_000, 0), LATEST) for who, ms in seen.items() if is_id(who)}
             self._open = self._open.pop_all()
         return self
 

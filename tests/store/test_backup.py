@@ -101,6 +101,25 @@ def test_a_backup_restores_to_the_same_mailbox(full: Post) -> None:
     )
 
 
+def test_what_others_leave_in_the_mailbox_keeps_nobody_from_a_backup(full: Post) -> None:
+    """A file manager's or an editor's file among the heartbeats is no session's, and one beside the months keeps its
+    name. A heartbeat of a time that no backup can tell is of the nearest one."""
+    hearts, month = full.file("agent-heartbeats"), full.file(ARCHIVE, "2026-01 (Kopie für Jürgen).jsonl")
+    for name in (".DS_Store", "bob copy", "bob~", "all"):
+        (hearts / name).touch(0o600)
+    shutil.copy(next(full.file(ARCHIVE).glob("????-??.jsonl")), month)
+    full.file(ARCHIVE, "2026-02\n.jsonl").touch(0o600)
+    os.utime(hearts / "bob", ns=(-1, -1))
+    os.utime(hearts / "cat", ns=((1 << 63) + 10**15, (1 << 63) + 10**15))
+    file, place = full.scratch / "backup.tar", full.scratch / "elsewhere"
+    full.ok("backup", file)
+    full.ok("restore", file, place)
+    assert {path.name for path in (place / "agent-heartbeats").iterdir()} == {"ann", "bob", "cat"}
+    assert (place / "agent-heartbeats" / "bob").stat().st_mtime_ns == 0
+    assert (place / "agent-heartbeats" / "cat").stat().st_mtime_ns > 1 << 62
+    assert (place / ARCHIVE / month.name).read_bytes() == month.read_bytes()
+
+
 def test_other_tools_read_a_backup(full: Post) -> None:
     """tar unpacks it, sha256sum finds every file as it was."""
     file, out = full.scratch / "backup.tar", full.scratch / "out"

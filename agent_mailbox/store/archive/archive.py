@@ -48,7 +48,7 @@ class Archive:
 
     def files(self) -> list[str]:
         """Return the names of the archived logs: messages and reads by month, and the roster's."""
-        names = names_in(self.directory)
+        names = filter(str.isprintable, names_in(self.directory))  # ours are, and lines of a manifest or of sums
         return [n for n in names if n == ROSTER or (n.endswith(".jsonl") and n[:4].isdigit() and n[4:5] == "-")]
 
     def file(self, name: str) -> Log:
