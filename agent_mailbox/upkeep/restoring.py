@@ -90,6 +90,12 @@ def _refuse_used(directory: str) -> None:
         raise Refused(f"the directory is a mailbox already: {directory}", hint, code="exists")
     if system.exists(directory) and not (system.is_directory(directory) and not system.listdir(directory)):
         raise Refused(f"the directory is not empty: {directory}", "name an empty or new directory", code="exists")
+    if system.identity(directory) == system.identity("."):
+        raise Refused(
+            f"the working directory would be replaced: {directory}",
+            "run `cd ..`, and name it from there",
+            code="exists",
+        )
 
 
 def _refuse_beside_space(found: Backup, directory: str, environ: Mapping[str, str]) -> None:

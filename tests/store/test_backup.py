@@ -155,6 +155,18 @@ def test_nothing_is_overwritten(full: Post) -> None:
     refused(full.call("restore", full.scratch / "none", full.scratch / "p"), 1, "backup file not found")
 
 
+def test_the_working_directory_is_not_replaced(full: Post) -> None:
+    """A restore is refused where its caller works: the caller would have no directory, and each next command fail."""
+    file, here = full.scratch / "backup.tar", full.scratch / "here"
+    full.ok("backup", file)
+    here.mkdir()
+    for words, env in (((here,), {}), ((".",), {}), ((), {"AGENT_MAILBOX_DIR": "."})):
+        told = refused_both(full.call, 1, "restore", file, *words, cwd=here, env=env, said=["working directory", "cd"])
+        assert str(here) in told.json["error"]["message"]
+    assert list(here.iterdir()) == []
+    full.ok("restore", file, "../here", cwd=full.box)
+
+
 def test_a_file_that_came_while_a_backup_was_written_stays(full: Post, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another program made it meanwhile: the backup is refused, and leaves nothing of itself."""
     file, verify = full.scratch / "backup.tar", backup.verify_backup
