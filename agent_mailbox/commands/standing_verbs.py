@@ -165,7 +165,7 @@ def dead_letters(
     """Print the newest ``limit`` dead letters (0: all) with their reasons: the session's, or ``everyones``."""
     who = None if everyones else who_or_all(app, mailbox)
     found, more = MailQueries(mailbox).dead_letters(who, since, limit or None)
-    earlier = since is None and any(m < instant.month(mailbox.now() - LATELY) for m in mailbox.archive.months()[:1])
+    earlier = since is None and mailbox.archive.reaches_before(mailbox.now() - LATELY)
     unseen = "archived mail of more than 30 days ago is left out (--since 365d)\n" if earlier else ""
     if not found and not app.json:
         app.write_answer(f"no dead letters\n{unseen}")

@@ -283,6 +283,19 @@ def test_dead_letters_tells_of_the_archive(pair: Post) -> None:
     assert pair.call("dead-letters", "--session", "carl", "--since", "365d").stdout == "no dead letters\n"
 
 
+def test_dead_letters_tells_what_it_leaves_out_of_the_month_in_which_its_days_begin(pair: Post) -> None:
+    """The archive may begin in that month. Mail of before those days is told of, and other mail is not."""
+    left_out = "archived mail of more than 30 days ago is left out (--since 365d)\n"
+    new = expired(pair, days=29.99)
+    pair.ok("steward", "run", "--max-live", 0)
+    assert letters(pair, "--all") == {new: "expired"}
+    assert left_out not in pair.call("dead-letters", "--all").stdout
+    expired(pair, days=30.01)
+    pair.ok("steward", "run", "--max-live", 0)
+    assert letters(pair, "--all") == {new: "expired"}
+    assert pair.call("dead-letters", "--all").stdout.endswith(left_out)
+
+
 # -- files ------------------------------------------------------------------------------------------------------------
 
 

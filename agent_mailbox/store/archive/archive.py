@@ -70,6 +70,14 @@ class Archive:
     def _months_since(self, since: int | None) -> list[str]:
         return [month for month in self.months() if since is None or month >= instant.month(since)]
 
+    def reaches_before(self, at: int) -> bool:
+        """Return whether there is a message of before an instant (ms)."""
+        first, month = next(iter(self.months()), "9999-99"), instant.month(at)
+        if first != month:
+            return first < month
+        messages = (codec.message(line) for _, line in self.log(month).lines())
+        return any(isinstance(message, Message) and message.timestamp < at for message in messages)
+
     def lines(self, since: int | None = None) -> Iterator[bytes]:
         """Yield the archived message lines, oldest month first, from the month of ``since`` (ms) on."""
         for month in self._months_since(since):
