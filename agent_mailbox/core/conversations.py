@@ -59,11 +59,7 @@ def exchanged(messages: Iterable[Message], word: str, roster: Roster) -> list[Me
     agent = roster.find(word)
     lineage = {*roster.lineage(agent.session_id)}
     names = {*lineage, agent.name}
-    return [
-        m
-        for m in messages
-        if m.sender in lineage or not lineage.isdisjoint(m.recipients) or not names.isdisjoint(m.bare)
-    ]
+    return [m for m in messages if m.sender in lineage or not names.isdisjoint((*m.recipients, *m.bare))]
 
 
 def thread_of(message_id: str, messages: Mapping[str, Message]) -> list[Message]:

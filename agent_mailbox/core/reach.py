@@ -42,7 +42,7 @@ def find_reach(message: Message, roster: Roster, gone: Collection[str] = ()) -> 
     for stored in message.recipients:
         mode = roster.mode(stored)
         if mode == DIRECT:
-            others = [Agent(USER)] if stored == USER else roster.line(stored)
+            others = [Agent(USER)] if stored == USER else roster.line(stored) or roster.named(stored)
             for agent in others:
                 if agent.session_id != message.sender and agent.state != DEAD:
                     is_there = agent.session_id not in gone and agent.state == ALIVE

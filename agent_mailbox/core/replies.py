@@ -41,11 +41,11 @@ def recipients(parent: Message, me: str, roster: Roster) -> tuple[list[str], lis
             continue
         mode = roster.mode(address)
         if mode == DIRECT:
-            (found if roster.get(address) is None or roster.heirs(address) else dead)[address] = None
+            (found if roster.heirs_of(address) else dead)[address] = None
         elif role_of(address) not in reader.tags or not address.startswith("role:"):
             found[address] = None
     if not found and dead:
-        names = ", ".join(agent.name or who for who in dead if (agent := roster.get(who)) is not None)
+        names = ", ".join(agent.name or who for who in dead if (agent := roster.meant(who)) is not None)
         raise Refused(
             f"nobody is left to answer, for they are dead: {names}",
             "`agent-mailbox roster list` shows the living agents",

@@ -565,6 +565,27 @@ def test_a_reply_to_all_goes_to_everyone_it_was_for_but_oneself(pair: Post) -> N
     refused(pair.call("reply", asked, "--all", "--to", "bob", "--from", "bob", "--body", "yes"), 2, "--to")
 
 
+def test_mail_that_another_program_addressed_by_name_is_mail_with_that_agent(pair: Post) -> None:
+    """The seed writes the name as it is given. The agent is shown that mail, so it is part of its correspondence, it
+    is told as its reader, and once dead it is left out of an answer to all."""
+    named = record("alice", ["Bob", "carol"])
+    pair.register("carol")
+    pair.append(MESSAGES, named)
+    assert pair.unread("bob-0123456789") == [named["id"]]
+    for word in ("Bob", "bob-0123456789"):
+        assert ids(pair.ok("history", "--with", word, "--all")["messages"]) == [named["id"]]
+    assert pair.ok("show", named["id"])["delivery"] == {"agents": ["bob-0123456789", "carol"], "waiting_for": []}
+    pair.ok("roster", "freeze", "Bob")
+    assert pair.ok("show", named["id"])["delivery"] == {"agents": ["carol"], "waiting_for": ["bob-0123456789"]}
+    pair.ok("roster", "retire", "Bob")
+    told = pair.ok("reply", named["id"], "--all", "--from", "carol", "--body", "yes")
+    assert told["message"]["recipient"] == "alice"
+    assert told["delivery"]["warnings"] == ["left out, for they are dead: Bob"]
+    alone = record("Bob", "Bob")
+    pair.append(MESSAGES, alone)
+    refused(pair.call("reply", alone["id"], "--all", "--from", "carol", "--body", "yes"), 1, "for they are dead: Bob")
+
+
 def test_a_reply_to_one_s_own_message_goes_to_those_it_was_for(pair: Post) -> None:
     """A reply to one's own message goes to its recipients. It is refused if nobody else is left."""
     pair.register("bob", "--name", "Rob")
