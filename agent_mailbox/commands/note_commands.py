@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from ..cli import note_output, values
+from ..cli import note_output, values, verbs
 from ..cli.group import cli
 from ..cli.options import App, pass_app, session_option
 from ..mailbox.noting import Noting
@@ -41,7 +41,7 @@ def add(app: App, /, on: Sequence[str], title: str, body: str | None, replaces: 
     desk = Noting(app.mailbox)
     me = app.deciding_session(desk.box, "the note")
     text = title if body is None else values.read_body(app, body)
-    tags = [tag for one in on for tag in one.split(",")]
+    tags = verbs.split_recipients(on) or on
     made = desk.add_note(me, tags, title, text, replaces, system.getcwd())
     found = desk.all_notes()
     made = found.get(made.message.id, made)

@@ -54,6 +54,14 @@ def test_a_note_is_on_the_board_and_in_no_inbox(team: Post) -> None:
         assert team.call("note", *wrong, *(("--session", "ann") if wrong[0] == "add" else ())).rc == rc
 
 
+def test_the_tags_of_a_note_are_split_as_addresses_are(team: Post) -> None:
+    """Blanks and empty parts between commas count for nothing. Where nothing else is there, no
+    tag is named."""
+    made = added(team, "Port 80 is taken", "--on", "project:app, concern:net,", "--on", " domain:ops")
+    assert made["on"] == ["project:app", "concern:net", "domain:ops"]
+    refused(team.call("note", "add", "--title", "t", "--on", ",", "--session", "ann"), 2, "a note is for a tag: ','")
+
+
 def test_a_note_without_a_title_is_refused(team: Post) -> None:
     """The command refuses it. Blanks of any kind are no title, whether or not the note has a text. One that would have
     been replaced stays."""
