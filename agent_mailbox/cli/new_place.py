@@ -32,8 +32,11 @@ def wanted_place(app: Context) -> str:
     """Return where to make a mailbox: the place named, else ``data/`` of the repository's main worktree, which all its
     worktrees share, else ``data/`` here.
 
-    If the repository's own directory has one, that is it: commands find no other there.
+    If the repository's own directory has one, that is it: commands find no other there. Raises ``Malformed`` for an
+    empty name.
     """
+    if app.directory == "":
+        raise Malformed("--dir is empty", "name the directory for the mailbox, or leave it out")
     named = app.directory or app.environ.get("AGENT_MAILBOX_DIR")
     if named:
         return named
@@ -46,9 +49,7 @@ def wanted_place(app: Context) -> str:
 
 def meant_place(app: Context, where: str | None, in_git_of: bool) -> str:
     """Return the place that ``init`` is about: ``where`` (default: see ``wanted_place``), or the repository around
-    it. Raises ``Malformed`` for an empty one."""
-    if "" in (where, app.directory):
-        raise Malformed("the directory is empty", "name the directory for the mailbox, or leave it out")
+    it."""
     return in_git(where or working_directory()) if in_git_of else where or wanted_place(app)
 
 

@@ -73,18 +73,21 @@ class CommandWithOptions(click.Command):
         self.params.append(click.Option(["--dir", "directory"], metavar="DIR", help=about))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. Raise ``Malformed`` for an empty option; ``Refused`` if only the person may run it and
-        another calls."""
+        """Run the command. Raise ``Malformed`` for an empty option, and for an empty argument that may be left out: a
+        script's unset variable is none. Raise ``Refused`` if only the person may run it and another calls."""
         app, values = ctx.ensure_object(App), dict(ctx.params)
         kept = {name: ctx.params.pop(name, None) for name in KEPT}
         vars(app).update({name: value for name, value in kept.items() if value not in (None, False)})
-        for option in self.params:
-            name, given = option.name or "", values.get(option.name or "")
-            if name in _MAY_BE_EMPTY or not isinstance(option, click.Option) or not isinstance(given, str | tuple):
+        for param in self.params:
+            name, given = param.name or "", values.get(param.name or "")
+            is_option = isinstance(param, click.Option)
+            may_be_empty = name in _MAY_BE_EMPTY if is_option else param.required or param.nargs != 1
+            if may_be_empty or not isinstance(given, str | tuple):
                 continue
             is_empty = not all(map(str.strip, given if isinstance(given, tuple) else [given]))
             if is_empty and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-                raise Malformed(f"{option.opts[0]} is empty", "give it a value, or leave it out")
+                called = param.opts[0] if is_option else param.human_readable_name.strip("[]")
+                raise Malformed(f"{called} is empty", "give it a value, or leave it out")
         words = tuple(ctx.command_path.removeprefix(ctx.find_root().command_path).split())
         for first in {words[:1], words[:2]} & reserved.RESERVED.keys():
             reserved.check_reserved(app, first, words, ctx.params)

@@ -158,7 +158,7 @@ def _standing(verb: str, given: Given) -> int:
 
 def _roster(what: str, words: Sequence[str]) -> int:
     ends = what in ("freeze", "retire")
-    named = words[0] if ends and words and words[0] and not words[0].startswith("-") else None
+    named = words[0] if ends and words and words[0].strip() and not words[0].startswith("-") else None
     if not ends and what not in ("register", "update", "list"):
         raise _NotPlain
     given = _parse(words[named is not None :], _ENDED if ends else _LISTED if what == "list" else _AGENT)

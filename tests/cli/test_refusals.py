@@ -65,7 +65,20 @@ MALFORMED = [
     ((*FROM, "--to", "all", *BODY, "--dir", ""), "--dir is empty"),
     (("check", "--session", "alpha-one", "--dir", ""), "--dir is empty"),
     (("--dir", "", "roster", "list"), "--dir is empty"),
-    (("init", ""), "the directory is empty"),
+    (("--dir", "", "init"), "--dir is empty"),
+    (("--dir", "", "restore", "x.tar"), "--dir is empty"),
+    *[
+        ((*words, empty), f"{name} is empty")
+        for name, commands in {
+            "DIR": (("init",), ("setup", "--yes"), ("restore", "x.tar")),
+            "ID": [("roster", what) for what in ("freeze", "retire", "heartbeat", "show")],
+            "TASK": (("task", "claim", "--session", "alpha-one"),),
+            "AGENT": (("control", "mode"),),
+            "FILE": (("up",), ("down",)),
+        }.items()
+        for words in commands
+        for empty in ("", " ")
+    ],
     ((*FROM, "--to", "all"), "--body"),
     ((*FROM, "--to", "all", "--body", ""), "empty"),
     ((*FROM, "--to", "all", "--body", " \n\t\u2003"), "empty"),

@@ -25,6 +25,14 @@ def agent(post: Post, word: str) -> dict[str, Any]:
     return dict(post.ok("roster", "show", word)["agent"])
 
 
+def test_an_empty_word_is_not_the_caller(post: Post) -> None:
+    """A script's variable may be unset. Nobody is retired or frozen for that, least of all the session that runs it."""
+    post.register("me")
+    for what in ("freeze", "retire", "heartbeat"):
+        refused(post.call("roster", what, "", env={"AGENT_MAILBOX_SESSION": "me"}), 2, "ID is empty")
+    assert post.ok("roster", "show", "me")["agent"]["state"] == "alive"
+
+
 def test_register_prints_the_agent(post: Post) -> None:
     """Name, roles and tags in order, alive, seen now; a lead; again changes nothing and writes nothing."""
     words = (
