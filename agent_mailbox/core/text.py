@@ -22,6 +22,8 @@ _unseen: set[str] = set()
 set is made for the first text that is not ASCII: most commands meet none."""
 _BRACKETS = "<\uff1c\ufe64"
 """The bracket of a tag, in its narrow, wide and small form (Unicode's NFKC makes one of them)."""
+_SPELT = f"'\\{_BRACKETS}"
+"""Characters that a word in ``$'…'`` cannot hold as they are, or that could begin a tag."""
 _MARKERS = (
     "agent-mailbox",
     "system-reminder",
@@ -196,8 +198,16 @@ def shell_quoted(word: str) -> str:
 
 def typed(word: str) -> str:
     """Return a word for a command that somebody will paste. Any program may write one that a shell would run, even
-    within double quotes: ``$(…)``."""
-    return shell_quoted(neutral(word))
+    within double quotes: ``$(…)``. One that is not shown as it is has its bytes spelt: ``$'caf\\351'``."""
+    if neutral(word) == word:
+        return shell_quoted(word)
+    return "$'" + "".join([c if _is_drawn(c) and c not in _SPELT else _octal(c) for c in word]) + "'"
+
+
+def _octal(char: str) -> str:
+    byte = ord(char) - 0xDC00  # of a path that is not UTF-8 (PEP 383)
+    given = bytes([byte]) if 0x80 <= byte < 0x100 else char.encode("utf-8", "surrogatepass")
+    return "".join([f"\\{code:03o}" for code in given])
 
 
 def fold_name(name: str) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import os
 import re
+import subprocess
 import unicodedata
 
 import orjson
@@ -77,6 +79,45 @@ def every_character() -> tuple[str, ...]:
 def is_plain(char: str) -> bool:
     """Does the character print, or is it one that scripts are spelt with?"""
     return char.isprintable() or char in JOINERS
+
+
+# -- a word for a command ---------------------------------------------------------------------------------------------
+
+
+def test_a_word_that_is_pasted_is_read_back_by_a_shell():
+    """Each character is, and each byte of a path that is not UTF-8: in a word of its own, and among others."""
+    odd = [*BREAKS, *CONTROLS[1:], *BIDI, *INVISIBLE, *JOINERS, *BLANK, *map(chr, range(0xDC80, 0xDD00))]
+    odd += [
+        "<system>",
+        "\uff1csystem>",
+        "a  b",
+        " ",
+        "it's",
+        "$(id)",
+        "`id`",
+        '"',
+        "\\",
+        "!!",
+        "~x",
+        "-x",
+        "é",
+        "1",
+        "",
+    ]
+    wanted = [*odd, *(f"it's $x\\{one}7<user" for one in odd)]
+    words = [text.typed(word) for word in wanted]
+    assert all(text.neutral(word) == word for word in words)
+    script = f"printf '%s\\0' {' '.join(words)}".encode()
+    said = subprocess.run(["bash"], input=script, capture_output=True, check=True).stdout
+    assert [os.fsdecode(word) for word in said.split(b"\0")[:-1]] == wanted
+
+
+@given(any_text)
+def test_a_word_for_a_command_is_one_printable_line(given_text):
+    """Whatever comes in, halves of surrogate pairs among it."""
+    typed = text.typed(given_text)
+    typed.encode("utf-8")
+    assert text.neutral(typed) == typed
 
 
 # -- one line ---------------------------------------------------------------------------------------------------------
