@@ -86,7 +86,7 @@ def join(app: App, /, keys: tuple[str, ...], speaks: tuple[str, ...], **given: s
         found = joining_space.join_space(logs, place, changes)
     text = f"joined {found.space} as {found.machine}: {mail_output.count_noun(found.applied, 'record')}\n"
     lines = space_words.describe_trust(found, app.complete_command, _command_for_key(app))
-    app.print_answer(text + "".join(f"{line}\n" for line in lines), _value_of(found))
+    app.print_done(text + "".join(f"{line}\n" for line in lines), _value_of(found))
 
 
 def _believed_words(keys: tuple[str, ...], speaks: tuple[str, ...]) -> str:
@@ -199,7 +199,7 @@ def leave(app: App, /) -> None:
     told = render.leaving_text(kept, cut_off, app.mailbox.now(), roster, app.painter)
     forget = f"if it does not join again, run on another machine: agent-mailbox engine forget {found.machine}\n"
     text = f"left {found.space}{rest}\n{told}{forget}"
-    app.print_answer(text, {**_value_of(found), "kept": [one.id for one in kept], "cut_off": cut_off})
+    app.print_done(text, {**_value_of(found), "kept": [one.id for one in kept], "cut_off": cut_off})
 
 
 @engine.command()
@@ -217,7 +217,7 @@ def forget(app: App, /, machine: str) -> None:
     are = "is" if len(found) == 1 else "are"
     said = f"{machine} had left, or was given up already" if is_gone else f"gave up {machine}"
     text = f"{said}: {mail_output.count_noun(len(found), 'agent')} {are} frozen now\n"
-    app.print_answer(text, {"machine": machine, "frozen": found, **({"already": True} if is_gone else {})})
+    app.print_done(text, {"machine": machine, "frozen": found, **({"already": True} if is_gone else {})})
 
 
 @engine.command()
@@ -318,11 +318,11 @@ def _change_service(app: App, *, install: bool) -> None:
     service = replicator_service.service_of(app.mailbox.directory, app.environ)
     if install:
         replicator_service.install_service(service)
-        app.print_answer(f"runs from now on: {service.path}\n", {"service": service.path, "runs": True})
+        app.print_done(f"runs from now on: {service.path}\n", {"service": service.path, "runs": True})
         return
     was_there = replicator_service.remove_service(service)
     said = f"removed: {service.path}" if was_there else f"there is none: {service.path}"
-    app.print_answer(f"{said}\n", {"service": service.path, "runs": False})
+    app.print_done(f"{said}\n", {"service": service.path, "runs": False})
 
 
 def _start_relay(space: Space, directory: str) -> Relay | None:

@@ -89,7 +89,7 @@ def init(
         app.give_warning(f"{settings} counts as the mailbox's settings from now on; `agent-mailbox doctor` checks them")
     if not known and not own_files.is_hidden_from_git(made):
         app.give_warning(f"{own_files.SEEN_BY_GIT}; `{own_files.hiding_command(made)}` adds the rules")
-    app.print_answer(
+    app.print_done(
         f"mailbox at {neutral(made)}{' exists already; nothing changed' if known else ''}\n"
         + ("" if known else space_words.describe_return(made, app.environ, is_made=True)),
         {"dir": made},
@@ -168,7 +168,7 @@ def notify(app: App, /, test: bool) -> int:
         looked = notices.notify_if_due(app.mailbox)
     lines = [f"{way}: {neutral(error) or 'told'}" for way, error in looked.ways.items()]
     value = {"waiting": looked.waiting, "ways": dict(looked.ways)}
-    app.print_answer("\n".join(lines or [looked.why or "nothing to tell now"]) + "\n", value)
+    app.print_done("\n".join(lines or [looked.why or "nothing to tell now"]) + "\n", value)
     return int(any(looked.ways.values()))
 
 
@@ -202,7 +202,7 @@ def run(app: App, max_live: int | None, trust_clock: bool) -> None:
     ]
     text = "\n".join(lines) + "\n" + "".join(render.problem_text(p, app.complete_hint) for p in report.problems)
     problems = [render.problem_json(p, app.complete_hint) for p in report.problems]
-    app.print_answer(text, {**report.__dict__, "problems": problems})
+    app.print_done(text, {**report.__dict__, "problems": problems})
 
 
 @steward.command()
@@ -213,10 +213,11 @@ def crontab(app: App, install: bool) -> None:
     from ..upkeep import crontab as timer
 
     line = timer.crontab_line(app.mailbox.directory)
-    if install and not timer.install_crontab(line):
-        app.print_answer(f"already in your crontab: {line}\n", {"line": line})
+    if not install:
+        app.print_answer(f"{line}\n", {"line": line})
         return
-    app.print_answer(f"{line}\n", {"line": line})
+    is_new = timer.install_crontab(line)
+    app.print_done(f"{'' if is_new else 'already in your crontab: '}{line}\n", {"line": line})
 
 
 @cli.command()

@@ -300,6 +300,21 @@ def test_a_full_disk_behind_standard_output_records_nothing(pair: Post) -> None:
     assert pair.unread("alice") == unread
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_what_is_done_is_no_error_if_its_output_is_lost(pair: Post) -> None:
+    """A warning tells of the output. An error would have the change made again, or say that there was none."""
+    pair.check("alice")
+    asked = pair.send("bob", "alice", "yes?", "--ack")
+    pair.check("alice")
+    with open("/dev/full", "wb") as full:
+        for words in (
+            *(("ack", asked, "--session", "alice"), ("send", "--from", "bob", "--to", "alice", "--body", "x")),
+            *(("steward", "run", "--max-live", "0"), ("init", pair.scratch / "new"), ("roster", "freeze", "alice")),
+        ):
+            done = pair.run(*words, stdout=full)
+            assert (done.rc, done.stderr.count("the command succeeded, but its output was lost")) == (0, 1), words
+
+
 @pytest.mark.parametrize("words", [("history", "--all", "--limit", "0"), ("export",), ("show",)], ids=lambda w: w[0])
 def test_a_reader_that_stops_early_ends_the_program_in_order(pair: Post, words: tuple[str, ...]) -> None:
     """A command whose reader stops early ends without a traceback, with one error at most."""
