@@ -226,6 +226,14 @@ def test_the_last_word_after_a_question_waits_for_a_turn(client: Client) -> None
     assert not [m for m in post.ok("history", "--all")["messages"] if m["recipient"] == "user"]
 
 
+@pytest.mark.parametrize(("answer", "wakes"), [("Thanks!", False), ("Thanks, too!", True)])
+def test_an_answer_by_the_very_words_that_it_answers_wakes_nobody(client: Client, answer: str, wakes: bool) -> None:
+    """The first answer of a thread may do so already."""
+    said = client.post.send(ME, "ann", "Thanks!")
+    client.post.ok("reply", said, "--from", "ann", "--body", answer)
+    assert rings(client.post) == wakes
+
+
 def test_who_was_just_woken_would_see_the_persons_mail_now(client: Client) -> None:
     """``roster show`` tells when the person's own mail would come: no brake holds that up, whoever asks."""
     post = client.post

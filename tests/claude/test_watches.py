@@ -137,9 +137,10 @@ def test_each_of_several_watchers_is_told(desk: Desk) -> None:
 
 
 def test_nobody_watches_itself_and_an_agent_whose_id_begins_with_ours_is_another(desk: Desk) -> None:
-    """Two ids may begin with each other."""
-    for who in ("cat-1", "cat-10"):
+    """Two ids may begin with each other, and one like the person's word."""
+    for who in ("cat-1", "cat-10", "user-2"):
         desk.post.register(who)
+    assert desk.post.ok("watch", "user-2", "--idle", "--session", "cat-1")["watches"]
     assert desk.post.ok("watch", "cat-10", "--dead", "--session", "cat-1")["watches"]
     for who in ("cat-1", "cat-10"):
         refused(desk.post.call("watch", who, "--dead", "--session", who), 1, "cannot watch itself")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.config import config, config_file, own_config
+from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from tests.door import switches
 from tests.helpers import ROOT, Post
 
@@ -212,6 +213,15 @@ def test_no_variable_moves_the_person_s_configuration(monkeypatch: pytest.Monkey
     monkeypatch.delenv(switches.STATE)
     assert not own_config.own_config_path().startswith("/lie")
     assert own_config.own_config_path().endswith("/.config/agent-mailbox/config.toml")
+
+
+def test_a_fault_of_the_persons_configuration_is_told_once_by_a_process(post: Post) -> None:
+    """The configuration is read wherever a setting of it counts."""
+    post.configure("[wake]\nper_day = 'many'\n")
+    box, told = OpenMailbox(str(post.box)), list[str]()
+    box.complain = told.append
+    assert box.own == box.own
+    assert [one.partition(": ")[0] for one in told] == [own_config.own_config_path()]
 
 
 def test_a_table_that_stands_twice_is_told_with_its_line_and_the_way_out(post: Post) -> None:

@@ -48,6 +48,15 @@ def test_a_read_stands_until_its_reader_releases_it():
     assert reads.of("m2") == []
 
 
+def test_a_release_leaves_the_claim_of_a_session_whose_id_begins_like_its_own():
+    """Bob-1 gives back what it claimed itself, and nothing of bob-10."""
+    claim = read("m1", "bob-10", via="role:x", event="claim")
+    reads = Reads([claim, release("m1", "bob-1")])
+    assert reads.claim("m1") == claim
+    reads.apply(release("m1", "bob-10"))
+    assert reads.claim("m1") is None
+
+
 def test_a_release_of_one_delivery_leaves_a_later_one():
     """A line that a power failure dropped is written again, behind what its reader was shown since."""
     given_back = release("m1", "bob-1").replace(nonce="first")

@@ -402,6 +402,15 @@ def test_the_console_marks_mail_that_waits_for_the_engine(two: Two) -> None:
     assert told() == [(sent, "ben has not seen it", "sent")] * 3
 
 
+def test_who_does_not_get_the_files_gives_the_turn_back(tmp_path: Path) -> None:
+    """Another process holds the lock of the files too long; the next one of this machine need not wait for us."""
+    first, second = (AskedOrder(MemoryOrder(MemorySpace(), "north"), lambda: None) for _ in range(2))
+    with FileLock(str(tmp_path / machine_lock.FILES), 0), pytest.raises(Busy):
+        MachineLock(str(tmp_path), 0, first).take()
+    with MachineLock(str(tmp_path), 0, second):
+        assert (first.files, second.files is None) == (None, False)
+
+
 def test_what_others_did_meanwhile_is_looked_at_under_the_lock(tmp_path: Path) -> None:
     """The files are free while the engine is asked, and locked before somebody looks at them again."""
     done: list[str] = []

@@ -45,6 +45,12 @@ def test_a_program_s_end_and_its_last_words_are_told(
     assert (answer.code, answer.out, answer.complaint()) == (code, out, said)
 
 
+def test_a_program_that_is_silent_for_a_while_is_heard_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look at its output that finds nothing ends nothing, as long as the program goes on."""
+    monkeypatch.setattr(programs, "_LOOK", 0)  # the first looks come before it can have written
+    assert programs.ask(["sh", "-c", "printf late"], PATIENCE).out == b"late"
+
+
 @each(
     "script, seconds, said",
     [

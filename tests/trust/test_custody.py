@@ -835,6 +835,17 @@ def test_an_order_without_effect_is_an_error(scene: Scene, words: tuple[str, ...
     assert scene.rules()[0] == ()
 
 
+@pytest.mark.parametrize(("words", "rc"), [(("--allow", "Bash"), 1), (("--clear",), 0)], ids=str)
+def test_where_no_rules_are_a_broken_mailbox_clears_them_and_adds_none_that_allow(
+    scene: Scene, words: tuple[str, ...], rc: int
+) -> None:
+    """An order that changes nothing needs no proof."""
+    assert scene.mailbox.logs.custody is not None
+    scene.mailbox.logs.custody.note_broken("it was cut")
+    done = scene.post.call("control", "policy", WORKER, *words, "--session", "user")
+    assert (done.rc, "has no effect" in done.stderr) == (rc, bool(rc)), done
+
+
 def test_a_broken_mailbox_keeps_the_limit_to_hosts(scene: Scene) -> None:
     """It restricts, as a deny rule does. It is neither widened nor removed, and no such order is said to be done."""
     scene.control.set_policy(USER, [WORKER], hosts=("example.org",))

@@ -34,8 +34,8 @@ COMPACT_ABOVE = 1000
 """Roster events above which the roster is retold in fewer: the messages' own threshold."""
 
 
-def compact_roster(logs: Logs, archive: Archive, since: int) -> int:
-    """Retell a long roster in fewer events, and archive the old lines; return how many lines that saved.
+def compact_roster(logs: Logs, archive: Archive, since: int) -> None:
+    """Retell a long roster in fewer events, and archive the old lines.
 
     Proven lines stay as they were written: an agent with sealed lines that is not dead keeps all of its own. If the
     fewer events would yield other agents, the roster stays.
@@ -45,25 +45,24 @@ def compact_roster(logs: Logs, archive: Archive, since: int) -> int:
         clear_leftover(roster)
         lines, size = raw_lines(roster)
         if len(lines) <= COMPACT_ABOVE:
-            return 0
+            return
         dead = sum(agent.state == DEAD for agent in logs.read_roster().agents.values())
         if 4 * dead > len(lines):  # each life takes two lines at least
-            return 0
+            return
         before = Roster(parse_roster(lines, roster.view()))
         kept = [(at, line) for at, line in lines if _stays(line, before, since)]
         rest = [(at, line) for at, line in lines if not _stays(line, before, since)]
         told = compacted(parse_roster(rest, roster.view()), since)
         if (len(told) + len(kept)) * 2 > len(lines):
-            return 0
+            return
         after = Roster(_retold(told, kept, roster.view()))
         if any(is_misplaced(roster, place) for place in kept) or not _same(before, after, since):
-            return 0
+            return
         drop_torn_copy(archive.roster_log(), (line for _, line in lines))
         add_missing(archive.roster_log(), (line for _, line in lines))
         Manifest(archive).seal()
         retold = [codec.spell_event(event).rstrip(b"\n") for event in told]
         replace(roster, [*retold, *(line for _, line in kept)], size)
-        return len(lines) - len(told) - len(kept)
 
 
 def retell_roster(logs: Logs, archive: Archive, told: Bundle, order: SharedOrder) -> Replaced | None:
