@@ -31,7 +31,7 @@ PATIENCE = 12
 """The waits for a lock that a backup waits for a steward: cron may begin both at once, and a run may take a minute."""
 
 LATEST = (1 << 63) - 1
-"""The last instant (ns) that a file may bear in a backup."""
+"""The last instant (ns) that a file may have in a backup."""
 
 
 class SnapshotFile(Record):

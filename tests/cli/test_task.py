@@ -577,6 +577,24 @@ class GivenAway(Tasking):
         return super()._living(holder)
 
 
+class Outrun(Tasking):
+    """The lead gives the task to Bea right behind the claim of another."""
+
+    def decide_claims(self, act: Any) -> None:
+        super().decide_claims(act)
+        Tasking(self.box).claim_task("lee", "task-a", "bea")
+
+
+def test_who_lost_a_task_before_it_heard_that_it_had_it_is_told_who_has_it(post: Post) -> None:
+    """A claim that no longer counts is not said to be one."""
+    for who in ("lee", "ann", "bea"):
+        post.register(who)
+    box = OpenMailbox(str(post.box), prove=of_session)
+    Tasking(box).add_task("lee", ("all",), m.TaskAssignment(title="T", request_id="task-a"))
+    with pytest.raises(Refused, match="bea"):
+        Outrun(box).claim_task("ann", "task-a")
+
+
 def test_an_act_on_a_task_as_it_was_seen_is_refused_if_another_got_it_since(post: Post) -> None:
     """The holder whom one saw is compared under the lock: what happened a moment ago counts, too."""
     for who in ("lee", "ann", "bea", "cy"):
@@ -614,6 +632,29 @@ def test_of_two_leases_of_one_instant_the_first_in_the_log_counts(post: Post, mo
     with pytest.raises(Refused):
         ann.lease("ann", ["a.py"], str(project), 30)
     assert [one.owner for one in ben.leases()] == ["ben"]
+
+
+def test_who_was_first_keeps_its_lease_though_another_took_one_before_its_second_look(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ben looked before Ann leased, and leases before she looks again. He has yet to find hers."""
+    project = post.cwd / "p"
+    (project / ".git").mkdir(parents=True)
+    box = OpenMailbox(str(post.box), prove=of_session)
+    for who in ("ann", "ben"):
+        post.register(who)
+    ann, ben, look = Leasing(box), Leasing(box), Leasing._refuse_held
+
+    def looks(self: Leasing, *given: Any, **named: Any) -> None:
+        if self is ben:
+            return
+        if named:
+            ben.lease("ben", ["a.py"], str(project), 30)
+        look(self, *given, **named)
+
+    monkeypatch.setattr(Leasing, "_refuse_held", looks)
+    ann.lease("ann", ["a.py"], str(project), 30)
+    assert [one.owner for one in ann.leases()] == ["ann", "ben"]
 
 
 def test_a_lease_that_comes_after_the_look_stays_noted(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ BAD_WORDS = ["", " ", "-a", ".a", "_a", "@a", "a b", "a:b", "role:x", "a\n", "a\
 # -- grammar ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("word", [*GOOD_WORDS, "user"])
+@pytest.mark.parametrize("word", [*GOOD_WORDS, "user", "all-hands"])
 def test_ids_are_plain_ascii_words(word):
     """Letters, digits and ``. _ @ + -``, beginning with a letter or digit, up to 128 characters; ``user`` is one."""
     assert address.check_id(word) == word

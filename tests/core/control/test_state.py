@@ -349,8 +349,9 @@ def test_a_policy_replaces_or_adds() -> None:
     )
     found = plane.policy(WORKER)
     assert (found.allow, found.deny, found.hosts) == (("Read", "Edit", "Bash(ls:*)"), ("Bash",), ("a.example",))
-    plane.apply(says(LEAD, m.PolicyUpdate(), WORKER))
-    assert plane.policy(WORKER).is_empty
+    for one, is_empty in ((m.PolicyUpdate(), True), (m.PolicyUpdate(allow=("Read",)), False)):
+        plane.apply(says(LEAD, one, WORKER))
+        assert plane.policy(WORKER).is_empty == is_empty
 
 
 @pytest.mark.parametrize("other", ["*", "Bash(", {"toolName": 1}, 5])
