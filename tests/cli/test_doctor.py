@@ -267,27 +267,34 @@ def test_an_index_that_a_question_is_updating_is_left_alone(used: Post) -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "beyond"),
     [
-        "UPDATE messages SET line = line + 1 WHERE n = 1",
-        "DELETE FROM messages WHERE n = 2",
-        "UPDATE messages SET place = place + 1 WHERE n = 3",
-        "INSERT INTO messages SELECT 99, timestamp, place + 1, line, id, start, sender, address, asks, state "
-        "FROM messages WHERE n = 4",
+        ("UPDATE messages SET line = line + 1 WHERE n = 1", 0),
+        ("DELETE FROM messages WHERE n = 2", 0),
+        ("UPDATE messages SET place = place + 1 WHERE n = 3", 0),
+        (
+            "INSERT INTO messages SELECT 99, timestamp, place + 1, line, id, start, sender, address, asks, state "
+            "FROM messages WHERE n = 4",
+            1,
+        ),
     ],
 )
-def test_an_index_that_differs_from_the_logs_is_a_problem(used: Post, change: str) -> None:
-    """An entry that is wrong, missing, elsewhere or of nothing, in a file that has its seal."""
+def test_an_index_that_differs_from_the_logs_is_a_problem(used: Post, change: str, beyond: int) -> None:
+    """An entry that is wrong, missing, elsewhere or of nothing, in a file that has its seal. The doctor says where."""
     import sqlite3
 
     path = used.file(".cache", index_keys.FILE)
     with sqlite3.connect(path) as db:
         (sealed,) = db.execute("SELECT stamp FROM seal").fetchone()
+        place = f"SELECT place & {index_keys.POSITION} FROM messages {change[change.index('WHERE') :]}"
+        (at,) = db.execute(place).fetchone()
         assert db.execute(change).rowcount == 1
     db.close()
     assert [n[0] for n in told(used)[1]] == [f".cache/{index_keys.FILE}"]  # written to by somebody: not used
     os.utime(path, ns=(sealed, sealed))
-    assert [p[:3] for p in told(used)[0]] == [(f".cache/{index_keys.FILE}", None, "remove derived file")]
+    ((*found, what),) = told(used)[0]
+    assert found == [f".cache/{index_keys.FILE}", None, "remove derived file"]
+    assert f"disagrees with the line at byte {at + beyond} of the " in what
     assert told(used, "--repair") == ([], [])
     assert len(used.ok("search", "hello")["messages"]) == 3
 

@@ -151,6 +151,18 @@ def test_a_server_that_was_long_in_reach_has_its_time_to_speak(monkeypatch: pyte
         connect_first([there.getsockname()], PATIENCE)[1].close()
 
 
+def test_a_server_of_this_machine_is_reached_by_its_socket(tmp_path: Path) -> None:
+    """Its place is a path, and what may stand beside it is no port."""
+    place = str(tmp_path / "socket"), 5432
+    with socket.socket(socket.AF_UNIX) as there:
+        there.bind(place[0])
+        there.listen()
+        threading.Thread(target=speak, args=(there,), daemon=True).start()
+        found, connection = connect_first([place], PATIENCE)
+        connection.close()
+    assert found == place
+
+
 def test_a_server_that_takes_no_connection_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel says nothing for two minutes where a queue is full. Whoever gets the connection waits for all that
     the server says."""
