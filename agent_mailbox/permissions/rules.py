@@ -26,6 +26,11 @@ WRITING = {"Edit": "file_path", "Write": "file_path", "NotebookEdit": "notebook_
 """Tools by the key of the path they read or write: rules for paths are written for ``Read`` and ``Edit``."""
 SHELLS = ("Bash", "PowerShell", "Monitor")
 """Tools that run a command; ``Monitor`` does it beside the conversation, under the rules for ``Bash``."""
+_UNLIKE = ("<#", "@'", '@"', "--%", "`")
+"""Comments, texts and escapes of PowerShell that no other shell reads as it does."""
+_AS_BASH = str.maketrans("{}\\\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u2013\u2014\u2015", ";;/''''\"\"\"---")
+"""Its blocks, separators, quotes and dashes, as other shells spell them."""
+_UNREADABLE = "'"
 _PRIMARY = ("command", "file_path", "path", "notebook_path", "url")
 """Keys that ``Tool(key:value)`` does not match: they have rules of their own."""
 
@@ -50,7 +55,16 @@ def parse_rule(text: str) -> Rule:
     sound = rest.endswith(")") and bool(tool) and " " not in tool
     if sound and spec.strip() in ("", "*"):
         return Rule(text, ALIASES.get(tool, tool))
+    spec = spec.translate(_AS_BASH) if tool == "PowerShell" else spec
     return Rule(text, ALIASES.get(tool, tool), spec if sound else None, sound)
+
+
+def _as_bash(tool: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the input with a command of PowerShell as other shells spell it; an unreadable one if they cannot."""
+    text = given.get("command")
+    if tool != "PowerShell" or not isinstance(text, str):
+        return given
+    return {**given, "command": _UNREADABLE if any(sign in text for sign in _UNLIKE) else text.translate(_AS_BASH)}
 
 
 # -- what denies and asks ---------------------------------------------------------------------------------------------
@@ -59,7 +73,7 @@ def parse_rule(text: str) -> Rule:
 def may_catch(rule: Rule, tool: str, given: Mapping[str, Any], where: Where) -> bool:
     """Return whether a rule that denies or asks may mean this call. One that is not sound means every call of its
     tool."""
-    tool = ALIASES.get(tool, tool)
+    tool, given = ALIASES.get(tool, tool), _as_bash(tool, given)
     files = _files_of(tool, given)
     if tool == "Monitor" and rule.tool == "Bash":
         rule = rule.replace(tool=tool)
@@ -167,7 +181,7 @@ def _host_of(given: Mapping[str, Any]) -> str | None:
 
 def allowing_rule(rules: Sequence[Rule], tool: str, given: Mapping[str, Any], where: Where) -> Rule | None:
     """Return a rule that allows the call for certain; for a compound, the one of its first command."""
-    tool = ALIASES.get(tool, tool)
+    tool, given = ALIASES.get(tool, tool), _as_bash(tool, given)
     mine = [rule for rule in rules if rule.sound and _may_allow(rule)]
     whole = next((rule for rule in mine if rule.spec is None and _names_tool(rule.tool, tool)), None)
     if whole is not None:

@@ -251,6 +251,33 @@ def test_rules_that_deny_and_rules_that_allow_differ_where_the_client_s_do() -> 
     assert denies("READ(.ENV)".replace("READ", "Read"), ("Read", {"file_path": ".env"}))
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "1..3 | % { Remove-Item x }",
+            "if ($a) {Remove-Item x}",
+            "try { remove-item x } catch {}",
+            "& 'Remove-Item' x",
+        ),
+        *("& \u2018Remove-Item\u2019 x", "Get-ChildItem '\u2018; Remove-Item x #'", "Get-Item x | Remove-Item"),
+        *('Get-ChildItem "C:\\"; Remove-Item x; echo "', "Get-ChildItem <# ' #> ; Remove-Item x ; <# '#>"),
+        *("Get-ChildItem @'\n'\n'@; Remove-Item x; echo '", 'Get-ChildItem `"; Remove-Item x; echo `"'),
+        "Microsoft.PowerShell.Management\\Remove-Item x",
+    ],
+)
+def test_a_rule_reads_powershell_by_its_own_grammar(command: str) -> None:
+    """Its blocks, quotes, comments and escapes hide no command from a rule that denies, nor from one that allows."""
+    call = ("PowerShell", {"command": command})
+    assert denies("PowerShell(Remove-Item:*)", call)
+    assert not permits("PowerShell(Get-ChildItem:*)", call)
+    for plain in ("Get-ChildItem C:\\src\\x", "Get-ChildItem 'a b' | Get-ChildItem \"c\""):
+        assert permits("PowerShell(Get-ChildItem:*)", ("PowerShell", {"command": plain})), plain
+        assert not denies("PowerShell(Remove-Item:*)", ("PowerShell", {"command": plain})), plain
+    block = ("PowerShell", {"command": "1..3 | % { Get-Item C:\\x }"})
+    assert permits("PowerShell(1..3 | % { Get-Item C:\\x })", block)
+
+
 def test_a_relative_rule_holds_wherever_the_session_has_gone() -> None:
     """One that denies means a file from where the client started, too; one that allows must mean it from both."""
     below = HERE.replace(cwd=f"{HERE.cwd}/web")
