@@ -86,7 +86,9 @@ _approval_options = several_options(
     reason_option,
     input_option,
     click.option("--mode", type=click.Choice(messages.MODES), help="The mode that the agent works in from now on."),
-    click.option("--scope", type=click.Choice(messages.SCOPES), help="session: a rule for hosts; one-shot: your word."),
+    click.option(
+        "--scope", type=click.Choice(messages.SCOPES), help="session: a rule allows the hosts; one-shot: only told."
+    ),
     click.option("--host", "hosts", multiple=True, metavar="HOST", help="Allow only these of the requested hosts."),
 )
 

@@ -225,7 +225,7 @@ def test_an_approval_that_opens_nothing_says_so(running: Running) -> None:
         running.post.ok("control", "request", "sandbox", *words, "--session", "ada")
         page = running.ask("/agent?id=ada").text
         assert (page.count("the sandbox stays as it is"), page.count('name="scope"')) == said
-    assert page.count("your word, no rule") == page.count("the session: a rule") == 1
+    assert page.count("it is told, no rule") == page.count("the session: a rule") == 1
 
 
 def shown(tool: str, given: dict[str, Any]) -> list[tuple[str, str]]:
