@@ -110,18 +110,21 @@ _KINDS = {"string": str, "boolean": bool, "integer": int}
 
 
 def checked_arguments(tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call; raises ``Malformed`` for one that the tool's schema does not have. An empty text
-    that is not needed counts as left out: some models fill in every argument. One of a few words is never empty."""
+    """Return the arguments of a call; raises ``Malformed`` for one that the tool's schema does not have. Null, and an
+    empty text that is not needed, count as left out: some models fill in every argument. One of a few words is never
+    empty."""
     schema = TOOLS[tool].schema
     known, needed = schema["properties"], schema.get("required", ())
     for name, value in given.items():
         if name not in known:
             raise Malformed(f"{tool} has no argument: {name!r}", f"pass only {', '.join(known)}", code="usage")
-        _check_value(tool, name, value, known[name])
+        if value is not None:
+            _check_value(tool, name, value, known[name])
     for name in needed:
-        if name not in given:
+        if given.get(name) is None:
             raise Malformed(f"{tool} lacks an argument: {name!r}", f"pass {name}", code="usage")
-    return {name: value for name, value in given.items() if name in needed or str(value).strip()}
+    said = {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in said.items() if name in needed or str(value).strip()}
 
 
 def _check_value(tool: str, name: str, value: Any, schema: Mapping[str, Any]) -> None:

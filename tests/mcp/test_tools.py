@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.errors import Busy
+from agent_mailbox.errors import Busy, Malformed
 from agent_mailbox.mcp import standard_streams, tool_commands, tool_schemas
-from agent_mailbox.mcp.tool_schemas import ToolAnswer
+from agent_mailbox.mcp.tool_schemas import ToolAnswer, checked_arguments
 from tests.helpers import MESSAGES, PATIENCE, READS, Post, record, until
 from tests.mcp import asking
 from tests.surroundings import NOBODY_SAID, Client, at_terminal
@@ -316,6 +316,22 @@ def test_errors_name_the_tools_arguments() -> None:
         ("pass --to ADDR; see `roster list --state alive`", "pass to; see `roster list --state alive`"),
     ):
         assert tool_commands.as_arguments(said) == shown
+
+
+def test_arguments_that_say_nothing_count_as_left_out() -> None:
+    """Null and an empty text do, but not where a tool needs them. A flag that is off and a number stay."""
+    given = {"to": "ann", "body": "b", "subject": " ", "thread": None, "priority": None, "ack": False}
+    assert checked_arguments("send", given) == {"to": "ann", "body": "b", "ack": False}
+    assert checked_arguments("send", given | {"body": ""})["body"] == ""
+    assert checked_arguments("check", {"limit": 1, "session": None}) == {"limit": 1}
+    for wrong, said in (
+        ({"body": None}, "send lacks an argument: 'body'"),
+        ({"priority": ""}, "send: priority is none of low, normal, high: ''"),
+        ({"ack": "yes"}, "send: ack is no boolean: 'yes'"),
+        ({"colour": None}, "send has no argument: 'colour'"),
+    ):
+        with pytest.raises(Malformed, match=f"^{said}$"):
+            checked_arguments("send", given | wrong)
 
 
 def test_the_address_of_a_task_call_counts(post: Post) -> None:
