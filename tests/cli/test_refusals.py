@@ -182,6 +182,7 @@ REFUSED = [
     ((*FROM, "--to", "alpha-one,Gone", *BODY), "dead_recipient", "Gone"),
     ((*FROM, "--to", "architec", *BODY, "--strict"), "unknown_recipient", "did you mean architect"),
     ((*FROM, "--to", "alpha", *BODY, "--strict"), "unknown_recipient", "alpha"),
+    ((*FROM, "--to", "team:blue/bea", *BODY, "--strict"), "unknown_recipient", "teams import"),
     (("show", "ffffffff"), "not_found", "history"),
     (("thread", "nothing"), "not_found", "nothing"),
     (("reply", "ffffffff", "--from", "x", *BODY), "not_found", "ffffffff"),
