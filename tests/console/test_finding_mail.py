@@ -100,6 +100,21 @@ def test_agents_have_an_order_and_channels_their_last_word(mail: Running) -> Non
     assert re.search(r"#x</a>.*?Ada: Index, <time", mail.ask("/channels").text, re.DOTALL)
 
 
+def test_the_page_of_channels_says_that_one_agent_gets_the_mail_of_a_role(running: Running) -> None:
+    """Two agents hold a role and a tag: the tag's mail reaches both, the role's one, and the page says both."""
+    post = running.post
+    for session in ("ada", "bo"):
+        post.register(session, "--role", "worker", "--tags", "project:x")
+    post.register("cleo")
+    for address in ("role:worker", "project:x"):
+        post.send("cleo", address, f"for {address}")
+    read = [post.ok("check", "--session", session) for session in ("ada", "bo")]
+    assert [sum(f"for {address}" in str(text) for text in read) for address in ("role:worker", "project:x")] == [1, 2]
+    words = " ".join(running.ask("/channels").text.split())
+    assert "Mail to a role reaches one agent that has it when it checks." in words
+    assert "Mail to another channel reaches each of them." in words
+
+
 def test_of_more_agents_than_a_page_has_those_are_there_who_come_first(
     post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
