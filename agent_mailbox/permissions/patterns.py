@@ -14,7 +14,7 @@ from ..core.records import Record
 from ..core.text import fold_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 
 _HOST = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.*")
@@ -27,8 +27,8 @@ _TOKEN = re.compile(r"\\.|\[[!^]?\]?(?:\\.|[^]\\])*\]|.", re.DOTALL)
 _RANGE = re.compile(r"(\\.|.)(?:-(\\.|.))?", re.DOTALL)
 """A piece of a pattern of names, and a range in a class."""
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
-_MOST_BRACES = 5
-"""Braces of a rule that are read one by one; with more, each means any name."""
+_MOST_SPELLINGS = 1000
+"""Spellings of a rule with braces that are read one by one; where there may be more, braces mean any name."""
 
 
 class Where(Record):
@@ -154,8 +154,10 @@ def is_path_like(pattern: str, name: str, where: Where, *, loose: bool, expands:
     into others.
     """
     if loose and (found := _BRACES.search(pattern)):
-        spelled = found[1].split(",") if pattern.count("{") < _MOST_BRACES else ["*"]
-        patterns = (pattern[: found.start()] + one + pattern[found.end() :] for one in spelled)
+        braces, commas = pattern.count("{"), pattern.count(",")
+        patterns: Iterable[str] = [_BRACES.sub("*", pattern)]
+        if (commas / braces + 1) ** braces <= _MOST_SPELLINGS:
+            patterns = (pattern[: found.start()] + one + pattern[found.end() :] for one in found[1].split(","))
         return any(is_path_like(one, name, where, loose=True, expands=expands) for one in patterns)
     target = absolute_path(name, where)
     if pattern.startswith("//"):

@@ -292,6 +292,10 @@ def test_a_relative_rule_holds_wherever_the_session_has_gone() -> None:
     assert not permits("Edit(*.md)", ("Write", {"file_path": "/etc/x.md"}), HERE.replace(cwd="/etc"))
 
 
+MANY = f"{{{','.join(f'a{number}' for number in range(200))}}}"
+"""Braces of many words: one after another four times, they would have a thousand million spellings."""
+
+
 @pytest.mark.parametrize(
     ("spec", "name", "allows", "denied"),
     [
@@ -306,6 +310,7 @@ def test_a_relative_rule_holds_wherever_the_session_has_gone() -> None:
         ),
         *(("/*.{pem,key}", "a.key", False, True), ("/*.{pem,key}", "a.txt", False, False)),
         *(("/{a,b}{a,b}{a,b}/{c,d}/{e,f}", "aba/d/e", False, True), ("/{a}", "a", False, False)),
+        *((f"/{MANY}", "a70", False, True), (f"/{MANY}", "z", False, False), (f"/{MANY * 4}", "z", False, True)),
         *(("../inscription/x", "x", False, True), ("src/../x", "x", False, True), ("..", "../y", False, True)),
         *(("~", "/home/ada/x", True, True), ("~/../ada/x", "/home/ada/x", False, True)),
         *(("caf\u00e9", "cafe\u0301", False, True), ("stra\u00dfe", "STRASSE", False, True)),
