@@ -36,13 +36,16 @@ class Lease:
 
 
 class AgentWatch:
-    """A watch that its watcher was told of. ``begun``: a turn of the agent ended since, which may have ended it."""
+    """A watch that its watcher was told of.
+
+    ``begun``: a turn of the agent ended since, which may have ended it. ``may_be_over``: its watcher began the same
+    again, and may have failed behind the end of this one."""
 
     def __init__(self, world: World, watcher: Session, agent: Session, until: tuple[str, ...], made: object) -> None:
         self.watcher, self.agent, self.until, self.acked = watcher, agent, until, world.calls
         self.id: str = made.id  # type: ignore[attr-defined]
         self.ends: int = made.ends  # type: ignore[attr-defined]
-        self.over = self.begun = False
+        self.over = self.begun = self.may_be_over = False
 
 
 class Task:

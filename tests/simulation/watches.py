@@ -47,13 +47,16 @@ def watch(stage: Stage, process: Process, me: Session) -> None:
     agent = others[int(process.chance.random() * len(others))]
     until = ((IDLE,), (DEAD,), (IDLE, DEAD))[int(process.chance.random() * 3)]
     begun = stage.world.calls
+    same = [one for one in stage.told.watches if (one.watcher, one.agent, {*one.until}) == (me, agent, {*until})]
+    for earlier in same:
+        earlier.may_be_over = True
     try:
         made = Watching(stage.desk(me.id)).watch(me.id, agent.id, until)
     except (Refused, NotFound):
         return
     stage.judge.acknowledge(("message", made.message_id))
-    for earlier in stage.told.watches:  # the same once more takes its place
-        earlier.over = earlier.over or (earlier.watcher, earlier.agent, {*earlier.until}) == (me, agent, {*until})
+    for earlier in same:  # the new one takes its place
+        earlier.over = True
     if made.proven and not process.hurt:
         told = AgentWatch(stage.world, me, agent, until, made)
         told.begun = stage.told.turned.get(agent.id, -1) >= begun  # that turn's end may have been told already
@@ -91,18 +94,19 @@ def finish(stage: Stage) -> None:
     now = stage.world.wall() // 1_000_000
     if not wanted or stage.world.befell("jump"):
         return
-    reported = {*_reports(stage)}
+    reported, ended = ({*_watches_in(stage, kind)} for kind in (b"watch_report", b"watch_end"))
     for one in wanted:
-        if one.id not in reported and one.ends > now:
+        if one.id not in reported and one.ends > now and not (one.may_be_over and one.id in ended):
             stage.judge.breach(f"{one.watcher.id} watched {one.agent.id}, which was retired, and has no report")
 
 
-def _reports(stage: Stage) -> Iterator[str]:
+def _watches_in(stage: Stage, kind: bytes) -> Iterator[str]:
+    """Yield the ids of the watches that lines of a kind are about."""
     for path, inode in stage.world.disk.files(solid=False):
         if not path.startswith(f"{BOX}/") or not path.endswith(".jsonl"):
             continue
         for line in bytes(inode.data).split(b"\n"):
-            if b"watch_report" in line:
+            if kind in line:
                 try:
                     yield json.loads(json.loads(line)["content"]).get("requestId", "")
                 except (ValueError, KeyError):
