@@ -143,7 +143,8 @@ class CheckPage:
                 unheard = unheard or sender
                 continue
             takes.append(item)
-            asks += [item] if item.message.ack else []
+            if item.message.ack:
+                asks.append(item)
         if takes:
             # The one that asks, else the only one: of several, whoever pastes the command chooses.
             meant = asks or takes

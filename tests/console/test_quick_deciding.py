@@ -264,11 +264,8 @@ def test_a_decision_that_signing_out_stopped_is_told(running: Running, browser: 
 
 def test_the_next_page_tells_of_a_decision_that_a_closed_page_lost(post: Post, browser: Browser) -> None:
     """Its console had ended, so it reached nobody. The browser kept its name, and says so until one closes that."""
-    ask(post, 2)
     with Running(post) as console:
-        window = Window(browser, console.enter()).unhurried()
-        page = window.go("/")
-        window.choose("perm-00")
+        page = chosen(console.enter(), browser, 2).page
         page.keyboard.press("y")
         page.get_by_role("button", name="Send now").wait_for()
         console.kill()
@@ -332,11 +329,9 @@ def test_a_decision_goes_before_its_window_signs_out(running: Running, browser: 
 
 def test_a_decision_on_its_way_to_a_console_that_is_killed_may_count(post: Post, browser: Browser) -> None:
     """The window says which one, and where to look, until one closes that: also once the console is back."""
-    ask(post, 1)
     with Running(post) as console:
-        window = Window(browser, console.enter()).unhurried()
-        page = window.go("/")
-        window.choose("perm-00")
+        window = chosen(console.enter(), browser, 1)
+        page = window.page
 
         def kill(route: Route) -> None:
             console.kill()
