@@ -165,6 +165,15 @@ def test_who_decides_by_an_earlier_look_is_told_of_the_decision(team: Team) -> N
     assert desk.answer(LEAD, earlier, False).state == team.state_of(earlier.id) == "denied"
 
 
+def test_a_decider_whose_id_begins_as_the_person_s_is_named(team: Team) -> None:
+    """Only ``user`` itself is the person."""
+    team.ok("roster", "register", "--session-id", "user-desk", "--name", "Desk")
+    team.ok("roster", "register", "--session-id", WORKER, "--lead", "user-desk")
+    request = team.asks()
+    team.control("deny", request, me="user-desk")
+    refused(team.call("control", "approve", request, "--session", "user-desk"), 1, "denied, by Desk")
+
+
 def test_a_request_is_unanswerable_while_nothing_proves_its_decider(team: Team) -> None:
     """A lead with a client answers by that; the person always can."""
     team.asks("make", PEER)

@@ -77,3 +77,13 @@ def test_a_file_of_which_a_part_was_written_is_not_taken(tmp_path: Path, monkeyp
     monkeypatch.setattr(system, "write", lambda fd, data: write(fd, data[: len(data) // 2]))
     small_files.save_derived(path, b"behind" * 100)
     assert small_files.load_derived(path) is None
+
+
+def test_a_time_is_given_to_no_file_at_the_other_end_of_a_link(tmp_path: Path) -> None:
+    """Somebody may have put a link in the place of a small file; the other file keeps its time."""
+    other, link = tmp_path / "other", tmp_path / "link"
+    other.touch()
+    before = other.stat().st_mtime_ns
+    link.symlink_to(other)
+    small_files.set_time(str(link), 1)
+    assert (other.stat().st_mtime_ns, link.lstat().st_mtime_ns) == (before, 1)

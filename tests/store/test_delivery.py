@@ -56,6 +56,15 @@ def test_a_blocked_reader_is_shown_nothing_twice_in_one_delivery(holder: Mailbox
     assert len(holder.peek("bob")) == 2
 
 
+def test_nothing_is_shown_while_another_process_holds_the_reads(holder: Mailbox) -> None:
+    """The delivery is refused whole on one machine, and shown whole the next time: role mail is not left out."""
+    shown: list[Item] = []
+    with FileLock(holder.logs.reads.path, 0), pytest.raises(Busy, match="is locked"):
+        holder.deliver("bob", lambda items: shown.extend(items) or items)  # type: ignore[func-returns-value]
+    assert shown == []
+    assert holder.deliver("bob", list) == 2
+
+
 def test_a_session_that_looks_is_registered_once(holder: Mailbox) -> None:
     """The command says so that time alone, and not as a frozen one comes back."""
     for is_first in (True, False, False):

@@ -121,6 +121,19 @@ def test_busy_names_its_holder_even_a_stopped_one(program: Program, path: Path) 
         os.kill(child.pid, signal.SIGCONT)
 
 
+def test_a_lock_stands_at_whatever_descriptor_it_is(path: Path) -> None:
+    """A program that was started with its standard input closed opens its first file there."""
+    lock, kept = FileLock(str(path)).take(), os.dup(0)
+    opened, lock.fd = lock.fd, os.dup2(lock.fd, 0)
+    try:
+        assert lock.stands()
+    finally:
+        os.close(opened)
+        lock.release()
+        os.dup2(kept, 0)
+        os.close(kept)
+
+
 FORKED = """
 import os, sys
 from agent_mailbox.store.locks.lock import FileLock

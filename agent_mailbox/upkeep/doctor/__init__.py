@@ -8,6 +8,7 @@ It is idempotent, also after a kill.
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...core import codec, instant
@@ -38,17 +39,13 @@ if TYPE_CHECKING:
 
 
 def examine_mailbox(
-    mailbox: Mailbox, environ: Mapping[str, str] | None = None, *, archived: bool = True, alone: bool = False
+    mailbox: Mailbox, environ: Mapping[str, str] | None = None, *, archived: bool = True
 ) -> Iterator[Problem]:
     """Yield the mailbox's problems and notes.
 
-    Without ``archived`` only the archive's checksums are checked, not its records, and nothing is tried. ``alone``: the
-    caller holds the stewards' lock, so any unfinished move was interrupted.
+    Without ``archived`` only the archive's checksums are checked, not its records, and nothing is tried.
     """
-
-    def at_work() -> bool:
-        return not alone and rotation.at_work(mailbox.archive)
-
+    at_work = partial(rotation.at_work, mailbox.archive)
     told: set[str] = set()
     for part in (
         use_checks.check_uses(mailbox) if archived else iter(()),
@@ -79,7 +76,7 @@ def repair_safely(mailbox: Mailbox, tell: Callable[[Repaired], None] = lambda _:
     """Make the safe repairs; ``tell`` hears of each thing that was changed, once it is. Raises ``Busy`` while a steward
     runs."""
     with rotation.alone(mailbox.archive, mailbox.logs.wait):
-        found = list(examine_mailbox(mailbox, alone=True))
+        found = list(examine_mailbox(mailbox))
         for problem in found:
             if problem.repair == CHMOD:
                 tell(_close_mode(problem.file))
