@@ -192,10 +192,12 @@ def _told(place: str, found: list[ClientSetup], state: str) -> Iterator[str]:
     about_git = "left out of git" if is_hidden else f"{own_files.SEEN_BY_GIT}: `{own_files.hiding_command(place)}`"
     yield f"mailbox: {place}, {state or f'new, and {about_git}'}"
     for one in found:
-        base, names = one.target.base, [os.path.basename(path) for path in one.changed]
-        does = f"{frame.some(names, SHOWN)} in {base}" if names else one.covered or "set up already"
-        yield f"{one.target.client.title}: {does}"
-        yield from [f"  {LINES[one.line]}"] if one.line and names else []
+        base = os.path.join(one.target.base, "")
+        names = [path.removeprefix(base) for path in one.changed if path.startswith(base)]
+        does = [f"{frame.some(names, SHOWN)} in {one.target.base}"] if names else []
+        does += [path for path in one.changed if not path.startswith(base)]
+        yield f"{one.target.client.title}: {', '.join(does) or one.covered or 'set up already'}"
+        yield from [f"  {LINES[one.line]}"] if one.line and does else []
     if not found:
         yield MISSING
     yield "`agent-mailbox setup --diff` shows every line; `agent-mailbox setup --remove` takes it back"

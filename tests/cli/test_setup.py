@@ -130,6 +130,8 @@ def test_a_look_changes_nothing(found: Program, how: str) -> None:
     shown = found.call("setup", how).stdout
     assert files(found.scratch) == before
     assert ("settings.json in" in shown) == (how == "--dry-run")
+    guard = next(path for path in found.call("setup", "--yes", "--json").json["changed"] if path.endswith("-hook"))
+    assert (f", {guard}\n" in shown) == (how == "--dry-run"), "it is outside of the client's directory"
     assert (f"+++ {found.home / CLIENTS['codex']}" in shown) == (how == "--diff")
 
 
