@@ -19,8 +19,8 @@ from agent_mailbox.core.records import Read
 from agent_mailbox.errors import BadData, Busy, Unavailable
 from agent_mailbox.mailbox.open_mailbox import wall_clock
 from agent_mailbox.space.copy import bundled_lines, known_copy, publishing, replica
+from agent_mailbox.space.copy.known_copy import CROWD
 from agent_mailbox.space.copy.publishing import Waiting, batch_lines
-from agent_mailbox.space.copy.taken_records import CROWD
 from agent_mailbox.space.order.order import MESSAGES, MOST, WIDEST, Ordered, reads_of
 from agent_mailbox.space.trust import machine_keys
 from agent_mailbox.store.log.log import HeldLog, Log

@@ -1,35 +1,43 @@
 """A machine's copy of a shared mailbox, as it is known here: its saved state, its lines, and the locks.
 
-Belongs here: loading, saving, and looking at what is here, without the engine. The files are not synced: an older
-state, or none, costs a comparison and no answer.
+Belongs here: loading, saving, and looking at what is here, without the engine. Then whom new lines concern here. The
+files are not synced: an older state, or none, costs a comparison and no answer.
 """
 
 from __future__ import annotations
 
-from ...core import codec, proofs
+from ...core import codec, proofs, reach
+from ...core.address import ALL
+from ...core.line_forms import may_have, may_release
+from ...core.records import BadLine, Message
+from ...core.roster import DEAD
 from ...store.archive.archive import Archive
 from ...store.archive.archived_digests import ArchivedDigests
 from ...store.files import paths, small_files, system
 from ...store.files.small_files import note_time, noted_age, read_file, replace_file, write_if_possible
 from ...store.locks.lock import FileLock
+from ...store.log.stamps import EVERYONE
 from ...store.log.unordered import Unordered, digest
+from ...store.user_state import bindings
 from ..order.order import CLAIMS, KINDS, MESSAGES, ROSTER
 from .machine_lock import FILES, AskedOrder, MachineLock
 from .send_queue import SendQueue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from ...core.records import Proof
     from ...store.log.log import Log
     from ...store.log.logs import Logs
     from ...store.log.replacement import Replaced
-    from ..order.order import TotalOrder
+    from ..order.order import Ordered, TotalOrder
     from ..trust.space_judge import SpaceJudge
 
 STATE, FRESH, PROOFS, STEWARD = "state", "fresh", "proofs", "steward"
+CROWD = 100
+"""Messages at once above which everybody's quiet stamp ends."""
 
 
 class CopyState:
@@ -78,11 +86,11 @@ def note_proofs(directory: str, about: Mapping[bytes, Proof | None]) -> None:
         write_if_possible(system.join(directory, PROOFS), codec.dumps(told).encode())
 
 
-def noted_proofs(directory: str) -> dict[str, Proof | None]:
-    """Return what was noted last, by the lines' digests; empty if nothing was."""
+def noted_proofs(directory: str, lines: Iterable[bytes]) -> dict[bytes, Proof | None]:
+    """Return what was noted last of the writers of these lines, by line."""
     found = codec.parse(read_file(system.join(directory, PROOFS)) or b"")
-    told = found.items() if isinstance(found, dict) else ()
-    return {key: proofs.parse(word.encode()) for key, word in told if isinstance(word, str)}
+    told = ((line, found.get(digest(line).hex())) for line in lines) if isinstance(found, dict) else ()
+    return {line: proofs.parse(word.encode()) for line, word in told if isinstance(word, str)}
 
 
 def note_fresh(directory: str, at: int) -> None:
@@ -107,6 +115,7 @@ class KnownCopy:
 
     def __init__(self, logs: Logs, order: TotalOrder, directory: str, judge: SpaceJudge) -> None:
         self.logs = logs
+        self.local = {ROSTER: logs.roster, MESSAGES: logs.messages, CLAIMS: logs.reads}
         self.order = AskedOrder(order, self._look_again)
         self.directory = directory
         self.judge = judge
@@ -170,17 +179,13 @@ class KnownCopy:
         self.state.applied, self.state.last, self.heard = 0, {}, dict.fromkeys(KINDS, 0)
         self.state.tip, self.state.damaged = "", set()
         self.state.gone, self.state.keys = set(), {}
-        self.parts = {kind: Unordered(self._local_log(kind)) for kind in KINDS}
+        self.parts = {kind: Unordered(log) for kind, log in self.local.items()}
         for part in self.parts.values():
             part.look()
-        self._compare_all()
-        if self.order.files is not None:
-            self._save_state()  # nobody goes on beside it
-
-    def _compare_all(self) -> None:
-        """From the order's beginning on, take what is archived here for taken in."""
         self.state.compares = True
         self.filed.look()
+        if self.order.files is not None:
+            self._save_state()  # nobody goes on beside it
 
     def part_of(self, log: Log) -> Unordered:
         return self.parts[self._kind_of(log.path)]
@@ -190,11 +195,8 @@ class KnownCopy:
         kind = self._kind_of(fresh.path)
         self.parts = {**self.parts, kind: self.parts[kind].replaced(fresh.inode, fresh.places)}
 
-    def _local_log(self, kind: str) -> Log:
-        return {MESSAGES: self.logs.messages, ROSTER: self.logs.roster, CLAIMS: self.logs.reads}[kind]
-
     def _kind_of(self, path: str) -> str:
-        return next(kind for kind in KINDS if self._local_log(kind).path == path)
+        return next(kind for kind, log in self.local.items() if log.path == path)
 
     def _load_state(self) -> None:
         self._saved = read_saved(self.directory)
@@ -204,9 +206,9 @@ class KnownCopy:
         self.state = state = CopyState(told)
         self.judge.begin_from(state.numbers, state.refused)
         self.heard = None if state.applied else dict.fromkeys(KINDS, 0)
-        self.parts = {kind: Unordered(self._local_log(kind), *state.marks.get(kind, (0, 0, []))) for kind in KINDS}
+        self.parts = {kind: Unordered(log, *state.marks.get(kind, (0, 0, []))) for kind, log in self.local.items()}
         if state.compares:
-            self._compare_all()
+            self.filed.look()
 
     def _save_state(self) -> None:
         for part in self.parts.values():
@@ -217,3 +219,40 @@ class KnownCopy:
         body = codec.dumps({**vars(self.state), **lists}).encode()
         self._saved = b"%08x " % small_files.checksum(body) + body
         replace_file(system.join(self.directory, STATE), self._saved, durable=False)
+
+
+def disturbed_sessions(logs: Logs, kind: str, records: Iterable[Ordered]) -> set[str] | None:
+    """Return the sessions whose quiet stamps the records end, before they are written; None: everyone's."""
+    if kind == MESSAGES:
+        lines = [record.line for record in records]
+        is_crowd = len(lines) > CROWD  # as a machine joins: to look at each costs more than everybody's next look
+        looked = [line for line in lines if may_have(line, b"control")] if is_crowd else lines
+        messages = [one for one in map(codec.message, looked) if isinstance(one, Message)]
+        for message in messages:
+            if message.type == "control":
+                _bind_by(logs, message)
+        return EVERYONE if is_crowd else reach.find_concerned(messages, logs.read_roster())
+    if kind == ROSTER:
+        for record in records:
+            event = codec.roster_event(record.line)
+            if not isinstance(event, BadLine) and event.lead is not None:
+                _note_bound(logs, [event.session_id])
+        return EVERYONE
+    return EVERYONE if any(may_release(record.line) for record in records) else set()
+
+
+def _bind_by(logs: Logs, message: Message) -> None:
+    """Note whom an order may bind: it holds even if the log is cut before they look."""
+    from ...core.control import message_text, messages  # what most mail is spared
+
+    orders = messages.ModeSet, messages.PolicyUpdate, messages.TaskAssignment
+    if isinstance(message_text.parse(message.content), orders):
+        _note_bound(logs, None if ALL in message.recipients else message.recipients)
+
+
+def _note_bound(logs: Logs, sessions: Sequence[str] | None) -> None:
+    """Note that these sessions (None: all) may be bound, if they ever lived on this machine and are not dead."""
+    roster = logs.read_roster()
+    for session_id in logs.last_seen() if sessions is None else sessions:
+        if roster.state(session_id) != DEAD and logs.last_seen([session_id]):
+            bindings.bind(logs.stamp_files, session_id)

@@ -54,12 +54,9 @@ def lines_to_publish(copy: KnownCopy) -> Iterator[Waiting]:
         view = part.log.view()
         over = _taken_back(part) if kind == CLAIMS else ()
         for position, line in part.waiting():
-            if position in over:
-                part.settle(position)
-                continue
             proof = None if view is None else view.proof(line, position)
             found = place_line(kind, position, unsealed(line), copy.order.machine, proof)
-            if found is None:
+            if found is None or position in over:
                 part.settle(position)
             else:
                 yield found

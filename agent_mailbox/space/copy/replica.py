@@ -27,7 +27,7 @@ from ..order import order as orders
 from ..order.bundles import unpack_bundle
 from ..order.order import ARCHIVE, KINDS, MESSAGES, MOST, PAGE, PASSED, Moved, Ordered, Taken, id_of, is_known
 from ..trust.space_judge import Judged
-from . import known_copy, publishing, taken_records
+from . import known_copy, publishing
 from .known_copy import KnownCopy
 from .space_troubles import RESTORED, TWIN, displaced_from, note_displaced, note_trouble, restored_warning
 
@@ -60,15 +60,13 @@ class Replica(KnownCopy):
 
     def catch_up_since(self, since: int) -> None:
         """Do what ``catch_up`` does, unless another process did all of it after that time (ms): then look here."""
-        if not known_copy.is_fresh(self.directory, since):
-            self.catch_up()
-            return
-        self._is_sure = False
-        self.look_locally()
-        if self.state.applied:
-            self._is_fresh = True
-        else:
-            self.catch_up()
+        if known_copy.is_fresh(self.directory, since):
+            self._is_sure = False
+            self.look_locally()
+            if self.state.applied:
+                self._is_fresh = True
+                return
+        self.catch_up()
 
     def catch_up(self) -> None:
         """Write what is new in the order, publish what is new here, until neither has anything; under the lock.
@@ -322,9 +320,9 @@ class Replica(KnownCopy):
 
     def _write_verdicts(self, kind: str, found: Sequence[tuple[Ordered, bytes, Judged]]) -> None:
         heeded = [record for record, _, verdict in found if not is_ignored(verdict.line)]
-        disturbed = taken_records.disturbed_sessions(self.logs, kind, heeded)
+        disturbed = known_copy.disturbed_sessions(self.logs, kind, heeded)
         lines = [verdict.line + b"\n" for _, _, verdict in found]
-        self._local_log(kind).append(lines, disturbed, [verdict.proof for _, _, verdict in found])
+        self.local[kind].append(lines, disturbed, [verdict.proof for _, _, verdict in found])
         self.parts[kind].look([(verdict.line, key) for _, key, verdict in found])
 
     def keep_state(self, numbers: Mapping[str, int]) -> None:
@@ -349,15 +347,10 @@ class Replica(KnownCopy):
             plain = [*itertools.takewhile(lambda record: not (record.is_decision or record.damaged), found[1:])]
             if not plain:
                 return taken
+            ours = {unsealed(record.line) for record in plain if record.machine == self.order.machine}
             with self.files_lock():
                 if self.look_beside() == known:
-                    taken += self.write_records(plain, self._noted_proofs(plain))
-
-    def _noted_proofs(self, records: Sequence[Ordered]) -> dict[bytes, Proof | None]:
-        """Return what the process that published lines of this machine saw of their writers, by line."""
-        lines = {unsealed(record.line) for record in records if record.machine == self.order.machine}
-        noted = known_copy.noted_proofs(self.directory) if lines else {}
-        return {line: noted[key] for line in lines if (key := digest(line).hex()) in noted}
+                    taken += self.write_records(plain, known_copy.noted_proofs(self.directory, ours))
 
     def is_behind(self) -> bool:
         """Return whether, by the last look, there is something to take in or to publish."""
