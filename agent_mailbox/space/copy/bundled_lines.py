@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ...core.inbox import InboxState
-    from ...store.log.log import Log
     from .known_copy import KnownCopy
 
 DAMAGED = "damaged"
@@ -137,22 +136,19 @@ def _lost_lines(copy: KnownCopy, kind: str, present: set[bytes], end: int) -> It
 
     A message whose id another one has, archived or not, never was. Neither was a read that a release behind it
     took back, or it must not be any more (``taken_back``)."""
-    ordered = [(at, line) for at, line in copy.parts[kind].ordered() if at < end]
+    log, ordered = copy.parts[kind].log, [(at, line) for at, line in copy.parts[kind].ordered() if at < end]
     late = {at: line for at, line in ordered if digest(line) not in present and _is_record(kind, line)}
-    over = (
-        taken_back(copy.parts[kind].log.lines(), copy.parts[kind].log.view(), late) if kind == CLAIMS and late else ()
-    )
+    over = taken_back(log.lines(), log.view(), late) if kind == CLAIMS and late else ()
     lines = [line for at, line in late.items() if at not in over]
-    ids = set[str]()
-    if kind == MESSAGES and lines:
-        ids.update(id_of(line) for _, line in ordered if digest(line) in present)
-        ids.update(map(id_of, copy.archive.mentioning({id_of(line) for line in lines})))
+    if kind != MESSAGES or not lines:
+        yield from lines
+        return
+    ids = {id_of(line) for _, line in ordered if digest(line) in present}
+    ids.update(map(id_of, copy.archive.mentioning({id_of(line) for line in lines})))
     for line in lines:
-        if id_of(line) in ids:
-            continue
-        if kind == MESSAGES:
+        if id_of(line) not in ids:
             ids.add(id_of(line))
-        yield line
+            yield line
 
 
 def take_back(copy: KnownCopy, bundle: Bundle, machine: str) -> None:
@@ -185,14 +181,36 @@ def follow_bundle(copy: KnownCopy, bundle: Bundle, machine: str) -> None:
     """Archive what a bundle of that machine has; idempotent.
 
     The caller holds the machine's lock. Raises ``Busy`` while another process maintains the mailbox."""
+    kind = ROSTER if bundle.file == EVENTS else CLAIMS if bundle.file.endswith(READS_END) else MESSAGES
+    order = rotation.SharedOrder(lambda log, at: copy.part_of(log).is_ordered(at), copy.filed)
+    told = [*map(digest, bundle.told)] if kind == ROSTER else []
     with rotation.alone(copy.archive, copy.logs.wait):
-        if bundle.file == EVENTS:
-            _follow_events(copy, bundle)
-        elif bundle.file.endswith(READS_END):
-            _follow_reads(copy, bundle)
-        else:
-            _follow_messages(copy, bundle, is_ours=machine == copy.order.machine)
+        for key in (*map(digest, bundle.lines), *told):
+            copy.parts[kind].strike(key)  # it waited here, and is in the order by the bundle
+        if kind == ROSTER and (fresh := roster_compaction.retell_roster(copy.logs, copy.archive, bundle, order)):
+            copy.go_on_in(fresh)
+        part = copy.parts[kind]
+        lines = part.ordered() if kind == MESSAGES else ((at, unsealed(line)) for at, line in part.log.lines())
+        live = {digest(line) for _, line in lines}.difference(told)
+        # Mail that was never live here comes first: its reads may be, and move as those of archived mail do. Reads that
+        # are live move with their messages, whose bundle comes next.
+        copy.filed.add(copy.archive.file(bundle.file), [line for line in bundle.lines if digest(line) not in live])
+        if kind == MESSAGES:
+            ids = {id_of(line) for line in bundle.lines if digest(line) in live}
+            _move_messages(copy, ids, order, is_ours=machine == copy.order.machine)
         Manifest(copy.archive).seal()
+
+
+def _move_messages(copy: KnownCopy, ids: set[str], order: rotation.SharedOrder, *, is_ours: bool) -> None:
+    def plan_move(state: InboxState) -> retention.RetentionPlan:
+        now = system.time_ns() // 1_000_000
+        here = [who for who in copy.logs.last_seen() if state.roster.state(who) not in (None, DEAD)]
+        move = retention.movable(ids & state.messages.keys(), state, now, None if is_ours else (*here, USER))
+        return retention.RetentionPlan(move=frozenset(move), pending=0)
+
+    ttls = config.load_config(copy.logs.directory).ttls
+    for replaced in rotation.rotate(copy.logs, copy.archive, ttls, plan_move, order).replaced:
+        copy.go_on_in(replaced)
 
 
 def hand_over(copy: KnownCopy, present: set[bytes] | None = None) -> int:
@@ -213,50 +231,3 @@ def hand_over(copy: KnownCopy, present: set[bytes] | None = None) -> int:
             copy.order.append_lines(ARCHIVE, [one])
             count += 1
     return count
-
-
-def _follow_messages(copy: KnownCopy, bundle: Bundle, *, is_ours: bool) -> None:
-    for line in bundle.lines:
-        copy.parts[MESSAGES].strike(digest(line))  # it waited here, and is in the order by the bundle
-    keys = {digest(line): line for line in bundle.lines}
-    live = {digest(line): line for _, line in copy.parts[MESSAGES].ordered()}
-    ids = {id_of(keys[key]) for key in keys.keys() & live.keys()}
-    # First what was never live here: its reads may be, and move as those of archived mail do.
-    copy.filed.add(copy.archive.file(bundle.file), [line for key, line in keys.items() if key not in live])
-
-    def plan_move(state: InboxState) -> retention.RetentionPlan:
-        now = system.time_ns() // 1_000_000
-        here = [who for who in copy.logs.last_seen() if state.roster.state(who) not in (None, DEAD)]
-        move = retention.movable(ids & state.messages.keys(), state, now, None if is_ours else (*here, USER))
-        return retention.RetentionPlan(move=frozenset(move), pending=0)
-
-    rotated = rotation.rotate(
-        copy.logs, copy.archive, config.load_config(copy.logs.directory).ttls, plan_move, _shared_order_of(copy)
-    )
-    for replaced in rotated.replaced:
-        copy.go_on_in(replaced)
-
-
-def _follow_reads(copy: KnownCopy, bundle: Bundle) -> None:
-    """Archive reads that are not here. Those that are live here move with their messages, whose bundle comes next."""
-    for line in bundle.lines:
-        copy.parts[CLAIMS].strike(digest(line))
-    live = {digest(unsealed(line)) for _, line in copy.logs.reads.lines()}
-    copy.filed.add(copy.archive.file(bundle.file), [line for line in bundle.lines if digest(line) not in live])
-
-
-def _follow_events(copy: KnownCopy, bundle: Bundle) -> None:
-    for line in (*bundle.lines, *bundle.told):
-        copy.parts[ROSTER].strike(digest(line))
-    replaced = roster_compaction.retell_roster(copy.logs, copy.archive, bundle, _shared_order_of(copy))
-    if replaced is not None:
-        copy.go_on_in(replaced)
-    live = {digest(unsealed(line)) for _, line in copy.logs.roster.lines()} - {*map(digest, bundle.told)}
-    copy.filed.add(copy.archive.roster_log(), [line for line in bundle.lines if digest(line) not in live])
-
-
-def _shared_order_of(copy: KnownCopy) -> rotation.SharedOrder:
-    def has(log: Log, position: int) -> bool:
-        return copy.part_of(log).is_ordered(position)
-
-    return rotation.SharedOrder(has, copy.filed)

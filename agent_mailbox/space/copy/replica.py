@@ -29,7 +29,7 @@ from ..order.order import ARCHIVE, KINDS, MESSAGES, MOST, PAGE, PASSED, Moved, O
 from ..trust.space_judge import Judged
 from . import known_copy, publishing
 from .known_copy import KnownCopy
-from .space_troubles import RESTORED, TWIN, displaced_from, note_displaced, note_trouble, restored_warning
+from .space_troubles import RESTORED, TWIN, note_displaced, note_trouble, restored_warning
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Replica(KnownCopy):
                 self.take_in()
             self._moved_at = None
             if self.state.displaced:
-                raise displaced_from(self.order.machine)
+                raise orders.Displaced(self.order.machine)
             try:
                 if publishing.publish_waiting(self):
                     continue

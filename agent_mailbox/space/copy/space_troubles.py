@@ -9,8 +9,8 @@ from ...core import codec, frame, instant
 from ...core.records import Message
 from ...core.text import count_noun
 from ...store.files import system
-from ...store.files.lines import lines_of
-from ...store.files.small_files import OpenFile, noted_age, read_file, remove_file, set_time, write_if_possible
+from ...store.files.small_files import noted_age, read_file, remove_file, set_time, write_if_possible
+from ...store.log.logs import end_of
 from ..order.order import Displaced
 from .send_queue import SendQueue
 
@@ -57,17 +57,9 @@ def restored_warning(count: int) -> str:
     )
 
 
-def displaced_from(machine: str) -> Displaced:
-    """Return why nothing of a machine goes out that was given up, and whose name another mailbox took over."""
-    return Displaced(
-        f"this machine was given up, and another mailbox has its name now: {machine}",
-        "run `agent-mailbox engine leave`, and join with another --machine: what waits here goes out then",
-    )
-
-
 def note_displaced(directory: str, machine: str | None) -> None:
     """Note that another mailbox has this machine's name; None: it has it itself."""
-    why = None if machine is None else displaced_from(machine)
+    why = None if machine is None else Displaced(machine)
     note_trouble(directory, TAKEN, "" if why is None else f"{why.what}; {why.hint}")
 
 
@@ -90,12 +82,8 @@ def waiting_sends(directory: str) -> Iterator[str]:
 
 def slow_clock(messages: Log) -> Iterator[str]:
     """Yield whether this machine's clock is behind mail that is here: what it sends may expire on its way."""
-    fd = messages.open()
-    if fd is None:
-        return
-    with OpenFile(fd):
-        found = (codec.message(line) for _, line in lines_of(fd, max(system.fstat(fd).st_size - TAIL, 0)))
-        newest = max((one.timestamp for one in found if isinstance(one, Message)), default=0)
+    found = (codec.message(line) for _, line in messages.lines(max(end_of(messages.path)[1] - TAIL, 0)))
+    newest = max((one.timestamp for one in found if isinstance(one, Message)), default=0)
     late = newest - system.time_ns() // 1_000_000
     if late > SLOW:
         yield (

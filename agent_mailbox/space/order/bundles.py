@@ -12,8 +12,7 @@ import zlib
 from ...core import codec
 from ...core.records import Record
 from ...store.archive.archive import ROSTER
-from .order import CLAIMS, MESSAGES, WIDEST
-from .order import ROSTER as EVENTS
+from .order import KINDS, WIDEST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 READS_END = "-reads.jsonl"
-LOGS = (MESSAGES, EVENTS, CLAIMS)
 WHOLE = 1 << 20
 """Bytes of lines that are put into one bundle, unless a single line is longer."""
 LARGEST = 2 << 20
@@ -67,7 +65,7 @@ def is_file(name: str) -> bool:
     """Return whether an archive may have a file of that name, or a log has it, to which lost lines come back."""
     month, rest = name[:7], name[7:]
     is_month = month[:4].isdecimal() and month[4:5] == "-" and month[5:].isdecimal() and month.isascii()
-    return name in (ROSTER, *LOGS) or (len(month) == 7 and is_month and rest in (".jsonl", READS_END))
+    return name in (ROSTER, *KINDS) or (len(month) == 7 and is_month and rest in (".jsonl", READS_END))
 
 
 def in_parts(items: Iterable[T], size_of: Callable[[T], int]) -> Iterator[list[T]]:

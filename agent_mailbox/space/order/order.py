@@ -108,6 +108,12 @@ class Displaced(Unavailable):
 
     code = "displaced"
 
+    def __init__(self, machine: str) -> None:
+        super().__init__(
+            f"this machine was given up, and another mailbox has its name now: {machine}",
+            "run `agent-mailbox engine leave`, and join with another --machine: what waits here goes out then",
+        )
+
 
 class Taken(Refused):
     """A record with that id is in the order, at ``position``. Nothing was appended."""

@@ -32,36 +32,29 @@ TURNS = 50
 
 
 class OrderedLog:
-    """One log of a shared mailbox for a ``with`` block: caught up, and nobody else of this machine decides meanwhile.
+    """One log of a shared mailbox for a ``with`` block under the machine's lock: caught up.
 
     ``append`` publishes, and writes here what the order has up to that. It raises ``Moved`` if another machine was
     first: see ``decide_again``.
     """
 
-    def __init__(self, replica: Replica, log: Log, *, hurried: bool = False) -> None:
+    def __init__(self, replica: Replica, log: Log) -> None:
         self._replica = replica
         self._log = log
-        self._lock = replica.machine_lock(hurried=hurried)
         self.fd = -1
 
     def __enter__(self) -> Self:
-        self._lock.take()
-        try:
-            self._replica.begin_decision()
-            with self._log.held():
-                pass  # which makes the log
-            found = self._log.open()
-            if found is None:
-                raise Moved(f"log is gone: {self._log.path}", "try again")
-            self.fd = found
-        except BaseException:
-            self._lock.release()
-            raise
+        self._replica.begin_decision()
+        with self._log.held():
+            pass  # which makes the log
+        found = self._log.open()
+        if found is None:
+            raise Moved(f"log is gone: {self._log.path}", "try again")
+        self.fd = found
         return self
 
     def __exit__(self, *_: object) -> None:
         system.close(self.fd)
-        self._lock.release()
 
     def lines(self, start: int = 0) -> Iterator[tuple[int, bytes]]:
         return lines_of(self.fd, start)
@@ -151,7 +144,7 @@ class SharedLog:
 
     def _decide_until_first(self, act: Callable[[HeldLog | OrderedLog], T]) -> T:
         if not self._is_own:
-            with OrderedLog(self._replica, self._log, hurried=self._hurried) as log:
+            with self._replica.machine_lock(hurried=self._hurried), OrderedLog(self._replica, self._log) as log:
                 return act(log)
         # It is published in the sequence in which the log has it, so it means the same everywhere, whatever other
         # processes record meanwhile. This machine decides nothing until then, nor after a kill.

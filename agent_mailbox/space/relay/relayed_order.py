@@ -17,7 +17,7 @@ from ...errors import BadData, Busy, Refused, Unavailable
 from ...store.files import system
 from ...store.files.small_files import OpenFile, note_time, noted_age, read_if_possible
 from ..order import hurry
-from ..order.order import START, Displaced, HeldUp, Moved, NoServer, NoSpace, Ordered, Taken, check_size
+from ..order.order import START, HeldUp, Moved, NoServer, NoSpace, Ordered, Taken, check_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ LONGEST_HEAD, MOST_BYTES = 1 << 20, 64 << 20
 _SERVE = "try again; `agent-mailbox engine serve` starts it"
 PAGE = 100
 """Records that are asked for at once."""
-KINDS = {kind.__name__: kind for kind in (Unavailable, Busy, Refused, BadData, NoSpace, NoServer, HeldUp, Displaced)}
-"""The errors that an answer may bring, but for ``Moved`` and ``Taken``."""
+KINDS = {kind.__name__: kind for kind in (Unavailable, Busy, Refused, BadData, NoSpace, NoServer, HeldUp)}
+"""The errors that an engine may answer with, but for ``Moved`` and ``Taken``."""
 
 
 class RelayedOrder:
