@@ -418,6 +418,16 @@ def test_what_an_earlier_version_installed_is_removed(house: House, scope: str, 
         assert tree(base) == {"hooks.json": before}
 
 
+def test_the_doctor_names_each_event_once_that_codex_skips(house: House) -> None:
+    """Several of our hooks may be of one event."""
+    assert house.program.call("init", house.project / "data").rc == 0
+    assert house.program.call("install", "codex", "--project", house.project).rc == 0
+    found = house.program.call("doctor", "--json", cwd=house.project).json["notes"]
+    (note,) = [one["what"] for one in found if "Codex skips the hooks of " in one["what"]]
+    events = note.removeprefix("Codex skips the hooks of ").partition(" until ")[0].split(", ")
+    assert sorted(events) == sorted({*CODEX.events})
+
+
 def test_the_doctor_names_the_hooks_that_do_nothing(house: House) -> None:
     """The note has the command that removes them."""
     house.program.call("init", str(house.project / "data"))

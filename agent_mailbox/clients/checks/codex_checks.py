@@ -41,14 +41,14 @@ _MOST = 5
 """Sessions named; the rest are of the same kinds."""
 
 
-def untrusted_events(path: str, settings: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
-    """Return the events whose hooks of ours, in a ``hooks.json`` at ``path``, Codex skips."""
+def untrusted_events(path: str, settings: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, None]:
+    """Return the events of which Codex skips a hook of ours, in a ``hooks.json`` at ``path``, each once."""
     known = _trusted_checksums(os.path.join(CODEX.find_home(environ), "config.toml"))
-    found = []
+    found = dict[str, None]()
     for event, place, checksum in _own_hooks(settings):
         records = [known.get(f"{where}:{place}") for where in (path, os.path.realpath(path))]
         if not any(record is not None and checksum in (None, record) for record in records):
-            found.append(event)
+            found[event] = None
     return found
 
 
