@@ -19,7 +19,6 @@ from ..errors import MailboxError, Malformed
 from ..mailbox import absence
 from ..space import joining_space, purging, replicator, space_checks, space_words
 from ..space import space as spaces
-from ..space.exchanged_files import ExchangedFiles
 from ..space.joining_space import SpaceStanding
 from ..space.postgres import database_roles
 from ..space.relay.relay import Relay
@@ -293,7 +292,6 @@ def serve(app: App, /, install: bool, remove: bool) -> None:
         app.print_answer(f"serving {found.space} as {found.machine}\n", _value_of(found))
         copy = spaces.open_replica(logs, space)
         replicator.judge_again(copy, engine_output.print_logged)
-        exchanged = ExchangedFiles(logs, spaces.order_in(copy), copy.directory, engine_output.print_logged)
 
         def says_away(why: MailboxError | None) -> None:
             if relay is not None:
@@ -307,7 +305,7 @@ def serve(app: App, /, install: bool, remove: bool) -> None:
                 told(f"{space.space} as {space.machine} was left, or is reached in another way: its replicator ends")
             return is_left or ended.is_set()
 
-        replicator.Replicator(copy, exchanged, told, says_away).run(is_over, ended.wait)
+        replicator.Replicator(copy, told, says_away).run(is_over, ended.wait)
         if relay is not None:
             relay.close()
 
@@ -328,12 +326,10 @@ def _change_service(app: App, *, install: bool) -> None:
 def _start_relay(space: Space, directory: str) -> Relay | None:
     """Serve this machine's commands over the replicator's connections; without a socket they connect by themselves."""
     try:
-        found = Relay(directory, lambda: spaces.order_of(space))
+        return Relay(directory, lambda: spaces.order_of(space))
     except OSError as error:
         engine_output.print_logged(f"commands connect by themselves: {error}")
         return None
-    found.start_serving()
-    return found
 
 
 @engine.command()

@@ -152,9 +152,9 @@ class OpenMailbox:
         wanted = None if sessions is None else list(sessions)
         found = self.logs.last_seen(wanted)
         if (replica := self.replica) is not None:
-            from ..space.order import elsewhere  # likewise
+            from ..space.copy import space_troubles  # likewise
 
-            told = {who: at for one in elsewhere.load_peers(replica.directory) for who, at in one.seen.items()}
+            told = {who: at for one in space_troubles.load_peers(replica.directory) for who, at in one.seen.items()}
             found = {**(told if wanted is None else {who: told[who] for who in wanted if who in told}), **found}
         return found
 
@@ -228,9 +228,9 @@ class OpenMailbox:
             return [one.session_id for one in far]
         if not (gone := replica.machines_gone()):
             return []
-        from ..space.order import elsewhere  # hardly a machine left
+        from ..space.copy import space_troubles  # hardly a machine left
 
-        peers = (one for one in elsewhere.load_peers(replica.directory) if one.machine not in gone)
+        peers = (one for one in space_troubles.load_peers(replica.directory) if one.machine not in gone)
         moved = {who for one in peers for who in one.seen}  # the mailbox joined again under another name
         return [one.session_id for one in far if one.home in gone and one.session_id not in moved]
 

@@ -24,9 +24,8 @@ from ..core import codec, instant
 from ..core.records import USER, BadLine, Message, Record
 from ..errors import NotFound, Refused, Unavailable
 from . import space as spaces
-from .copy import bundled_lines, publishing
+from .copy import bundled_lines, publishing, space_troubles
 from .copy.space_troubles import GONE, RESTORED, note_displaced, note_trouble
-from .order import elsewhere
 from .order import order as orders
 from .order.order import MESSAGES, PASSED, ROSTER, FollowProgress, NoServer
 from .trust import machine_keys, space_judge, space_trust
@@ -253,11 +252,11 @@ def read_standing(logs: Logs) -> SpaceStanding:
     space = spaces.require_space(logs)
     copy = spaces.open_replica(logs, space, patience=LOOKING)
     copy.look_locally()
-    records, joined, trouble = copy.state.applied, elsewhere.load_joined(copy.directory), ""
+    records, joined, trouble = copy.state.applied, space_troubles.load_joined(copy.directory), ""
     known = FollowProgress(copy.state.gone, copy.state.keys)
     try:
         records, joined = copy.order.last_position(), spaces.order_in(copy).joined_machines()
-        elsewhere.keep_joined(copy.directory, joined)
+        space_troubles.keep_joined(copy.directory, joined)
         known = look_ahead(copy, spaces.order_in(copy))
         note_trouble(copy.directory, GONE, "")  # this machine's replicator hears it within seconds
     except (Unavailable, Refused) as error:
@@ -269,7 +268,7 @@ def read_standing(logs: Logs) -> SpaceStanding:
     others: dict[str, dict[str, object]] = {
         machine: {"machine": machine, "behind": None, "heard": None} for machine in joined if machine != space.machine
     }
-    for one in elsewhere.load_peers(copy.directory):
+    for one in space_troubles.load_peers(copy.directory):
         others[one.machine] = {"machine": one.machine, "behind": one.behind, "heard": instant.text(one.heard)}
     for machine, told in others.items():
         told |= {"given_up": machine in known.gone, "key": known.keys.get(machine)}

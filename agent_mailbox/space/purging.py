@@ -13,7 +13,7 @@ from ..core.records import Record
 from ..errors import Refused
 from ..store.log.unordered import digest, unsealed
 from . import space as spaces
-from .order.bundles import unpack_bundle
+from .copy.bundled_lines import unpack_bundle
 from .order.order import ARCHIVE, PASSED, PURGED, FollowProgress, all_records, is_known, spell_word
 
 if TYPE_CHECKING:

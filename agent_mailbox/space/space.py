@@ -21,6 +21,8 @@ from .trust.space_judge import SpaceJudge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..store.log.custody import Custody
     from ..store.log.logs import Logs
     from .order.order import SpaceOrder, TotalOrder
@@ -91,21 +93,19 @@ def require_space(logs: Logs) -> Space:
 
 def space_in(record: Custody) -> Space | None:
     """Return the space of the mailbox of which the record is; None if it is in none."""
-    text = read_file(record.path(PLACE, FILE))
+    path = record.path(PLACE, FILE)
+    text = read_file(path)
     if text is None:
         return None
-    found = codec.parse(text)
+    found: Any = codec.parse(text)
     try:
-        if isinstance(found, dict):
-            return Space(**found)
+        return Space(**found)
     except TypeError:
-        pass
-    path = record.path(PLACE, FILE)
-    aside = typed(path)
-    raise BadData(
-        f"record of the space has another form: {path}",
-        f"run `mv {aside} {aside}.away`, then `agent-mailbox engine join URL --space NAME`",
-    )
+        aside = typed(path)
+        raise BadData(
+            f"record of the space has another form: {path}",
+            f"run `mv {aside} {aside}.away`, then `agent-mailbox engine join URL --space NAME`",
+        ) from None
 
 
 def save_space(logs: Logs, space: Space) -> None:
@@ -117,11 +117,9 @@ def save_space(logs: Logs, space: Space) -> None:
 
 def forget_space(logs: Logs, space: Space) -> None:
     """Make the mailbox one machine's again; its files stay as they are. Nothing that was known of the space does."""
-    from .order import elsewhere  # a machine seldom leaves
-
     record = record_of(logs)
     keep_note(logs, LEFT, space.machine)
-    for name in (FILE, known_copy.STATE, elsewhere.FILE, elsewhere.JOINED, *space_troubles.FILES):
+    for name in (FILE, known_copy.STATE, space_troubles.FILE, space_troubles.JOINED, *space_troubles.FILES):
         remove_file(record.path(PLACE, name))
     system.sync_directory(record.path(PLACE))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.text import count_noun, neutral, typed
 from ..store.files import paths, system
-from ..store.files.small_files import OpenFile, open_file, read_file
+from ..store.files.small_files import OpenFile
 from ..store.log import custody
 from ..store.log import logs as log_files
 from . import space as spaces
@@ -74,15 +74,11 @@ def describe_move(logs: Logs, environ: Mapping[str, str]) -> str:
 def _is_of(record: Custody, logs: Logs) -> bool:
     """Return whether one of the logs continues what the record says of its own, wherever that was."""
     for log in (logs.messages, logs.reads, logs.roster):
-        entry = custody.read_entry(read_file(record.path(system.basename(log.path).removesuffix(".jsonl"))) or b"")
-        if entry is None or not entry.size:
-            continue
-        try:
-            with OpenFile(open_file(log.path, system.O_RDONLY)) as fd:
+        entry = custody.Kept(record, log.path).entry()
+        if entry.size and (found := log.open()) is not None:
+            with OpenFile(found) as fd:
                 if entry.replace(inode=system.fstat(fd).st_ino).continues(fd):  # a copy is another file
                     return True
-        except FileNotFoundError:
-            continue
     return False
 
 

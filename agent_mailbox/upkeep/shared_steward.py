@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from ..core import codec, instant
 from ..core.keeping import retention
 from ..core.records import BadLine, Message, Read, Record
-from ..space.order import bundles
-from ..space.order.order import CLAIMS, MESSAGES, MOST, PASSED, WIDEST
+from ..space.copy import bundled_lines
+from ..space.order.order import CLAIMS, MESSAGES, MOST, PASSED, WIDEST, Bundle
 from ..space.order.ordered_log import decide_again
 from ..store.archive.archive import ROSTER
 from ..store.archive.roster_compaction import COMPACT_ABOVE
@@ -133,7 +133,7 @@ def _bundle_and_publish(
             stays.add(message_id)  # no engine takes so long a line; nor may what settles it go
             continue
         size += len(mail[message_id]) + sum(map(len, about.get(message_id, ())))
-        if now and size > bundles.WHOLE:
+        if now and size > bundled_lines.WHOLE:
             break
         now.append(message_id)
     while now:
@@ -158,9 +158,9 @@ def _bundled_records(
     months = {i: instant.month(state.messages[i].timestamp) for i in now}
     for month in sorted({*months.values(), *strays.values()}):
         reads = [line for i, at in (months | strays).items() if at == month for line in about.get(i, ())]
-        yield from bundles.records_of(month + bundles.READS_END, reads)
+        yield from bundled_lines.records_of(month + bundled_lines.READS_END, reads)
     for month in dict.fromkeys(months.values()):  # a request's first: its answers go behind it
-        yield from bundles.records_of(month + ".jsonl", (mail[i] for i, at in months.items() if at == month))
+        yield from bundled_lines.records_of(month + ".jsonl", (mail[i] for i, at in months.items() if at == month))
 
 
 def _retell_dead(mailbox: Mailbox, copy: Replica, since: int, retold: set[str]) -> set[str]:
@@ -183,7 +183,7 @@ def _retell_dead(mailbox: Mailbox, copy: Replica, since: int, retold: set[str]) 
             return who
         lives = tuple(codec.spell_event(event).rstrip(b"\n") for event in told)
         gone = tuple(line for line in lines if of.get(line) in who)
-        record = bundles.pack_bundle(bundles.Bundle(ROSTER, gone, lives, since))
+        record = bundled_lines.pack_bundle(Bundle(ROSTER, gone, lives, since))
         if len(record) > WIDEST:
             return set()
         copy.file_away([record], end, lambda one: one.kind != MESSAGES or one.is_decision)

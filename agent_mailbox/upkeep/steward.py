@@ -59,7 +59,7 @@ def run_upkeep(mailbox: Mailbox, max_live: int | None = None, *, trust_clock: bo
     limit = mailbox.config.max_live if max_live is None else max_live
     copy = mailbox.replica
     alone = rotation.alone(mailbox.archive, mailbox.logs.wait)
-    with alone if copy is None else copy.steward_lock():  # the machine's lock comes ahead of the archive's
+    with alone if copy is None else copy.steward_lock:  # the machine's lock comes ahead of the archive's
         if not trust_clock:
             clock_signs.check_clock(mailbox)
         swept = _sweep_roster(mailbox)

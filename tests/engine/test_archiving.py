@@ -20,10 +20,9 @@ from agent_mailbox.core.records import USER, Read
 from agent_mailbox.errors import Refused, Unavailable
 from agent_mailbox.mailbox.open_mailbox import wall_clock
 from agent_mailbox.space import purging
-from agent_mailbox.space.copy import bundled_lines, publishing, replica, send_queue
+from agent_mailbox.space.copy import bundled_lines, publishing, replica, space_troubles
 from agent_mailbox.space.copy.replica import Replica
-from agent_mailbox.space.copy.send_queue import SendQueue
-from agent_mailbox.space.order import bundles
+from agent_mailbox.space.copy.space_troubles import SpaceQueue
 from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, WIDEST, id_of, spell_word
 from agent_mailbox.store.archive import roster_compaction, rotation
 from agent_mailbox.store.archive.manifest import Manifest
@@ -65,12 +64,12 @@ def test_what_stays_in_the_engine_whoever_followed() -> None:
     orders = {name: MemoryOrder(space, name) for name in ("w-1", "w-10", "gone")}
     order, mail = orders["w-1"], [b'{"id":"m%d"}' % n for n in range(3)]
     order.append_lines(MESSAGES, mail)
-    (bundle,) = bundles.records_of("2026-01.jsonl", mail)
+    (bundle,) = bundled_lines.records_of("2026-01.jsonl", mail)
     order.append_lines(ARCHIVE, [bundle])
-    order.append_lines(ARCHIVE, [*bundles.records_of("2026-02.jsonl", [bundle])])
+    order.append_lines(ARCHIVE, [*bundled_lines.records_of("2026-02.jsonl", [bundle])])
     order.append_lines(MESSAGES, [mail[0], b'{"id":"m10"}'])  # the same again is newer than what was archived
     end = order.last_position()
-    (forged,) = bundles.records_of("2026-03.jsonl", [b'{"id":"m10"}'])
+    (forged,) = bundled_lines.records_of("2026-03.jsonl", [b'{"id":"m10"}'])
     order.append_lines(CLAIMS, [forged, b"last"])  # any machine may append to that log: it is no bundle there
     for name, followed, positions in (("w-1", end + 2, ()), ("w-10", 3, ()), ("w-10", end + 2, (1, 2, 3))):
         orders[name].append_lines(PASSED, [spell_word("applied", followed)])
@@ -254,12 +253,12 @@ def test_a_request_goes_with_an_answer_of_another_month(two: Two, days: int) -> 
     before = two.orders[0].last_position()
     assert steward(north).archived == 2
     assert live(north) == []
-    told = [bundles.unpack_bundle(r.line) for r in two.orders[0].read_after(before, 99) if r.log == ARCHIVE]
+    told = [bundled_lines.unpack_bundle(r.line) for r in two.orders[0].read_after(before, 99) if r.log == ARCHIVE]
     mail = [line for bundle in told if bundle and not bundle.file.endswith("-reads.jsonl") for line in bundle.lines]
     assert len(mail) == 2
 
 
-@pytest.mark.parametrize(("room", "most", "mail"), [("bundles.WHOLE", 1, [1] * 5), ("WIDEST", 450, [2, 1, 2])])
+@pytest.mark.parametrize(("room", "most", "mail"), [("bundled_lines.WHOLE", 1, [1] * 5), ("WIDEST", 450, [2, 1, 2])])
 def test_what_is_too_much_for_one_decision_goes_in_several(
     two: Two, monkeypatch: pytest.MonkeyPatch, room: str, most: int, mail: list[int]
 ) -> None:
@@ -270,7 +269,7 @@ def test_what_is_too_much_for_one_decision_goes_in_several(
     monkeypatch.setattr(f"agent_mailbox.upkeep.shared_steward.{room}", most)
     before = two.orders[0].last_position()
     assert steward(north).archived == 5
-    told = [bundles.unpack_bundle(r.line) for r in two.orders[0].read_after(before, 99) if r.log == ARCHIVE]
+    told = [bundled_lines.unpack_bundle(r.line) for r in two.orders[0].read_after(before, 99) if r.log == ARCHIVE]
     assert [len(one.lines) for one in told if one and not one.file.endswith("-reads.jsonl")] == mail
     assert (live(north), archived(north)) == ([], [*"abcde"])
 
@@ -341,7 +340,7 @@ def test_an_order_stands_whoever_says_that_it_is_archived(two: Two) -> None:
     order = ControlDesk(north).set_policy(USER, ["ann"], deny=["Bash"]).message.id
     plain = north.send(Draft(sender="ann", to=("ann",), content="plain")).message.id
     lines = [unsealed(line) for _, line in north.logs.messages.lines()]
-    records = [*bundles.records_of(f"{instant.month(north.now())}.jsonl", lines)]
+    records = [*bundled_lines.records_of(f"{instant.month(north.now())}.jsonl", lines)]
     south.catch_up()
     two.orders[1].append_lines(ARCHIVE, records)
     for box in (south, north):
@@ -359,14 +358,14 @@ def test_an_order_stands_whoever_says_that_it_is_archived(two: Two) -> None:
         zlib.compress(b'{"file":"2026-11.jsonl/x","told":0,"since":0}\nx'),
         zlib.compress(b'{"file":"MANIFEST.jsonl","told":0,"since":0}\nx'),
         zlib.compress(b'{"file":"2026-11.jsonl","told":-1,"since":0}\nx'),
-        zlib.compress(b'{"file":"2026-11.jsonl","told":0,"since":0}\n' + b"x" * bundles.LARGEST),
+        zlib.compress(b'{"file":"2026-11.jsonl","told":0,"since":0}\n' + b"x" * bundled_lines.LARGEST),
         zlib.compress(b'{"file":"2026-11.jsonl","told":0,"since":0}\nx')[:-3],
     ],
     ids=range(9),
 )
 def test_a_bundle_of_another_form_counts_for_nothing(two: Two, record: bytes) -> None:
     """It names no other file than an archive's, it does not fill the memory, and the mailbox goes on behind it."""
-    assert bundles.unpack_bundle(record) is None
+    assert bundled_lines.unpack_bundle(record) is None
     two.orders[0].append_lines(ARCHIVE, [record])
     read(two, "one")
     for box in two.boxes:
@@ -473,8 +472,8 @@ def test_a_life_told_in_another_sequence_ends_nobody(two: Two) -> None:
     first, end_, again = [unsealed(line) for _, line in north.logs.roster.lines() if b'"eve"' in line]
     other = first.replace(b"register", b"update")
     south.catch_up()
-    bundle = bundles.Bundle("roster.jsonl", (first, other, again, end_), (first, end_), 1 << 50)
-    two.orders[1].append_lines(ARCHIVE, [bundles.pack_bundle(bundle)])
+    bundle = bundled_lines.Bundle("roster.jsonl", (first, other, again, end_), (first, end_), 1 << 50)
+    two.orders[1].append_lines(ARCHIVE, [bundled_lines.pack_bundle(bundle)])
     north.catch_up()
     assert north.logs.read_roster().state("eve") == "alive"
     assert [unsealed(line) for _, line in north.logs.roster.lines() if b'"eve"' in line] == [first, end_, again]
@@ -582,7 +581,7 @@ def test_mail_that_waited_until_another_took_its_id_is_set_aside(
     for waits in (draft, draft.replace(id=None, content="next")):
         assert north.send(waits).queued
     with monkeypatch.context() as full:
-        full.setattr(send_queue, "MOST", 0)
+        full.setattr(space_troubles, "FULL", 0)
         with pytest.raises(Unavailable, match="the queue is full"):
             north.send(draft.replace(id=None, content="too much"))
     first = draft.replace(sender="ben", to=("ann",), content="first")
@@ -594,7 +593,7 @@ def test_mail_that_waited_until_another_took_its_id_is_set_aside(
     north.catch_up()
     queue = north.replica.queue
     assert (live(north), queue.count_unsent(), queue.read_entries()) == (["first", "next"], 1, [])
-    assert b'"late"' in Path(north.replica.directory, send_queue.UNSENT).read_bytes()
+    assert b'"late"' in Path(north.replica.directory, space_troubles.UNSENT).read_bytes()
 
 
 def test_a_machine_that_leaves_keeps_no_waiting_mail_that_is_in_its_archive(two: Two) -> None:
@@ -618,7 +617,7 @@ def test_a_machine_that_leaves_keeps_no_waiting_mail_that_is_in_its_archive(two:
     assert (publishing.keep_queued(north.replica), queue.read_entries(), queue.count_unsent()) == ([], [], 2)
 
 
-@pytest.mark.parametrize("step", [(Log, "append"), (SendQueue, "drop_oldest")], ids=["kept", "out of the queue"])
+@pytest.mark.parametrize("step", [(Log, "append"), (SpaceQueue, "drop_oldest")], ids=["kept", "out of the queue"])
 def test_a_machine_that_is_killed_as_it_leaves_keeps_waiting_mail_once(
     two: Two, step: tuple[type, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -713,7 +712,7 @@ def test_mail_archived_before_joining_is_handed_over_once(two: Two, tmp_path: Pa
     for other in two.boxes:
         other.catch_up()
         assert archived(other) == archived(box)
-    sent = [b for r in space.records if r.log == ARCHIVE and (b := bundles.unpack_bundle(r.line)) is not None]
+    sent = [b for r in space.records if r.log == ARCHIVE and (b := bundled_lines.unpack_bundle(r.line)) is not None]
     assert sum(len(bundle.lines) for bundle in sent) == 60
     assert len(sent) > 5
 
@@ -811,9 +810,9 @@ def test_a_machine_that_was_given_up_holds_no_purge_and_comes_back(pair: Pair) -
 def test_a_line_that_no_record_can_hold_stops_no_other_line() -> None:
     """It is left out, also if only its packed form is too wide; half as many lines at a time make narrower records."""
     wide = [os.urandom(size).replace(b"\n", b"n") for size in (WIDEST - 1, WIDEST // 2, WIDEST // 2 + 99, WIDEST)]
-    records = [*itertools.islice(bundles.records_of("2026-01.jsonl", [b"first", *wide, b"last"]), 9)]
+    records = [*itertools.islice(bundled_lines.records_of("2026-01.jsonl", [b"first", *wide, b"last"]), 9)]
     assert all(0 < len(record) <= WIDEST for record in records)
-    found = [line for record in records if (bundle := bundles.unpack_bundle(record)) for line in bundle.lines]
+    found = [line for record in records if (bundle := bundled_lines.unpack_bundle(record)) for line in bundle.lines]
     assert found == [b"first", *wide[1:3], b"last"]
-    marked = [[*bundles.records_of("2026-01.jsonl", [b"x"], mark)] for mark in ("1", "2", "2")]
+    marked = [[*bundled_lines.records_of("2026-01.jsonl", [b"x"], mark)] for mark in ("1", "2", "2")]
     assert [marked[0] == marked[1], marked[1] == marked[2]] == [False, True], "what comes back twice differs"

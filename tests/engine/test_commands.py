@@ -15,9 +15,9 @@ import pytest
 
 from agent_mailbox.errors import Unavailable
 from agent_mailbox.space import joining_space
+from agent_mailbox.space.copy import space_troubles
 from agent_mailbox.space.nats.connection import Publication
 from agent_mailbox.space.nats.nats_order import NatsOrder, open_order
-from agent_mailbox.space.order import elsewhere
 from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.store.log.unordered import unsealed
 from scripts.benchmarks import launch, world
@@ -377,9 +377,9 @@ def test_machines_tell_each_other_that_they_live(pair: Pair) -> None:
 def test_a_word_of_another_form_counts_for_nothing(tmp_path: Path, word: bytes) -> None:
     """The good one before it stays; ids that are none, and times that are none, are left out."""
     good = b'{"applied":7,"seen":{"ben":5,"../x":5,"kim":"5","ann":99}}'
-    elsewhere.keep_words(str(tmp_path), {"south": good}, 10)
-    elsewhere.keep_words(str(tmp_path), {"south": word, "west": word}, 20)
-    assert elsewhere.load_peers(str(tmp_path)) == [elsewhere.Elsewhere("south", 10, 7, {"ben": 5, "ann": 10})]
+    space_troubles.keep_words(str(tmp_path), {"south": good}, 10)
+    space_troubles.keep_words(str(tmp_path), {"south": word, "west": word}, 20)
+    assert space_troubles.load_peers(str(tmp_path)) == [space_troubles.Elsewhere("south", 10, 7, {"ben": 5, "ann": 10})]
 
 
 def test_engine_join_names_what_is_wrong(pair: Pair, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,10 +12,10 @@ import pytest
 from agent_mailbox.core.instant import DAY
 from agent_mailbox.errors import NoMailbox
 from agent_mailbox.space import space as spaces
-from agent_mailbox.space.exchanged_files import LATE, MOST_WANTED, SOON, ExchangedFiles
 from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order.order import MOST_PARTS, PART
 from agent_mailbox.space.postgres.postgres_order import open_order as open_postgres
+from agent_mailbox.space.replicator import FIRST, LATE, MOST_WANTED, ExchangedFiles
 from agent_mailbox.store.attachments import attachment_files
 from agent_mailbox.store.attachments.attachment_files import digest
 from tests.helpers import MESSAGES, PATIENCE, Program, until
@@ -196,7 +196,7 @@ def test_files_are_taken_back_with_their_last_message(pair: Pair) -> None:
         (one,) = north.exchanged.wanted.values()
         north.exchanged.take_turn(one.due)
         pauses.append(north.exchanged.wanted["0" * 64 + ".txt"].due - one.due)
-    assert pauses == [SOON << n for n in range(1, 8)] + [LATE] * 3
+    assert pauses == [FIRST << n for n in range(1, 8)] + [LATE] * 3
     for _ in range(2):
         now += 2 * DAY
         north.again().take_turn(now)

@@ -16,9 +16,9 @@ from agent_mailbox.core.records import USER, BadLine, Proof, Read, RosterEvent
 from agent_mailbox.core.space_seals import is_ignored, unsealed
 from agent_mailbox.mailbox import absence
 from agent_mailbox.space import joining_space, space_checks
+from agent_mailbox.space.copy import bundled_lines
 from agent_mailbox.space.nats.connection import Publication
 from agent_mailbox.space.nats.nats_order import NatsOrder
-from agent_mailbox.space.order import bundles
 from agent_mailbox.space.order.order import CLAIMS, MESSAGES, ROSTER, is_reads, reads_of
 from agent_mailbox.space.space import Space
 from agent_mailbox.space.trust import machine_keys
@@ -263,10 +263,10 @@ def test_lines_that_a_machine_claims_to_restore_are_its_own_words(prey: Prey) ->
     events = [codec.spell_event(event).rstrip() for event in EVENTS]
     reads = [codec.spell_read(Read(message_id, WORKER, 5)).rstrip() for message_id in prey.mail]
     for kind, lines in ((ROSTER, events), (CLAIMS, reads)):
-        for record in bundles.records_of(kind, lines):
+        for record in bundled_lines.records_of(kind, lines):
             prey.north.put("archive", record)
     assert prey.told() == before
-    for record in bundles.records_of(ROSTER, [codec.spell_event(RosterEvent("register", "x9", 5)).rstrip()]):
+    for record in bundled_lines.records_of(ROSTER, [codec.spell_event(RosterEvent("register", "x9", 5)).rstrip()]):
         prey.north.put("archive", record)
     agent = prey.south.catch_up().box.logs.read_roster().get("x9")
     assert agent is not None
@@ -363,7 +363,7 @@ def test_nobody_archives_mail_that_another_machine_has_not_read(prey: Prey) -> N
     before = prey.told()
     lines = [line for _, line in prey.south.box.logs.messages.lines()]
     for month in ("2026-01.jsonl", instant.month(prey.south.box.now()) + ".jsonl"):
-        for record in bundles.records_of(month, map(unsealed, lines)):
+        for record in bundled_lines.records_of(month, map(unsealed, lines)):
             prey.north.put("archive", record)
     assert prey.told() == before
 
@@ -375,7 +375,7 @@ def test_nobody_archives_mail_whose_ack_is_owed(prey: Prey) -> None:
     owed = prey.owes()
     assert {*owed} == {*prey.mail}
     lines = [unsealed(line) for _, line in south.box.logs.messages.lines()]
-    for record in bundles.records_of("2026-01.jsonl", lines):
+    for record in bundled_lines.records_of("2026-01.jsonl", lines):
         prey.north.put("archive", record)
     assert prey.owes() == owed
 
@@ -410,14 +410,16 @@ def test_no_bundle_reads_or_retells_a_session_of_another(prey: Prey) -> None:
     for event in ("read", "ack", "claim", "release", "seen"):
         reads = [Read(i, who, 5, event, "role:dev") for i in (*prey.mail, prey.to_person) for who in (WORKER, "user")]
         for file, record in itertools.product(PLACES, [[codec.spell_read(read).rstrip() for read in reads]]):
-            for one in bundles.records_of(file, record):
+            for one in bundled_lines.records_of(file, record):
                 prey.north.put("archive", one)
     mine = [one for _, line in prey.south.box.logs.roster.lines() if b'"x1"' in (one := unsealed(line))]
     lives = [RosterEvent("retire", WORKER, 5), RosterEvent("register", WORKER, 5, name="else", lead="n1")]
     told = [(codec.spell_event(event).rstrip(),) for event in lives]
     ended = (mine[0], *told[0])
     for lines, life, since in itertools.product(((), (*mine,), (*mine, *told[0])), ((), *told, ended), (0, 2 * 10**15)):
-        prey.north.put("archive", bundles.pack_bundle(bundles.Bundle(bundles.ROSTER, lines, life, since)))
+        prey.north.put(
+            "archive", bundled_lines.pack_bundle(bundled_lines.Bundle(bundled_lines.EVENTS, lines, life, since))
+        )
     assert prey.told() == before
 
 

@@ -16,12 +16,10 @@ from agent_mailbox.core import codec, instant, proofs
 from agent_mailbox.errors import BadData
 from agent_mailbox.space import joining_space, replicator, space_checks, space_words
 from agent_mailbox.space import space as spaces
-from agent_mailbox.space.copy import bundled_lines, known_copy, publishing
+from agent_mailbox.space.copy import bundled_lines, known_copy, publishing, space_troubles
 from agent_mailbox.space.copy.space_troubles import AWAY, note_trouble
-from agent_mailbox.space.exchanged_files import ExchangedFiles
 from agent_mailbox.space.joining_space import SpaceStanding
 from agent_mailbox.space.nats import server_settings
-from agent_mailbox.space.order import elsewhere
 from agent_mailbox.space.order.order import CLAIMS, MESSAGES, ROSTER, WIDEST, reads_of
 from agent_mailbox.space.space import Space
 from agent_mailbox.store.files import small_files, system
@@ -167,8 +165,7 @@ def test_what_the_replicator_notices_is_told_once(tmp_path: Path) -> None:
     north = Machine(str(tmp_path), "north", MemorySpace())
     said = list[str]()
     north.judge.strange, north.judge.refused = {"b"}, {"a": 2}
-    files = ExchangedFiles(north.copy.logs, spaces.order_in(north.copy), north.copy.directory, said.append)
-    ours = replicator.Replicator(north.copy, files, said.append, lambda _: None)
+    ours = replicator.Replicator(north.copy, said.append, lambda _: None)
     ours._tell_strange()
     assert [one.partition(", and")[0] for one in said] == [
         "lines of a have a wrong or used seal",
@@ -194,9 +191,9 @@ def test_the_words_of_other_machines_are_kept_and_told(join: Callable[[str], Joi
     join("south").box.register(Registration(session_id="ben"), "ben")
     join("west")
     for applied, word in ((3, None), (4, None), (0, b"[]"), (0, b'{"applied":1}')):
-        said = elsewhere.own_word(north.box.logs, applied, 7, 0, "h") if word is None else word
-        elsewhere.keep_words(north.directory, {"south": said}, 1_700_000_000_000 + applied)
-    (kept,) = elsewhere.load_peers(north.directory)
+        said = space_troubles.own_word(north.box.logs, applied, 7, 0, "h") if word is None else word
+        space_troubles.keep_words(north.directory, {"south": said}, 1_700_000_000_000 + applied)
+    (kept,) = space_troubles.load_peers(north.directory)
     assert (kept.machine, kept.applied, kept.behind, kept.heard) == ("south", 4, 3, 1_700_000_000_004)
     told = {
         one["machine"]: (one["behind"], one["heard"]) for one in joining_space.read_standing(north.box.logs).machines
@@ -205,12 +202,12 @@ def test_the_words_of_other_machines_are_kept_and_told(join: Callable[[str], Joi
     present = spaces.space_of(north.box.logs)
     assert present is not None
     spaces.forget_space(north.box.logs, present)
-    assert (elsewhere.load_peers(north.directory), elsewhere.load_joined(north.directory)) == ([], [])
+    assert (space_troubles.load_peers(north.directory), space_troubles.load_joined(north.directory)) == ([], [])
 
 
 def test_a_word_in_one_s_own_name_is_a_twin_s_unless_this_process_said_it() -> None:
     """A word that names no process was said by an earlier version."""
-    ours = json.dumps({"by": elsewhere.PROCESS}).encode()
+    ours = json.dumps({"by": space_troubles.PROCESS}).encode()
     for word, host in (
         (b"", None),
         (b"[]", None),
@@ -219,7 +216,7 @@ def test_a_word_in_one_s_own_name_is_a_twin_s_unless_this_process_said_it() -> N
         (b'{"by":"another"}', "unknown"),
         (b'{"by":"another","host":"far"}', "far"),
     ):
-        assert elsewhere.find_twin(word) == host
+        assert space_troubles.find_twin(word) == host
 
 
 def test_a_line_is_published_up_to_the_width_that_an_engine_takes() -> None:

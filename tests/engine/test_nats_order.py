@@ -10,10 +10,10 @@ import pytest
 
 from agent_mailbox.errors import Refused, Unavailable
 from agent_mailbox.space import purging
+from agent_mailbox.space.copy import bundled_lines
 from agent_mailbox.space.nats import connection, nats_order, server_settings
 from agent_mailbox.space.nats.connection import Publication
 from agent_mailbox.space.nats.nats_order import open_order
-from agent_mailbox.space.order import bundles
 from agent_mailbox.space.order.order import ARCHIVE, MESSAGES, PASSED, ROSTER, NoSpace, Ordered, reads_of, spell_word
 
 from .conformance import Pair, SpaceConformance, lines_of
@@ -114,7 +114,7 @@ def test_what_all_archived_goes_at_once_up_to_what_must_stay(server: str, creden
     def archived(first: int, last: int) -> None:
         lines = [b'{"id":"m%d"}' % n for n in range(first, last)]
         order.append_lines(MESSAGES, lines, ids=[f"m{n}" for n in range(first, last)])
-        for record in bundles.records_of("2026-01.jsonl", lines):
+        for record in bundled_lines.records_of("2026-01.jsonl", lines):
             order.append_lines(ARCHIVE, [record])
         order.append_lines(PASSED, [spell_word("applied", order.last_position())])
 

@@ -127,7 +127,6 @@ class Relayed:
         self.place = place / ("x" * 120) / machine  # longer than the kernel takes
         self.place.mkdir(parents=True)
         self.relay = Relay(str(self.place), lambda: self.memory)  # type: ignore[arg-type, return-value]
-        self.relay.start_serving()
         self.order = self.command()
 
     def command(self) -> RelayedOrder:

@@ -14,7 +14,6 @@ from agent_mailbox.space.copy import bundled_lines
 from agent_mailbox.space.copy import replica as replica_module
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.nats.nats_order import open_order
-from agent_mailbox.space.order import bundles
 from agent_mailbox.space.order.order import (
     ARCHIVE,
     CLAIMS,
@@ -311,7 +310,7 @@ def test_the_retold_dead_stay_dead_after_the_order_lost_them(
     settled(two)
     boxes = [*two.boxes, machine(two, tmp_path, "east")]
     assert len({str(roster_lines(box)) for box in boxes}) == 1
-    retold = [found for one in space.records if (found := bundles.unpack_bundle(one.line)) is not None]
+    retold = [found for one in space.records if (found := bundled_lines.unpack_bundle(one.line)) is not None]
     lines = [line for bundle in retold if bundle.file == ARCHIVED for line in bundle.lines]
     assert len(lines) == len({*lines})
     states = [{a.session_id: a.state for a in box.logs.read_roster().agents.values()} for box in boxes]
@@ -331,9 +330,11 @@ def test_the_retold_dead_are_no_loss_and_come_back_in_records_that_an_engine_tak
     with north.replica.machine_lock():
         assert north.replica.restore_lost() == 0
     space.lose(kept)
-    monkeypatch.setattr(bundles, "WHOLE", 1000)
+    monkeypatch.setattr(bundled_lines, "WHOLE", 1000)
     settled(two)
-    back = [found for one in space.records if (found := bundles.unpack_bundle(one.line)) is not None and found.told]
+    back = [
+        found for one in space.records if (found := bundled_lines.unpack_bundle(one.line)) is not None and found.told
+    ]
     assert [{json.loads(line)["session_id"] for line in one.lines} for one in back] == [{"cat"}, {"dot"}]
 
 

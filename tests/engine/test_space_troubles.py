@@ -21,9 +21,15 @@ from agent_mailbox.errors import Unavailable
 from agent_mailbox.space import replicator, space_words
 from agent_mailbox.space import space as spaces
 from agent_mailbox.space.copy import known_copy
-from agent_mailbox.space.copy.send_queue import SendQueue
-from agent_mailbox.space.copy.space_troubles import AWAY, KINDS, RESTORED, note_trouble, noted_trouble, waiting_sends
-from agent_mailbox.space.exchanged_files import ExchangedFiles
+from agent_mailbox.space.copy.space_troubles import (
+    AWAY,
+    KINDS,
+    RESTORED,
+    SpaceQueue,
+    note_trouble,
+    noted_trouble,
+    waiting_sends,
+)
 from agent_mailbox.space.joining_space import SpaceStanding
 from agent_mailbox.space.nats import server_settings
 from agent_mailbox.space.nats.nats_order import open_order
@@ -76,8 +82,7 @@ def take_turns(
 ) -> None:
     """Have a replicator take so many turns."""
     left = iter(range(count))
-    files = ExchangedFiles(copy.logs, spaces.order_in(copy), copy.directory, told)
-    replicator.Replicator(copy, files, told, says_away).run(lambda: next(left, None) is None, time.sleep)
+    replicator.Replicator(copy, told, says_away).run(lambda: next(left, None) is None, time.sleep)
 
 
 def is_told(pair: Pair, machine: str, text: str) -> bool:
@@ -257,7 +262,7 @@ def test_a_clock_that_is_behind_mail_is_told(pair: Pair) -> None:
 
 def test_of_sends_that_wait_the_first_tells_since_when_and_the_last_tells_why(tmp_path: Path) -> None:
     """The reason of the first one may be over, so nobody is sent to mend that."""
-    queue = SendQueue(str(tmp_path), 0)
+    queue = SpaceQueue(str(tmp_path), 0)
     for minute, why in enumerate(("its own reason", "another reason", "the newest reason")):
         draft = Draft(sender="ann", to=("ben",), content=why)
         line = compose.stored_line(compose.message(draft, ("ben",), f"{minute}", minute * 60_000))

@@ -19,8 +19,8 @@ from agent_mailbox.console import details, mail_lists
 from agent_mailbox.console.desk import Looking
 from agent_mailbox.core import proofs
 from agent_mailbox.errors import Busy, Malformed, Unavailable
-from agent_mailbox.space.copy import machine_lock
-from agent_mailbox.space.copy.machine_lock import TURN, AskedOrder, MachineLock
+from agent_mailbox.space.copy import known_copy
+from agent_mailbox.space.copy.known_copy import TURN, AskedOrder, MachineLock
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.nats.connection import NatsConnection, Publication
 from agent_mailbox.space.order import hurry
@@ -255,8 +255,8 @@ def test_who_is_in_a_hurry_waits_for_nobody_whom_the_engine_lets_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another process has its turn, and asks in no hurry."""
-    monkeypatch.setattr(machine_lock, "KEPT", 2 * PATIENCE)
-    monkeypatch.setattr(machine_lock, "UNANSWERED", 0.02)
+    monkeypatch.setattr(known_copy, "KEPT", 2 * PATIENCE)
+    monkeypatch.setattr(known_copy, "UNANSWERED", 0.02)
     first, second = (AskedOrder(MemoryOrder(MemorySpace(), "north"), lambda: None) for _ in range(2))
     found: list[str] = []
 
@@ -278,8 +278,8 @@ def test_who_is_in_a_hurry_waits_for_a_turn_that_has_just_begun(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process took its turn, and was put aside before it said so. The one before it left long ago."""
-    monkeypatch.setattr(machine_lock, "KEPT", PATIENCE)
-    monkeypatch.setattr(machine_lock, "UNANSWERED", 0.02)
+    monkeypatch.setattr(known_copy, "KEPT", PATIENCE)
+    monkeypatch.setattr(known_copy, "UNANSWERED", 0.02)
     order = AskedOrder(MemoryOrder(MemorySpace(), "north"), lambda: None)
     with MachineLock(str(tmp_path), PATIENCE, order):
         pass
@@ -292,7 +292,7 @@ def test_who_is_in_a_hurry_waits_for_a_turn_that_has_just_begun(
             has_waited.set()
         return time_of(path)
 
-    monkeypatch.setattr(machine_lock, "time_of", look)
+    monkeypatch.setattr(known_copy, "time_of", look)
     with ThreadPoolExecutor() as pool:
         with FileLock(str(tmp_path / TURN)):
             waiting = pool.submit(MachineLock(str(tmp_path), PATIENCE, order, hurried=True).take)
@@ -405,7 +405,7 @@ def test_the_console_marks_mail_that_waits_for_the_engine(two: Two) -> None:
 def test_who_does_not_get_the_files_gives_the_turn_back(tmp_path: Path) -> None:
     """Another process holds the lock of the files too long; the next one of this machine need not wait for us."""
     first, second = (AskedOrder(MemoryOrder(MemorySpace(), "north"), lambda: None) for _ in range(2))
-    with FileLock(str(tmp_path / machine_lock.FILES), 0), pytest.raises(Busy):
+    with FileLock(str(tmp_path / known_copy.FILES), 0), pytest.raises(Busy):
         MachineLock(str(tmp_path), 0, first).take()
     with MachineLock(str(tmp_path), 0, second):
         assert (first.files, second.files is None) == (None, False)

@@ -13,7 +13,7 @@ from agent_mailbox import Mailbox
 from agent_mailbox.commands import engine_output
 from agent_mailbox.mcp import tool_commands
 from agent_mailbox.space import joining_space
-from agent_mailbox.space.copy.machine_lock import TURN
+from agent_mailbox.space.copy.known_copy import TURN
 from agent_mailbox.store.files import system
 from agent_mailbox.store.locks.lock import FileLock
 from tests.console.conftest import Running

@@ -18,7 +18,6 @@ from agent_mailbox.errors import Refused
 from agent_mailbox.space import replicator
 from agent_mailbox.space import space as spaces
 from agent_mailbox.space.copy import bundled_lines
-from agent_mailbox.space.exchanged_files import ExchangedFiles
 from agent_mailbox.space.order.order import MESSAGES
 from agent_mailbox.space.trust import space_trust
 from agent_mailbox.store.files import system
@@ -146,8 +145,7 @@ def replicate(stage: Stage, process: Process, me: Session) -> None:
     turns = 1 + int(process.chance.random() * 6)
     copy = spaces.open_replica(stage.desk(me.machine, proofs.TERMINAL).logs, space_of(me.machine))
     left = iter(range(turns))
-    files = ExchangedFiles(copy.logs, spaces.order_in(copy), copy.directory, lambda _: None)
-    ours = replicator.Replicator(copy, files, lambda _: None, lambda _: None)
+    ours = replicator.Replicator(copy, lambda _: None, lambda _: None)
     ours.run(lambda: next(left, None) is None, system.sleep)
 
 

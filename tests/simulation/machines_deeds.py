@@ -21,7 +21,7 @@ from agent_mailbox.core.control import messages as orders
 from agent_mailbox.core.records import USER, RosterEvent
 from agent_mailbox.space import purging
 from agent_mailbox.space import space as spaces
-from agent_mailbox.space.order import bundles
+from agent_mailbox.space.copy import bundled_lines
 from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, Ordered, reads_of
 from agent_mailbox.space.trust.machine_keys import MachineKey
 from agent_mailbox.store.files import paths, system
@@ -373,7 +373,7 @@ def bundle_orders(deed: Deed) -> None:
     """A machine says that the orders of all are archived."""
     deed.judge.is_beset = True
     lines = [unsealed(r.line) for r in deed.space.records if r.log == MESSAGES and b'"type":"control"' in r.line]
-    for one in bundles.records_of("2026-01.jsonl", lines):
+    for one in bundled_lines.records_of("2026-01.jsonl", lines):
         _put(deed, ARCHIVE, one)
 
 

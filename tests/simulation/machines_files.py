@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from agent_mailbox.core import proofs
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.space import space as spaces
-from agent_mailbox.space.exchanged_files import ExchangedFiles
+from agent_mailbox.space.replicator import ExchangedFiles
 from agent_mailbox.store.attachments import attachment_files
 from agent_mailbox.store.attachments.attachment_files import digest
 from agent_mailbox.store.files import system

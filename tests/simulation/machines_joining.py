@@ -15,7 +15,7 @@ from agent_mailbox.core.records import USER
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.space import joining_space
 from agent_mailbox.space import space as spaces
-from agent_mailbox.space.order import elsewhere
+from agent_mailbox.space.copy import space_troubles
 from agent_mailbox.space.trust import machine_keys
 from agent_mailbox.space.trust.space_trust import RightsChange
 from agent_mailbox.store.files import system
@@ -167,7 +167,7 @@ def freeze(stage: Stage, process: Process, me: Session) -> None:
 def look_elsewhere(stage: Stage, process: Process, me: Session) -> None:
     """Somebody asks when the others last acted."""
     directory = spaces.record_of(stage.desk(me.machine, None).logs).path(spaces.PLACE)
-    for one in elsewhere.load_peers(directory):
+    for one in space_troubles.load_peers(directory):
         for who, at in one.seen.items():
             if at > one.heard:
                 late = (at - one.heard) // 1000

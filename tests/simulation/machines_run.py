@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from agent_mailbox.errors import BadData, Busy, MailboxError, NotFound, Refused, StorageFailed
 from agent_mailbox.space import joining_space, replicator
 from agent_mailbox.space import space as spaces
-from agent_mailbox.space.copy import machine_lock, replica
+from agent_mailbox.space.copy import known_copy, replica
 from agent_mailbox.space.order.order import PAGE
 from agent_mailbox.space.trust import machine_keys
 from agent_mailbox.upkeep import shared_steward
@@ -122,7 +122,7 @@ def networked(world: Machines, *, small: bool = False) -> AbstractContextManager
             (replicator, "time_ns", doors["time_ns"]),
             (shared_steward, "COMPACT_ABOVE", 6 if small else 15),
             (replica, "PAGE", 4 if small else PAGE),
-            (machine_lock, "KEPT", 0.01 if small else machine_lock.KEPT),
+            (known_copy, "KEPT", 0.01 if small else known_copy.KEPT),
             (machine_keys, "is_available", lambda: not is_blind()),
             (machine_keys, "is_signed", is_signed),
         )

@@ -1,11 +1,13 @@
 """Lines in bundles: those that a steward had archived everywhere, and those that an engine lost and gets back.
 
-Belongs here: what a machine does with one bundle as it comes to it in the order. Then finding and publishing what the
-order has no more.
+Belongs here: the form of a bundle on the wire, and what a machine does with one as it comes to it in the order. Then
+finding and publishing what the order has no more. Another machine's bundle is untrusted: it names only files of an
+archive, and unpacks to ``LARGEST`` bytes at most.
 
-**Archived.** Each machine moves its own lines, sealed as they are, through its own rotation; lines that it never had
-come from the bundle. A bundle from another machine may deny and never allow. An order that is there by this machine's
-own judgement stays. So does mail that one of its sessions, or the person, has yet to be shown.
+**Archived.** Each machine moves its own lines, sealed as they are, through its own rotation. Lines that it never had
+come from the bundle, which keeps them for who joins later: their records may be removed. A bundle from another machine
+may deny and never allow. An order that is there by this machine's own judgement stays. So does mail that one of its
+sessions, or the person, has yet to be shown.
 
 **Lost.** Every machine's files are a second copy of the order. A server whose file was damaged may drop thousands of
 records as it starts, without a word, and give their positions to others. So a copy keeps the digest of the last record
@@ -18,6 +20,7 @@ them, and what is told in its place.
 from __future__ import annotations
 
 import itertools
+import zlib
 from typing import TYPE_CHECKING
 
 from ...config import config
@@ -34,19 +37,86 @@ from ...store.files import system
 from ...store.log.stamps import EVERYONE
 from ...store.log.unordered import Unordered, digest, unsealed
 from ..order import order as orders
-from ..order.bundles import READS_END, Bundle, in_parts, pack_bundle, records_of, unpack_bundle
-from ..order.order import ARCHIVE, CLAIMS, KINDS, MESSAGES, ROSTER, all_records, decode_line, id_of, is_known
+from ..order.order import ARCHIVE, CLAIMS, KINDS, MESSAGES, ROSTER, Bundle, all_records, decode_line, id_of
 from ..trust.space_judge import Judged
 from .publishing import taken_back
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import TypeVar
 
     from ...core.inbox import InboxState
     from .known_copy import KnownCopy
 
+    T = TypeVar("T")
+
+READS_END = "-reads.jsonl"
+WHOLE = 1 << 20
+"""Bytes of lines that are put into one bundle, unless a single line is longer."""
+LARGEST = 2 << 20
+"""Bytes that a bundle may unpack to."""
 DAMAGED = "damaged"
 """The word for damaged records among those that were passed over: no log has that name."""
+
+
+def pack_bundle(bundle: Bundle, mark: str = "") -> bytes:
+    """Return the bundle as the line of a record; with a ``mark`` it is like no other."""
+    head = codec.dumps({"file": bundle.file, "told": len(bundle.told), "since": bundle.since, "mark": mark}).encode()
+    return zlib.compress(b"\n".join((head, *bundle.told, *bundle.lines)))
+
+
+def unpack_bundle(line: bytes) -> Bundle | None:
+    """Return the bundle of a record; None if it has another form, or is too large."""
+    unpacking = zlib.decompressobj()
+    try:
+        text = unpacking.decompress(line, LARGEST)
+    except zlib.error:
+        return None
+    first, *lines = text.split(b"\n")
+    head = codec.parse(first)
+    if not unpacking.eof or not isinstance(head, dict):
+        return None
+    file, told, since = head.get("file"), head.get("told"), head.get("since")
+    if not isinstance(file, str) or not is_file(file) or type(told) is not int or type(since) is not int or told < 0:
+        return None
+    return Bundle(file, tuple(lines[told:]), tuple(lines[:told]), since)
+
+
+def is_file(name: str) -> bool:
+    """Return whether an archive may have a file of that name, or a log has it, to which lost lines come back."""
+    month, rest = name[:7], name[7:]
+    is_month = month[:4].isdecimal() and month[4:5] == "-" and month[5:].isdecimal() and month.isascii()
+    return name in (EVENTS, *KINDS) or (len(month) == 7 and is_month and rest in (".jsonl", READS_END))
+
+
+def in_parts(items: Iterable[T], size_of: Callable[[T], int]) -> Iterator[list[T]]:
+    """Yield the items in groups of some ``WHOLE`` bytes; one that is larger is alone."""
+    group: list[T] = []
+    size = 0
+    for item in items:
+        own = size_of(item)
+        if group and size + own > WHOLE:
+            yield group
+            group, size = [], 0
+        group.append(item)
+        size += own
+    if group:
+        yield group
+
+
+def records_of(file: str, lines: Iterable[bytes], mark: str = "") -> Iterator[bytes]:
+    """Yield records for the lines of a file, each small enough to be appended alone. ``mark``: see ``pack_bundle``.
+
+    A line that no bundle can hold is left out."""
+    todo = [*in_parts((line for line in lines if len(line) < orders.WIDEST), lambda line: len(line) + 1)][::-1]
+    while todo:
+        group = todo.pop()
+        record = pack_bundle(Bundle(file, tuple(group)), mark)
+        if len(record) <= orders.WIDEST:
+            yield record
+        elif len(group) > 1:
+            half = len(group) // 2
+            todo += [group[half:], group[:half]]
 
 
 def compare_with_order(copy: KnownCopy) -> dict[str, int]:
@@ -65,7 +135,7 @@ def compare_with_order(copy: KnownCopy) -> dict[str, int]:
     strange, end = dict[str, int](), copy.state.applied
     for record in itertools.takewhile(lambda one: one.position <= end, all_records(copy.order)):
         key = digest(unsealed(record.line))
-        if record.damaged or not is_known(record):
+        if record.damaged or not orders.is_known(record):
             kind = DAMAGED if record.damaged else "" if orders.has_known_log(record) else record.log
             strange[kind] = strange.get(kind, 0) + 1
         elif not (record.is_decision or parts[record.kind].strike(key) or copy.filed.has(key)):
@@ -81,7 +151,7 @@ def restore_lost(copy: KnownCopy) -> int:
     present, bundled = set[bytes](), set[bytes]()
     copy.judge.prepare_judging(copy.logs)
     for record in all_records(copy.order):
-        if record.damaged or not is_known(record):
+        if record.damaged or not orders.is_known(record):
             continue
         bundle = unpack_bundle(record.line) if record.log == ARCHIVE else None
         if bundle is None:
@@ -138,7 +208,7 @@ def _lost_lines(copy: KnownCopy, kind: str, present: set[bytes], end: int) -> It
     took back, or it must not be any more (``taken_back``)."""
     log, ordered = copy.parts[kind].log, [(at, line) for at, line in copy.parts[kind].ordered() if at < end]
     late = {at: line for at, line in ordered if digest(line) not in present and _is_record(kind, line)}
-    over = taken_back(log.lines(), log.view(), late) if kind == CLAIMS and late else ()
+    over = taken_back(log, late) if kind == CLAIMS else ()
     lines = [line for at, line in late.items() if at not in over]
     if kind != MESSAGES or not lines:
         yield from lines
@@ -168,9 +238,7 @@ def take_back(copy: KnownCopy, bundle: Bundle, machine: str) -> None:
             copy.judge.prepare_judging(copy.logs)
             judged = [copy.judge.judge_unproven(machine, bundle.file, one, restored=True) for one in judged]
         part.log.append([one.line + b"\n" for one in judged], EVERYONE, [one.proof for one in judged])
-        part.look()
-        for line in lines:
-            part.strike(digest(line))
+        part.look([(one.line, digest(line)) for one, line in zip(judged, lines, strict=True)])
 
 
 def _is_record(kind: str, line: bytes) -> bool:

@@ -2,6 +2,11 @@
 
 Belongs here: loading, saving, and looking at what is here, without the engine. Then whom new lines concern here. The
 files are not synced: an older state, or none, costs a comparison and no answer.
+
+**Two locks.** One process of a machine decides and publishes at a time; it holds the *turn*. The *files* are the local
+copy and its saved state. Their lock is given back whenever the engine is asked. So a process that waits for a network,
+or was stopped, keeps no mail out (``Replica.take_in_beside``). docs/internals/shared-mailbox.md says why that loses
+nothing.
 """
 
 from __future__ import annotations
@@ -11,22 +16,23 @@ from ...core.address import ALL
 from ...core.line_forms import may_have, may_release
 from ...core.records import BadLine, Message
 from ...core.roster import DEAD
+from ...errors import Busy
 from ...store.archive.archive import Archive
 from ...store.archive.archived_digests import ArchivedDigests
 from ...store.files import paths, small_files, system
-from ...store.files.small_files import note_time, noted_age, read_file, replace_file, write_if_possible
-from ...store.locks.lock import FileLock
+from ...store.files.small_files import note_time, noted_age, read_file, replace_file, set_time, time_of
+from ...store.locks.lock import FileLock, Patience, deadline
 from ...store.log.stamps import EVERYONE
 from ...store.log.unordered import Unordered, digest
 from ...store.user_state import bindings
+from ..order.hurry import ANSWERED, Hurry
 from ..order.order import CLAIMS, KINDS, MESSAGES, ROSTER
-from .machine_lock import FILES, AskedOrder, MachineLock
-from .send_queue import SendQueue
+from .space_troubles import SpaceQueue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any, Self, TypeVar
 
     from ...core.records import Proof
     from ...store.log.log import Log
@@ -35,9 +41,20 @@ if TYPE_CHECKING:
     from ..order.order import Ordered, TotalOrder
     from ..trust.space_judge import SpaceJudge
 
+    T = TypeVar("T")
+
 STATE, FRESH, PROOFS, STEWARD = "state", "fresh", "proofs", "steward"
 CROWD = 100
 """Messages at once above which everybody's quiet stamp ends."""
+TURN, FILES = "lock", "files"
+"""The files of the two locks, in the user's own record."""
+KEPT, UNANSWERED = 1.0, 0.3
+"""Seconds for which those in a hurry wait for a process that has its turn, from each answer on. For the next answer to
+one that is in no hurry they wait the second."""
+LONG = 2.0
+"""Seconds for which they wait for the latter in all: it may read all records."""
+AHEAD = 1_000_000.0
+"""Seconds that nobody waits: whoever has the turn of a file that promises them has just taken it."""
 
 
 class CopyState:
@@ -79,20 +96,6 @@ def read_saved(directory: str) -> bytes:
     return read_file(system.join(directory, STATE)) or b""
 
 
-def note_proofs(directory: str, about: Mapping[bytes, Proof | None]) -> None:
-    """Note what is proven of the writers of lines that are about to be published, for whoever takes them in first."""
-    if any(about.values()):
-        told = {digest(line).hex(): proof for line, proof in about.items()}
-        write_if_possible(system.join(directory, PROOFS), codec.dumps(told).encode())
-
-
-def noted_proofs(directory: str, lines: Iterable[bytes]) -> dict[bytes, Proof | None]:
-    """Return what was noted last of the writers of these lines, by line."""
-    found = codec.parse(read_file(system.join(directory, PROOFS)) or b"")
-    told = ((line, found.get(digest(line).hex())) for line in lines) if isinstance(found, dict) else ()
-    return {line: proofs.parse(word.encode()) for line, word in told if isinstance(word, str)}
-
-
 def note_fresh(directory: str, at: int) -> None:
     """Note that this machine has had all that was in the order then (ms); if that fails, the copy only looks older."""
     note_time(system.join(directory, FRESH), at)
@@ -110,6 +113,118 @@ def copy_age(directory: str) -> float | None:
     return None if age is None else max(age, 0) / 1000
 
 
+class AskedOrder:
+    """A ``TotalOrder`` that is asked while the local files are free; ``looked_again`` then looks what others did.
+
+    ``files``: their lock, as long as this process has its turn. ``hurried``: it can do without an answer. ``promise``:
+    says for how many seconds others shall wait for it."""
+
+    def __init__(self, engine: TotalOrder, looked_again: Callable[[], None]) -> None:
+        self.engine = engine
+        self.machine = engine.machine
+        self.files: FileLock | None = None
+        self.hurried = False
+        self.promise: Callable[[float], None] = lambda _: None
+        self._looked_again = looked_again
+
+    def ask(self, question: Callable[[], T]) -> T:
+        files = self.files
+        if files is None:
+            return question()
+        patience = KEPT if self.hurried else UNANSWERED
+        self.promise(patience)
+        files.release()
+        try:
+            with Hurry(ANSWERED if self.hurried else None, lambda: self.promise(patience)):
+                return question()
+        finally:
+            files.take()
+            self.promise(KEPT)
+            self._looked_again()
+
+    def last_position(self) -> int:
+        return self.ask(self.engine.last_position)
+
+    def append_lines(
+        self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None
+    ) -> int:
+        return self.ask(lambda: self.engine.append_lines(log, lines, ids=ids, expect=expect))
+
+    def read_after(self, after: int, most: int) -> Sequence[Ordered]:
+        return self.ask(lambda: self.engine.read_after(after, most))
+
+    def count_holes(self) -> int:
+        return self.ask(self.engine.count_holes)
+
+
+class MachineLock:
+    """The turn of a process of this machine, for a ``with`` block, with the lock of the files.
+
+    ``hurried``: wait only as long as the turn moves from one process to the next, or answers come. The time of the
+    turn's file says until when: whoever has the turn promises that."""
+
+    def __init__(self, directory: str, wait: float, order: AskedOrder, *, hurried: bool = False) -> None:
+        self._turn = FileLock(system.join(directory, TURN), wait)
+        self._files = FileLock(system.join(directory, FILES), wait)
+        self._order = order
+        self._wait = wait
+        self._hurried = hurried
+        self._last = 0
+
+    def take(self) -> Self:
+        """Get the lock, perhaps ahead of a ``with`` block that gives it back; raise ``Busy`` at the time-out."""
+        if self._order.files is self._files:
+            return self
+        self._take_turn()
+        try:
+            self._last = _in_ns(LONG)
+            self._order.hurried, self._order.promise = self._hurried, self._promise
+            self._promise(KEPT)
+            self._files.take()
+        except BaseException:
+            self._give_turn()
+            raise
+        self._order.files = self._files
+        return self
+
+    __enter__ = take
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def release(self) -> None:
+        self._order.files = None
+        self._files.release()
+        self._give_turn()
+
+    def _give_turn(self) -> None:
+        set_time(self._turn.path, _in_ns(AHEAD))
+        self._turn.release()
+
+    def _promise(self, seconds: float) -> None:
+        """Have others wait for so many seconds from now on."""
+        until = _in_ns(seconds)
+        set_time(self._turn.path, until if self._order.hurried else min(until, self._last))
+
+    def _take_turn(self) -> None:
+        end = deadline(self._wait)
+        promised, moved = -1, 0.0
+        while True:
+            now = system.monotonic()
+            if (said := time_of(self._turn.path) or 0) != promised:
+                promised, moved = said, now
+            left = end - now
+            if self._hurried:  # a promise may become shorter
+                left = min(left, moved + KEPT - now, UNANSWERED, (promised - system.time_ns()) / 1_000_000_000)
+            try:
+                with Patience(left):
+                    self._turn.take()
+                return
+            except Busy:
+                if not self._hurried or left <= 0:
+                    raise
+
+
 class KnownCopy:
     """The copy in ``logs`` of what is in ``order``; ``directory`` is this machine's own record of it."""
 
@@ -119,7 +234,7 @@ class KnownCopy:
         self.order = AskedOrder(order, self._look_again)
         self.directory = directory
         self.judge = judge
-        self.queue = SendQueue(directory, logs.wait)
+        self.queue = SpaceQueue(directory, logs.wait)
         self.state = CopyState({})
         self._saved = b""
         self.parts: Mapping[str, Unordered] = {}
@@ -127,19 +242,26 @@ class KnownCopy:
         self.archive = Archive(logs.path(paths.ARCHIVE), logs.custody)
         self.filed = ArchivedDigests(self.archive)
         self._asked_at = 0
+        self.files_lock = FileLock(system.join(directory, FILES), logs.wait)
+        self.steward_lock = FileLock(system.join(directory, STEWARD), logs.wait)
+        """The steward's comes ahead of the machine's."""
 
     def machine_lock(self, *, hurried: bool = False) -> MachineLock:
         """Return the machine's lock for a ``with`` block; ``hurried``: see ``MachineLock``."""
         system.make_directory(self.directory)
         return MachineLock(self.directory, self.logs.wait, self.order, hurried=hurried)
 
-    def files_lock(self) -> FileLock:
-        return FileLock(system.join(self.directory, FILES), self.logs.wait)
+    def note_proofs(self, about: Mapping[bytes, Proof | None]) -> None:
+        """Note what is proven of the writers of lines that are about to be published, for whoever takes them in."""
+        if any(about.values()):
+            told = {digest(line).hex(): proof for line, proof in about.items()}
+            small_files.write_if_possible(system.join(self.directory, PROOFS), codec.dumps(told).encode())
 
-    def steward_lock(self) -> FileLock:
-        """Return the lock of this machine's steward for a ``with`` block; it comes ahead of the machine's lock."""
-        system.make_directory(self.directory)
-        return FileLock(system.join(self.directory, STEWARD), self.logs.wait)
+    def noted_proofs(self, lines: Iterable[bytes]) -> dict[bytes, Proof | None]:
+        """Return what was noted last of the writers of these lines, by line."""
+        found = codec.parse(read_file(system.join(self.directory, PROOFS)) or b"")
+        told = ((line, found.get(digest(line).hex())) for line in lines) if isinstance(found, dict) else ()
+        return {line: proofs.parse(word.encode()) for line, word in told if isinstance(word, str)}
 
     def look_beside(self) -> tuple[int, str] | None:
         """Look at what is here, while another process has its turn; return the position of the last record, and its
@@ -256,3 +378,7 @@ def _note_bound(logs: Logs, sessions: Sequence[str] | None) -> None:
     for session_id in logs.last_seen() if sessions is None else sessions:
         if roster.state(session_id) != DEAD and logs.last_seen([session_id]):
             bindings.bind(logs.stamp_files, session_id)
+
+
+def _in_ns(seconds: float) -> int:
+    return system.time_ns() + int(seconds * 1_000_000_000)

@@ -16,15 +16,13 @@ from ...store.log.proof_view import add_proof
 from ...store.log.stamps import EVERYONE
 from ...store.log.unordered import unsealed
 from ..order.order import CLAIMS, DECIDED, MESSAGES, MOST, WIDEST, Taken, decode_line, id_of, reads_of
-from . import known_copy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from ...core.records import Proof
-    from ...store.log.proof_view import ProofView
-    from ...store.log.unordered import Unordered
+    from ...store.log.log import Log
     from .known_copy import KnownCopy
 
 
@@ -52,7 +50,7 @@ def lines_to_publish(copy: KnownCopy) -> Iterator[Waiting]:
     """Yield what is here and not in the order; settle what is no record, and reads that were taken back meanwhile."""
     for kind, part in copy.parts.items():
         view = part.log.view()
-        over = _taken_back(part) if kind == CLAIMS else ()
+        over = taken_back(part.log, {position for position, _ in part.waiting()}) if kind == CLAIMS else ()
         for position, line in part.waiting():
             proof = None if view is None else view.proof(line, position)
             found = place_line(kind, position, unsealed(line), copy.order.machine, proof)
@@ -60,15 +58,6 @@ def lines_to_publish(copy: KnownCopy) -> Iterator[Waiting]:
                 part.settle(position)
             else:
                 yield found
-
-
-def _taken_back(part: Unordered) -> set[int]:
-    """Return the beginnings of the waiting reads that must not come into the order any more (``taken_back``).
-
-    A hook records without the machine's lock, while the engine is asked or out of reach."""
-    late = {position for position, _ in part.waiting()}
-    behind = [at for at in part.log.lines(min(late)) if at[0] in late or may_release(at[1])] if late else []
-    return taken_back(behind, part.log.view(), late) if len(behind) > len(late) else set()
 
 
 def publish_waiting(copy: KnownCopy) -> bool:
@@ -122,16 +111,14 @@ def send_queued(copy: KnownCopy, take_in: Callable[[Mapping[bytes, Proof | None]
         ids = [id_of(line) for line in entry.lines]
         about = dict(entry.about())
         known = _archived_lines_with(copy, {*ids})  # which the order may have no more
-        known_copy.note_proofs(copy.directory, about)
+        copy.note_proofs(about)
         try:
             if not known:
                 copy.order.append_lines(MESSAGES, lines, ids=ids)
         except Taken as taken:  # by us before, unless another message has the id
             known = [unsealed(record.line) for record in copy.order.read_after(taken.position - 1, 1)]
-        if known and not any(is_same(one, line) for one in known for line in entry.lines):
-            copy.queue.set_aside(entry)
         take_in(about)
-        copy.queue.drop_oldest(entry)
+        copy.queue.drop_oldest(entry, known)
 
 
 def keep_queued(copy: KnownCopy) -> list[bytes]:
@@ -140,13 +127,10 @@ def keep_queued(copy: KnownCopy) -> list[bytes]:
     A kill loses nothing, and doubles nothing: what is in the files already is only taken from the queue."""
     kept = list[bytes]()
     for entry in copy.queue.read_entries():
-        if known := _archived_lines_with(copy, {*map(id_of, entry.lines)}):
-            if not any(is_same(one, line) for one in known for line in entry.lines):
-                copy.queue.set_aside(entry)
-        else:
+        if not (known := _archived_lines_with(copy, {*map(id_of, entry.lines)})):
             copy.logs.messages.append([line + b"\n" for line in entry.lines], EVERYONE, entry.proofs)
             kept += entry.lines
-        copy.queue.drop_oldest(entry)
+        copy.queue.drop_oldest(entry, known)
     return kept
 
 
@@ -164,14 +148,19 @@ def _find_archived(copy: KnownCopy, ids: set[str]) -> list[bytes]:
     return find_lines(copy.logs, copy.archive, ids)
 
 
-def taken_back(lines: Iterable[tuple[int, bytes]], view: ProofView | None, late: Collection[int]) -> set[int]:
+def taken_back(log: Log, late: Collection[int]) -> set[int]:
     """Return the ``late`` ones among a reads log's records, by position, that a decided release behind them took back.
 
-    The order has that release already. Behind it they would count again on other machines, and here they do not:
+    The order has that release already: a hook records without the machine's lock, while the engine is asked or out of
+    reach. Behind it they would count again on other machines, and here they do not:
 
         this file    read by ann, release by ann      nobody's
         the order    release by ann, read by ann      ann's
     """
+    lines = [at for at in log.lines(min(late)) if at[0] in late or may_release(at[1])] if late else []
+    if len(lines) <= len(late):
+        return set()
+    view = log.view()
     standing: dict[tuple[str, str], set[tuple[int, bool]]] = {}
     found = set[int]()
     for position, line in lines:
@@ -201,11 +190,3 @@ def batch_lines(found: Iterable[Waiting]) -> Iterator[list[Waiting]]:
             ids.add(one.id)
     if batch:
         yield batch
-
-
-def is_same(these: bytes, those: bytes) -> bool:
-    """Return whether two lines are the same mail, perhaps written at two times."""
-    one, other = codec.message(these), codec.message(those)
-    if isinstance(one, BadLine) or isinstance(other, BadLine):
-        return False
-    return one.replace(timestamp=0) == other.replace(timestamp=0)

@@ -24,7 +24,6 @@ from ...store.archive.archived_digests import ArchivedDigests
 from ...store.files import system
 from ...store.log.unordered import digest, number, unsealed
 from ..order import order as orders
-from ..order.bundles import unpack_bundle
 from ..order.order import ARCHIVE, KINDS, MESSAGES, MOST, PAGE, PASSED, Moved, Ordered, Taken, id_of, is_known
 from ..trust.space_judge import Judged
 from . import known_copy, publishing
@@ -37,9 +36,6 @@ if TYPE_CHECKING:
 
     from ...core.records import Proof
     from ...store.log.log import Log
-    from ...store.log.logs import Logs
-    from ..order.order import TotalOrder
-    from ..trust.space_judge import SpaceJudge
 
 PAGE_SIZE = 1 << 20
 """Bytes of records that are written at once."""
@@ -50,13 +46,9 @@ ROUNDS = 200
 class Replica(KnownCopy):
     """The copy that takes in what is new in the order, and publishes what is new here; see ``KnownCopy``."""
 
-    def __init__(self, logs: Logs, order: TotalOrder, directory: str, judge: SpaceJudge) -> None:
-        super().__init__(logs, order, directory, judge)
-        self._is_fresh = False
-        self._told = set[int]()
-        self._is_sure = False
-        self._moved_at: int | None = None
-        self.restored = 0
+    restored = 0
+    _is_fresh = _is_sure = False
+    _moved_at: int | None = None
 
     def catch_up_since(self, since: int) -> None:
         """Do what ``catch_up`` does, unless another process did all of it after that time (ms): then look here."""
@@ -121,7 +113,7 @@ class Replica(KnownCopy):
         ids = [id_of(line) for line in lines] if kind == MESSAGES else []
         signed = [self.judge.sign_line(kind, line, proofs.get(line)) for line in lines]
         before = self.state.applied
-        known_copy.note_proofs(self.directory, proofs)
+        self.note_proofs(proofs)
         try:
             last = self.order.append_lines(kind, signed, ids=ids, expect=None if ids else self.state.last.get(kind, 0))
         except Taken as taken:
@@ -129,10 +121,9 @@ class Replica(KnownCopy):
         except Moved:
             self._moved_at = before
             raise
-        places = range(before + 1, last + 1)
-        if len(places) != len(lines):
+        if last - before != len(lines):
             return self.take_in(proofs) == len(lines)
-        there = [Ordered(*one, self.order.machine) for one in zip(places, [kind] * len(lines), signed, strict=True)]
+        there = [Ordered(place, kind, line, self.order.machine) for place, line in enumerate(signed, before + 1)]
         # nothing is between: what was published need not be read
         return self.write_records(there, proofs) == len(lines)
 
@@ -140,9 +131,8 @@ class Replica(KnownCopy):
         """Tell that this machine has followed all decisions, and forget what a comparison needed."""
         if self.state.owes:
             self.order.append_lines(PASSED, [orders.spell_word(orders.APPLIED, self.state.applied)])
-        if new := sorted(self.state.damaged - self._told)[:MOST]:
-            self.order.append_lines(PASSED, [orders.spell_word(orders.DAMAGED, one) for one in new])
-            self._told.update(new)
+        if damaged := sorted(self.state.damaged)[:MOST]:
+            self.order.append_lines(PASSED, [orders.spell_word(orders.DAMAGED, one) for one in damaged])
         if self.state.doubts:
             self.restore_lost()
         if self.state.owes or self.state.compares or self.state.doubts:
@@ -188,11 +178,11 @@ class Replica(KnownCopy):
         """Return whether the engine lost the end of the order since, and perhaps gave the positions to others.
 
         ``found``: what it has from ``applied`` on. Without that record a steward removed it, or the order ended."""
-        if not _begins_at(applied, found):
+        if not found or found[0].position != applied:
             if self.order.last_position() < applied:
                 return True
             found = self.order.read_after(applied - 1, 1)
-        return _begins_at(applied, found) and _tip_of(found[0]) != tip
+        return bool(found) and found[0].position == applied and _tip_of(found[0]) != tip
 
     def restore_lost(self) -> int:
         """Bring back what the order lost, under the lock, after ``catch_up``; return how many bundles that were."""
@@ -266,7 +256,7 @@ class Replica(KnownCopy):
         for record in records:
             if record.log == PASSED:
                 self._hear_word(record)
-            elif (bundle := unpack_bundle(record.line)) is not None and bundle.file in self.parts:
+            elif (bundle := bundled_lines.unpack_bundle(record.line)) is not None and bundle.file in self.parts:
                 self.heard = None
                 bundled_lines.take_back(self, bundle, record.machine)
             elif bundle is not None:
@@ -337,20 +327,20 @@ class Replica(KnownCopy):
         decision, a damaged record, an order that lost its end, a comparison of all."""
         taken = 0
         while True:
-            with self.files_lock():
+            with self.files_lock:
                 known = self.look_beside()
             if known is None:
                 return taken
             found = self.order.read_after(known[0] - 1, PAGE)
-            if not _begins_at(known[0], found) or _tip_of(found[0]) != known[1]:
+            if not found or (found[0].position, _tip_of(found[0])) != known:
                 return taken  # the order lost its end
             plain = [*itertools.takewhile(lambda record: not (record.is_decision or record.damaged), found[1:])]
             if not plain:
                 return taken
             ours = {unsealed(record.line) for record in plain if record.machine == self.order.machine}
-            with self.files_lock():
+            with self.files_lock:
                 if self.look_beside() == known:
-                    taken += self.write_records(plain, known_copy.noted_proofs(self.directory, ours))
+                    taken += self.write_records(plain, self.noted_proofs(ours))
 
     def is_behind(self) -> bool:
         """Return whether, by the last look, there is something to take in or to publish."""
@@ -359,10 +349,6 @@ class Replica(KnownCopy):
             or any(True for _ in publishing.lines_to_publish(self))
             or bool(self.queue.read_entries())
         )
-
-
-def _begins_at(position: int, found: Sequence[Ordered]) -> bool:
-    return bool(found) and found[0].position == position
 
 
 def _tip_of(record: Ordered) -> str:

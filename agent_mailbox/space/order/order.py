@@ -10,7 +10,7 @@ grow, and may have gaps. The logs of the order are:
     ROSTER      roster events
     CLAIMS      claims and releases of mail
     reads_of(M) reads, acks, and what the sessions of machine M saw, in the order in which M's file has them
-    ARCHIVE     decisions of a steward: bundles of lines that all machines archive (``bundles``)
+    ARCHIVE     decisions of a steward: lines that all machines archive (``Bundle``)
     PASSED      how far each machine has followed those, and whom the person gave up (``FollowProgress``)
 
 An expectation on ``ARCHIVE`` is one on the whole order: nothing at all was appended since the steward looked.
@@ -80,6 +80,17 @@ class Ordered(Record):
     def is_decision(self) -> bool:
         """Return whether it is a steward's decision, or about one, which no log of a mailbox has."""
         return self.log in (ARCHIVE, PASSED)
+
+
+class Bundle(Record):
+    """Lines (without newlines and seals) of an archive's file, which are one record of ``ARCHIVE``.
+
+    ``told``: the roster events in their place. ``since``: the instant (ms) before which they leave out frozen spans."""
+
+    file: str
+    lines: tuple[bytes, ...]
+    told: tuple[bytes, ...] = ()
+    since: int = 0
 
 
 class Moved(Busy):
@@ -287,11 +298,8 @@ def spell_word(what: str, said: int | str) -> bytes:
 def read_word(line: bytes) -> tuple[str, Any]:
     """Return what a line of ``PASSED`` says (``FollowProgress``), and of what; an empty word for another form."""
     said = codec.parse(line)
-    if isinstance(said, dict):
-        for what, kind in _FORMS.items():
-            if type(said.get(what)) is kind:
-                return what, said[what]
-    return "", None
+    found = said if isinstance(said, dict) else {}
+    return next(((what, found[what]) for what, kind in _FORMS.items() if type(found.get(what)) is kind), ("", None))
 
 
 class FollowProgress:

@@ -32,11 +32,7 @@ TURNS = 50
 
 
 class OrderedLog:
-    """One log of a shared mailbox for a ``with`` block under the machine's lock: caught up.
-
-    ``append`` publishes, and writes here what the order has up to that. It raises ``Moved`` if another machine was
-    first: see ``decide_again``.
-    """
+    """One log of a shared mailbox for a ``with`` block under the machine's lock: caught up."""
 
     def __init__(self, replica: Replica, log: Log) -> None:
         self._replica = replica
@@ -67,9 +63,9 @@ class OrderedLog:
         *,
         durably: bool = True,  # noqa: ARG002 - what is in the order is synced
     ) -> int:
-        """Publish the lines, and write them here; return how many bytes that was, 0 if others wrote too.
+        """Publish the lines, and write here what the order has up to them; return how many bytes; 0: others wrote, too.
 
-        Another session of this machine may do so without a turn: it records what it read."""
+        Another session may do so without a turn: it records what it read. Raises ``Moved``: see ``decide_again``."""
         todo = [line.rstrip(b"\n") for line in lines]
         if not todo:
             return 0

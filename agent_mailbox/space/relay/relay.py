@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import MailboxError, Unavailable
 from ...store.files.small_files import OpenFile
 from ..order.hurry import Hurry
-from ..order.order import START, Taken
+from ..order.order import START
 from .relayed_order import PAGE, SOCKET, position_asked, receive_frame, send_frame, socket_address
 
 if TYPE_CHECKING:
@@ -48,8 +48,6 @@ class Relay:
             os.chmod(path, 0o600)
         self._path = os.path.join(directory, SOCKET)
         self._socket.listen(MOST)
-
-    def start_serving(self) -> None:
         Thread(target=self._accept_forever, daemon=True).start()
 
     def close(self) -> None:
@@ -97,9 +95,7 @@ class Relay:
         except MailboxError as error:
             if isinstance(error, Unavailable):
                 self.away = self.away or error
-            more = {"id": error.id, "position": error.position} if isinstance(error, Taken) else {}
-            told = {"error": type(error).__name__, "what": error.what, "hint": error.hint, "code": error.code}
-            return told | more, []
+            return {"error": type(error).__name__, **vars(error), "code": error.code}, []
         except (KeyError, TypeError) as error:
             raise ValueError(f"another form: {error}") from None
         finally:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import _socket as socket  # ``socket`` itself makes enums, which costs 9 ms
 import os
+from io import BytesIO
 
 from ...core import codec
 from ...core.records import BadLine
@@ -72,14 +73,12 @@ class RelayedOrder:
         found: list[Ordered] = []
         while len(found) < most:
             wanted = min(PAGE, most - len(found))
-            head, lines = self._ask_replicator(
-                {"call": "read", "after": found[-1].position if found else after, "most": wanted}
-            )
+            head, lines = self._ask_replicator({"call": "read", "after": after, "most": wanted})
             told = zip(head["records"], lines, strict=True)
-            more = [Ordered(place, log, line, who, damaged) for (place, log, who, damaged), line in told]
-            found += more
-            if len(more) < wanted:
+            found += [Ordered(place, log, line, who, damaged) for (place, log, who, damaged), line in told]
+            if len(lines) < wanted:
                 break
+            after = found[-1].position
         return found
 
     def close(self) -> None:
@@ -248,11 +247,8 @@ def receive_frame(of: socket.socket) -> tuple[dict[str, Any], list[bytes]] | Non
         raise ValueError("another form")
     if not all(type(size) is int and 0 <= size <= MOST_BYTES for size in sizes):
         raise ValueError("another form")
-    body, lines, place = _read_exactly(of, sum(sizes), MOST_BYTES), [], 0
-    for size in sizes:
-        lines.append(body[place : place + size])
-        place += size
-    return head, lines
+    body = BytesIO(_read_exactly(of, sum(sizes), MOST_BYTES))
+    return head, [body.read(size) for size in sizes]
 
 
 def _read_exactly(of: socket.socket, size: int, most: int) -> bytes:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ...core.records import RosterEvent
     from ...core.roster import Agent
-    from ...space.order.bundles import Bundle
+    from ...space.order.order import Bundle
     from ..log.logs import Logs
     from ..log.proof_view import Place, ProofView
     from .archive import Archive

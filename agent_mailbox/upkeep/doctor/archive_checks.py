@@ -11,7 +11,7 @@ from ...core import attachments, codec
 from ...core.findings import REMOVE_TORN, Problem
 from ...core.frame import short
 from ...core.records import BadLine
-from ...space import exchanged_files
+from ...space import replicator
 from ...store.archive.manifest import Manifest
 from ...store.attachments import attachment_files
 from ...store.files import paths, system
@@ -93,7 +93,7 @@ def _find_leftovers(mailbox: Mailbox, at_work: Callable[[], bool]) -> Iterator[P
 
 def check_attachments(mailbox: Mailbox) -> Iterator[Problem]:
     """Yield the files that are missing or damaged, each once; the mailbox has no other copy."""
-    seen = exchanged_files.awaited_files(mailbox.logs)
+    seen = replicator.awaited_files(mailbox.logs)
     for message_id, file in _named_files(mailbox):
         if file.stored not in seen and attachment_files.read(mailbox.directory, file) is None:
             path = attachment_files.place(mailbox.directory, file.stored)
