@@ -291,7 +291,6 @@ def serve(app: App, /, install: bool, remove: bool) -> None:
         relay = _start_relay(space, record.path(spaces.PLACE))
         app.print_answer(f"serving {found.space} as {found.machine}\n", _value_of(found))
         copy = spaces.open_replica(logs, space)
-        replicator.judge_again(copy, engine_output.print_logged)
 
         def says_away(why: MailboxError | None) -> None:
             if relay is not None:

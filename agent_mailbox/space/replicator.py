@@ -61,15 +61,6 @@ def take_lock(directory: str) -> FileLock:
         raise Refused(what, "one is enough: `agent-mailbox engine status`") from None
 
 
-def judge_again(copy: Replica, told: Callable[[str], None]) -> None:
-    """Go on where a `join` was killed that judged lines again."""
-    try:
-        with copy.machine_lock():
-            space_trust.judge_waiting(copy)
-    except MailboxError as error:
-        told(error.what)
-
-
 class WantedFile(Record):
     """A file that is not here: its name and size, when to look for it next (ms), and how long to wait after that."""
 
@@ -187,10 +178,7 @@ class Replicator:
     out of reach; None: it answers."""
 
     def __init__(
-        self,
-        copy: Replica,
-        told: Callable[[str], None],
-        says_away: Callable[[MailboxError | None], None],
+        self, copy: Replica, told: Callable[[str], None], says_away: Callable[[MailboxError | None], None]
     ) -> None:
         self._copy, self._told, self._says_away = copy, told, says_away
         self._order = spaces.order_in(copy)
@@ -205,6 +193,11 @@ class Replicator:
         the end."""
         copy, away, back, delay = self._copy, "", "", TURN
         _note_unreached(copy.directory, None)
+        try:
+            with copy.machine_lock():
+                space_trust.judge_waiting(copy)  # a `join` that judged lines again may have been killed
+        except MailboxError as error:
+            self._told(error.what)
         while not ended():
             try:
                 self._take_turn()
@@ -240,11 +233,9 @@ class Replicator:
         before = (copy.queue.end(), *copy.logs.ends())
         if self._ends != before or self._is_new:
             copy.look_locally()  # most often a command of this machine did it: its lock is left to the next one
-            if copy.is_behind():
-                self._ends = before if _keep_up(copy) else None  # what came meanwhile is seen next time
-                self._tell_strange()
-            else:
-                self._ends = before
+            is_kept_up = not copy.is_behind() or _keep_up(copy)
+            self._ends = before if is_kept_up else None  # what came meanwhile is seen next time
+            self._tell_strange()
         elif monotonic() - self._noted >= NOTED:
             known_copy.note_fresh(copy.directory, self._asked)
             self._noted = monotonic()
@@ -305,7 +296,7 @@ def _keep_up(copy: Replica, *, closer: bool = False) -> bool:
     with lock:
         if spaces.space_of(copy.logs) is None:
             return False  # it left meanwhile: nothing is published, nor said, any more
-        copy.order.hurried = False  # it waits for the engine as long as that takes
+        lock.hurried = False  # it waits for the engine as long as that takes
         copy.catch_up()
         if closer and copy.look_closer():
             copy.catch_up()

@@ -142,7 +142,7 @@ def why_late(logs: Logs) -> str:
     age = known_copy.copy_age(place)
     why = "the replicator does not run; `agent-mailbox engine serve --install` has it run"
     if is_serving(logs):
-        noted = (space_troubles.noted_trouble(place, kind) for kind in space_troubles.UNREACHED)
+        noted = (space_troubles.noted_trouble(place, kind) for kind in (space_troubles.GONE, space_troubles.AWAY))
         why = next(filter(None, noted), "")
         if not why and (age is None or age < LATE):
             return ""

@@ -429,7 +429,7 @@ def test_a_replicator_that_cannot_judge_again_what_waits_says_why(pair: Three) -
     assert isinstance(order, MortalOrder)
     order.reachable = False
     told: list[str] = []
-    replicator.judge_again(pair.south.copy, told.append)
+    replicator.Replicator(pair.south.copy, told.append, lambda _: None).run(lambda: True, lambda _: None)
     assert told == ["engine is out of reach: memory"]
     assert not machine_keys.is_applied(pair.south.directory)
 

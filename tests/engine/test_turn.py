@@ -408,7 +408,7 @@ def test_who_does_not_get_the_files_gives_the_turn_back(tmp_path: Path) -> None:
     with FileLock(str(tmp_path / known_copy.FILES), 0), pytest.raises(Busy):
         MachineLock(str(tmp_path), 0, first).take()
     with MachineLock(str(tmp_path), 0, second):
-        assert (first.files, second.files is None) == (None, False)
+        assert (first.turn, second.turn is None) == (None, False)
 
 
 def test_what_others_did_meanwhile_is_looked_at_under_the_lock(tmp_path: Path) -> None:
@@ -423,6 +423,6 @@ def test_what_others_did_meanwhile_is_looked_at_under_the_lock(tmp_path: Path) -
             return False
 
     order = AskedOrder(MemoryOrder(MemorySpace(), "north"), lambda: done.append(f"looked, free: {is_free()}"))
-    with FileLock(str(tmp_path / "files"), 0) as order.files:
+    with MachineLock(str(tmp_path), 0, order):
         order.ask(lambda: done.append(f"asked, free: {is_free()}"))
     assert done == ["asked, free: True", "looked, free: False"]

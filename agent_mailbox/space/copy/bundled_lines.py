@@ -1,8 +1,7 @@
 """Lines in bundles: those that a steward had archived everywhere, and those that an engine lost and gets back.
 
 Belongs here: the form of a bundle on the wire, and what a machine does with one as it comes to it in the order. Then
-finding and publishing what the order has no more. Another machine's bundle is untrusted: it names only files of an
-archive, and unpacks to ``LARGEST`` bytes at most.
+finding and publishing what the order has no more.
 
 **Archived.** Each machine moves its own lines, sealed as they are, through its own rotation. Lines that it never had
 come from the bundle, which keeps them for who joins later: their records may be removed. A bundle from another machine
@@ -66,7 +65,7 @@ def pack_bundle(bundle: Bundle, mark: str = "") -> bytes:
 
 
 def unpack_bundle(line: bytes) -> Bundle | None:
-    """Return the bundle of a record; None if it has another form, or is too large."""
+    """Return the bundle of a record; None if it has another form, or is too large: another machine may write any."""
     unpacking = zlib.decompressobj()
     try:
         text = unpacking.decompress(line, LARGEST)
@@ -122,10 +121,9 @@ def records_of(file: str, lines: Iterable[bytes], mark: str = "") -> Iterator[by
 def compare_with_order(copy: KnownCopy) -> dict[str, int]:
     """Compare a copy with the order, under the machine's lock, after ``catch_up``; raise ``BadData`` if they differ.
 
-    Return how many records of each log were passed over, since nobody here knows it. Those that no file can hold count
-    as another program's, of no log. These and damaged ones keep nobody from joining or leaving. A record that came
-    since is no difference. A process that has just taken in everything compares the sums of what it read with those of
-    what is here."""
+    Return how many records of each log were passed over: they keep nobody from joining or leaving. Those that no file
+    can hold count as another program's, of no log. A record that came since is no difference. A process that has just
+    taken in everything compares the sums of what it read with those of what is here."""
     if copy.heard is not None and all(part.total() == copy.heard[kind] for kind, part in copy.parts.items()):
         return {}
     parts = {kind: Unordered(part.log) for kind, part in copy.parts.items()}
@@ -286,11 +284,9 @@ def hand_over(copy: KnownCopy, present: set[bytes] | None = None) -> int:
 
     The order's own lines, in records or in bundles, are left out. So the next process goes on where one was killed.
     ``present``: the digests of its lines, if they are known."""
-    names = copy.archive.files()
-    if not names:
-        return 0
-    known, count = set[bytes]() if present is None else present, 0
-    for record in all_records(copy.order) if present is None else ():
+    names, count = copy.archive.files(), 0
+    known = set[bytes]() if present is None else present
+    for record in all_records(copy.order) if names and present is None else ():
         bundle = unpack_bundle(record.line) if record.log == ARCHIVE else None
         known.update(map(digest, (unsealed(record.line),) if bundle is None else bundle.lines))
     for name in names:

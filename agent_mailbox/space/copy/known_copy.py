@@ -5,8 +5,7 @@ files are not synced: an older state, or none, costs a comparison and no answer.
 
 **Two locks.** One process of a machine decides and publishes at a time; it holds the *turn*. The *files* are the local
 copy and its saved state. Their lock is given back whenever the engine is asked. So a process that waits for a network,
-or was stopped, keeps no mail out (``Replica.take_in_beside``). docs/internals/shared-mailbox.md says why that loses
-nothing.
+or was stopped, keeps no mail out (``Replica.take_in_beside``).
 """
 
 from __future__ import annotations
@@ -92,10 +91,6 @@ class CopyState:
         """These two are the judge's."""
 
 
-def read_saved(directory: str) -> bytes:
-    return read_file(system.join(directory, STATE)) or b""
-
-
 def note_fresh(directory: str, at: int) -> None:
     """Note that this machine has had all that was in the order then (ms); if that fails, the copy only looks older."""
     note_time(system.join(directory, FRESH), at)
@@ -114,32 +109,26 @@ def copy_age(directory: str) -> float | None:
 
 
 class AskedOrder:
-    """A ``TotalOrder`` that is asked while the local files are free; ``looked_again`` then looks what others did.
-
-    ``files``: their lock, as long as this process has its turn. ``hurried``: it can do without an answer. ``promise``:
-    says for how many seconds others shall wait for it."""
+    """A ``TotalOrder`` that is asked while the local files are free; ``looked_again`` then looks what others did."""
 
     def __init__(self, engine: TotalOrder, looked_again: Callable[[], None]) -> None:
         self.engine = engine
         self.machine = engine.machine
-        self.files: FileLock | None = None
-        self.hurried = False
-        self.promise: Callable[[float], None] = lambda _: None
+        self.turn: MachineLock | None = None  # as long as this process has it
         self._looked_again = looked_again
 
     def ask(self, question: Callable[[], T]) -> T:
-        files = self.files
-        if files is None:
+        if (turn := self.turn) is None:
             return question()
-        patience = KEPT if self.hurried else UNANSWERED
-        self.promise(patience)
-        files.release()
+        patience = KEPT if turn.hurried else UNANSWERED
+        turn.promise(patience)
+        turn.files.release()
         try:
-            with Hurry(ANSWERED if self.hurried else None, lambda: self.promise(patience)):
+            with Hurry(ANSWERED if turn.hurried else None, lambda: turn.promise(patience)):
                 return question()
         finally:
-            files.take()
-            self.promise(KEPT)
+            turn.files.take()
+            turn.promise(KEPT)
             self._looked_again()
 
     def last_position(self) -> int:
@@ -165,46 +154,42 @@ class MachineLock:
 
     def __init__(self, directory: str, wait: float, order: AskedOrder, *, hurried: bool = False) -> None:
         self._turn = FileLock(system.join(directory, TURN), wait)
-        self._files = FileLock(system.join(directory, FILES), wait)
+        self.files = FileLock(system.join(directory, FILES), wait)
         self._order = order
         self._wait = wait
-        self._hurried = hurried
+        self.hurried = hurried
         self._last = 0
 
     def take(self) -> Self:
         """Get the lock, perhaps ahead of a ``with`` block that gives it back; raise ``Busy`` at the time-out."""
-        if self._order.files is self._files:
+        if self._order.turn is self:
             return self
         self._take_turn()
         try:
             self._last = _in_ns(LONG)
-            self._order.hurried, self._order.promise = self._hurried, self._promise
-            self._promise(KEPT)
-            self._files.take()
+            self.promise(KEPT)
+            self.files.take()
         except BaseException:
             self._give_turn()
             raise
-        self._order.files = self._files
+        self._order.turn = self
         return self
 
-    __enter__ = take
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
-
-    def release(self) -> None:
-        self._order.files = None
-        self._files.release()
+    def release(self, *_: object) -> None:
+        self._order.turn = None
+        self.files.release()
         self._give_turn()
+
+    __enter__, __exit__ = take, release
 
     def _give_turn(self) -> None:
         set_time(self._turn.path, _in_ns(AHEAD))
         self._turn.release()
 
-    def _promise(self, seconds: float) -> None:
+    def promise(self, seconds: float) -> None:
         """Have others wait for so many seconds from now on."""
         until = _in_ns(seconds)
-        set_time(self._turn.path, until if self._order.hurried else min(until, self._last))
+        set_time(self._turn.path, until if self.hurried else min(until, self._last))
 
     def _take_turn(self) -> None:
         end = deadline(self._wait)
@@ -214,14 +199,14 @@ class MachineLock:
             if (said := time_of(self._turn.path) or 0) != promised:
                 promised, moved = said, now
             left = end - now
-            if self._hurried:  # a promise may become shorter
+            if self.hurried:  # a promise may become shorter
                 left = min(left, moved + KEPT - now, UNANSWERED, (promised - system.time_ns()) / 1_000_000_000)
             try:
                 with Patience(left):
                     self._turn.take()
                 return
             except Busy:
-                if not self._hurried or left <= 0:
+                if not self.hurried or left <= 0:
                     raise
 
 
@@ -275,7 +260,7 @@ class KnownCopy:
     def _look_again(self) -> None:
         """Look at what another process took in while the engine was asked."""
         self._asked_at = self.state.applied
-        if read_saved(self.directory) != self._saved:
+        if self._read_saved() != self._saved:
             self._load_state()
             for part in self.parts.values():
                 part.look()
@@ -287,7 +272,7 @@ class KnownCopy:
 
     def machines_gone(self) -> set[str]:
         """Return the machines that left, or were given up, by what is here."""
-        if read_saved(self.directory) != self._saved:
+        if self._read_saved() != self._saved:
             self._load_state()
         return self.state.gone
 
@@ -306,7 +291,7 @@ class KnownCopy:
             part.look()
         self.state.compares = True
         self.filed.look()
-        if self.order.files is not None:
+        if self.order.turn is not None:
             self._save_state()  # nobody goes on beside it
 
     def part_of(self, log: Log) -> Unordered:
@@ -320,8 +305,11 @@ class KnownCopy:
     def _kind_of(self, path: str) -> str:
         return next(kind for kind, log in self.local.items() if log.path == path)
 
+    def _read_saved(self) -> bytes:
+        return read_file(system.join(self.directory, STATE)) or b""
+
     def _load_state(self) -> None:
-        self._saved = read_saved(self.directory)
+        self._saved = self._read_saved()
         checksum, _, body = self._saved.partition(b" ")
         found = codec.parse(body) if checksum == b"%08x" % small_files.checksum(body) else None
         told = found if isinstance(found, dict) else {}  # of a damaged file, or none, nothing is known

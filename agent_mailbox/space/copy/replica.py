@@ -278,12 +278,11 @@ class Replica(KnownCopy):
         elif what == orders.DAMAGED:
             self.state.doubts = True
             self.state.damaged.discard(said)
+        elif what == orders.TOOK_OVER and record.machine == self.order.machine:
+            self.state.displaced = not self.judge.is_own_key(said)
+            note_displaced(self.directory, record.machine if self.state.displaced else None)
         elif what == orders.TOOK_OVER:
-            if record.machine == self.order.machine:
-                self.state.displaced = not self.judge.is_own_key(said)
-                note_displaced(self.directory, record.machine if self.state.displaced else None)
-            else:
-                self.judge.hear_new_key(record.machine, said)
+            self.judge.hear_new_key(record.machine, said)
         orders.FollowProgress(self.state.gone, self.state.keys).take_records([record])
 
     def _take_lines(self, records: Sequence[Ordered], proofs: Mapping[bytes, Proof | None]) -> None:
@@ -344,11 +343,8 @@ class Replica(KnownCopy):
 
     def is_behind(self) -> bool:
         """Return whether, by the last look, there is something to take in or to publish."""
-        return (
-            bool(self.order.read_after(self.state.applied, 1))
-            or any(True for _ in publishing.lines_to_publish(self))
-            or bool(self.queue.read_entries())
-        )
+        waits = any(True for _ in publishing.lines_to_publish(self)) or bool(self.queue.read_entries())
+        return waits or bool(self.order.read_after(self.state.applied, 1))
 
 
 def _tip_of(record: Ordered) -> str:

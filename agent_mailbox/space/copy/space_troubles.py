@@ -1,9 +1,8 @@
 """The troubles of a space that a process of this machine noticed, the mail that waits, and other machines' words.
 
-Belongs here: such files in the user's own record. How far the other machines' copies are, and when their sessions last
-acted, decides nothing: a session is judged by its own machine. Troubles decide nothing, either. So both are shown, and
-never synced. The queue has the sends for an engine that is out of reach: kept durably here, in the order once, later.
-The machine's lock is around delivering them, the file's own around each change of it.
+Belongs here: such files in the user's own record. Troubles and words are shown, and decide nothing: a session is
+judged by its own machine. So they are never synced. Sends wait durably for an engine that is out of reach, and are in
+the order once, later. The machine's lock is around delivering them, the queue's own around each change of it.
 """
 
 from __future__ import annotations
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
 KINDS = AWAY, GONE, RESTORED, NAME, TAKEN, TWIN = "away", "gone", "restored", "name", "taken", "twin"
 FILES = tuple(f"trouble.{kind}" for kind in KINDS)
-UNREACHED = (GONE, AWAY)
-"""Why the replicator cannot go on: the space is gone, or something else that waiting does not mend."""
 HOLDS = {RESTORED: 7 * 86_400_000, TWIN: 300_000}
 """For how many ms a word holds without being said again; the others hold until they are taken back."""
 SLOW = 300_000
@@ -47,8 +44,6 @@ SESSIONS, MACHINES = 1000, 64
 """The most that are told of, and kept."""
 PROCESS = system.urandom(8).hex()
 """Tells this process's words from those of a copy of this machine."""
-SINCE = 86_400_000
-"""Milliseconds for which a session's last act is told."""
 
 
 class Entry(Record):
@@ -197,7 +192,7 @@ class Elsewhere(Record):
 
 def own_word(logs: Logs, applied: int, end: int, now: int, host: str) -> bytes:
     """Return this machine's word for the others; ``end`` is the order's."""
-    seen = sorted(((at, who) for who, at in logs.last_seen().items() if now - at < SINCE), reverse=True)
+    seen = sorted(((at, who) for who, at in logs.last_seen().items() if now - at < instant.DAY), reverse=True)
     word = {"applied": applied, "behind": max(end - applied, 0), "by": PROCESS, "host": host}
     return codec.dumps({**word, "seen": {who: at for at, who in seen[:SESSIONS]}}).encode()
 
@@ -226,8 +221,7 @@ def keep_words(directory: str, words: Mapping[str, bytes], now: int) -> None:
 
 def keep_joined(directory: str, machines: Sequence[str]) -> None:
     """Keep which machines joined, as the engine just said, for when it is away."""
-    if (wanted := [*machines]) != load_joined(directory):
-        small_files.save_derived(system.join(directory, JOINED), codec.dumps({"machines": wanted}).encode())
+    small_files.save_derived(system.join(directory, JOINED), codec.dumps({"machines": [*machines]}).encode())
 
 
 def load_joined(directory: str) -> list[str]:

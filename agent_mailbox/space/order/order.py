@@ -62,8 +62,7 @@ _FORMS: dict[str, type] = {GAVE_UP: str, TOOK_OVER: str, APPLIED: int, PURGED: i
 class Ordered(Record):
     """One record of the order. ``line`` has no newline. ``machine`` is who published it, as the engine proves it.
 
-    ``damaged``: the line is not what was published, by its checksum. ``log`` is empty for another program's message.
-    """
+    ``damaged``: the line is not what was published, by its checksum. ``log`` is empty for another program's message."""
 
     position: int
     log: str
@@ -140,8 +139,7 @@ class Taken(Refused):
 class TotalOrder(Protocol):
     """One total order, shared by all machines of a space. Any call may raise ``Unavailable``.
 
-    ``machine`` is the name under which this one publishes.
-    """
+    ``machine`` is the name under which this one publishes."""
 
     machine: str
 

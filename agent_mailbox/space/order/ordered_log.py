@@ -8,13 +8,14 @@ from __future__ import annotations
 from ...errors import Busy, Unavailable
 from ...store.files import system
 from ...store.files.lines import lines_of
+from ...store.files.small_files import OpenFile
 from ...store.locks.lock import Patience
 from .order import HeldUp, Moved
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Concatenate, ParamSpec, Self, TypeVar
+    from typing import Concatenate, ParamSpec, TypeVar
 
     from ...core.records import Proof
     from ...store.log.log import HeldLog, Log
@@ -32,25 +33,12 @@ TURNS = 50
 
 
 class OrderedLog:
-    """One log of a shared mailbox for a ``with`` block under the machine's lock: caught up."""
+    """One log of a shared mailbox under the machine's lock: open, and caught up."""
 
-    def __init__(self, replica: Replica, log: Log) -> None:
+    def __init__(self, replica: Replica, log: Log, fd: int) -> None:
         self._replica = replica
         self._log = log
-        self.fd = -1
-
-    def __enter__(self) -> Self:
-        self._replica.begin_decision()
-        with self._log.held():
-            pass  # which makes the log
-        found = self._log.open()
-        if found is None:
-            raise Moved(f"log is gone: {self._log.path}", "try again")
-        self.fd = found
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        system.close(self.fd)
+        self.fd = fd
 
     def lines(self, start: int = 0) -> Iterator[tuple[int, bytes]]:
         return lines_of(self.fd, start)
@@ -69,9 +57,9 @@ class OrderedLog:
         todo = [line.rstrip(b"\n") for line in lines]
         if not todo:
             return 0
-        about = [*proofs, *[None] * (len(todo) - len(proofs))]
+        about = {**dict.fromkeys(todo), **dict(zip(todo, proofs, strict=False))}
         before = system.fstat(self.fd).st_size
-        alone = self._replica.publish_lines(self._log, todo, dict(zip(todo, about, strict=True)))
+        alone = self._replica.publish_lines(self._log, todo, about)
         end = system.fstat(self.fd).st_size
         written = sum(at < end for at, _ in self.lines(before))
         return end - before if alone and written == len(todo) else 0
@@ -140,8 +128,14 @@ class SharedLog:
 
     def _decide_until_first(self, act: Callable[[HeldLog | OrderedLog], T]) -> T:
         if not self._is_own:
-            with self._replica.machine_lock(hurried=self._hurried), OrderedLog(self._replica, self._log) as log:
-                return act(log)
+            with self._replica.machine_lock(hurried=self._hurried):
+                self._replica.begin_decision()
+                with self._log.held():
+                    pass  # which makes the log
+                if (found := self._log.open()) is None:
+                    raise Moved(f"log is gone: {self._log.path}", "try again")
+                with OpenFile(found) as fd:
+                    return act(OrderedLog(self._replica, self._log, fd))
         # It is published in the sequence in which the log has it, so it means the same everywhere, whatever other
         # processes record meanwhile. This machine decides nothing until then, nor after a kill.
         with self._replica.machine_lock():

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 import socket
-from contextlib import suppress
 from threading import BoundedSemaphore, Thread
 from typing import TYPE_CHECKING, Any
 
 from ...errors import MailboxError, Unavailable
-from ...store.files.small_files import OpenFile
+from ...store.files.small_files import OpenFile, remove_file
 from ..order.hurry import Hurry
 from ..order.order import START
 from .relayed_order import PAGE, SOCKET, position_asked, receive_frame, send_frame, socket_address
@@ -41,8 +40,7 @@ class Relay:
         self._room = BoundedSemaphore(MOST)
         with OpenFile(os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as fd:
             path = socket_address(directory, fd)
-            if os.path.lexists(path):  # a replicator that was killed left it, and we hold its lock
-                os.unlink(path)
+            remove_file(path)  # a replicator that was killed left it, and we hold its lock
             self._socket = socket.socket(socket.AF_UNIX)
             self._socket.bind(path)
             os.chmod(path, 0o600)
@@ -51,8 +49,7 @@ class Relay:
         Thread(target=self._accept_forever, daemon=True).start()
 
     def close(self) -> None:
-        with suppress(FileNotFoundError):  # the mailbox's record may be gone
-            os.unlink(self._path)
+        remove_file(self._path)
         self._socket.close()
 
     def _accept_forever(self) -> None:

@@ -39,8 +39,8 @@ LONGEST_HEAD, MOST_BYTES = 1 << 20, 64 << 20
 _SERVE = "try again; `agent-mailbox engine serve` starts it"
 PAGE = 100
 """Records that are asked for at once."""
-KINDS = {kind.__name__: kind for kind in (Unavailable, Busy, Refused, BadData, NoSpace, NoServer, HeldUp)}
-"""The errors that an engine may answer with, but for ``Moved`` and ``Taken``."""
+KINDS = {kind.__name__: kind for kind in (Unavailable, Busy, Refused, BadData, Moved, NoSpace, NoServer, HeldUp)}
+"""The errors that an engine may answer with, but for ``Taken``."""
 
 
 class RelayedOrder:
@@ -68,12 +68,12 @@ class RelayedOrder:
         return self._ask_position({"call": "append", "log": log, "ids": [*ids], "expect": expect}, lines)
 
     def read_after(self, after: int, most: int) -> list[Ordered]:
-        if self._is_alone():
+        if (replicator := self._find_replicator()) is None:
             return self._ask_directly(lambda order: [*order.read_after(after, most)])
         found: list[Ordered] = []
         while len(found) < most:
             wanted = min(PAGE, most - len(found))
-            head, lines = self._ask_replicator({"call": "read", "after": after, "most": wanted})
+            head, lines = self._ask_replicator(replicator, {"call": "read", "after": after, "most": wanted})
             told = zip(head["records"], lines, strict=True)
             found += [Ordered(place, log, line, who, damaged) for (place, log, who, damaged), line in told]
             if len(lines) < wanted:
@@ -89,23 +89,21 @@ class RelayedOrder:
 
     def _ask_position(self, head: dict[str, Any], lines: Sequence[bytes] = ()) -> int:
         """Return the position that the replicator answers, or the engine itself if no replicator does."""
-        if self._is_alone():
+        if (replicator := self._find_replicator()) is None:
             return self._ask_directly(lambda order: position_asked(order, head, lines))
-        return int(self._ask_replicator(head, lines)[0]["position"])
+        return int(self._ask_replicator(replicator, head, lines)[0]["position"])
 
     def _ask_replicator(
-        self, head: dict[str, object], lines: Sequence[bytes] = ()
+        self, replicator: socket.socket, head: dict[str, object], lines: Sequence[bytes] = ()
     ) -> tuple[dict[str, Any], list[bytes]]:
         """Ask the replicator; raise the error that it answers with, or ``Unavailable`` if it ends meanwhile."""
-        if self._socket is None:
-            raise Unavailable("replicator does not answer", "try again")
         left = hurry.seconds_left()
         try:
-            self._socket.settimeout(self._patience + 1 if left is None else hurry.WORD)
-            send_frame(self._socket, head if left is None else {**head, "soon": left}, lines)
+            replicator.settimeout(self._patience + 1 if left is None else hurry.WORD)
+            send_frame(replicator, head if left is None else {**head, "soon": left}, lines)
             if left is not None:
-                self._await_answer(self._socket, left)
-            answer = receive_frame(self._socket)
+                self._await_answer(replicator, left)
+            answer = receive_frame(replicator)
         except (OSError, ValueError, KeyError, TypeError) as error:
             self.close()
             raise Unavailable(f"replicator does not answer: {error}", _SERVE) from None
@@ -113,9 +111,7 @@ class RelayedOrder:
             self.close()
             raise Unavailable("replicator ended meanwhile", _SERVE)
         told = answer[0]
-        if (kind := told.get("error")) == "Moved":
-            raise Moved(told["what"], told["hint"])
-        if kind == "Taken":
+        if (kind := told.get("error")) == "Taken":
             raise Taken(told["id"], told["position"])
         if kind is not None:
             raise KINDS.get(kind, Unavailable)(told["what"], told["hint"], code=told["code"])
@@ -137,8 +133,8 @@ class RelayedOrder:
                     pass  # it serves enough already, so it lives
         raise TimeoutError("no answer in time")
 
-    def _is_alone(self) -> bool:
-        """Return whether no replicator answers, so that this process connects by itself."""
+    def _find_replicator(self) -> socket.socket | None:
+        """Return the connection to the replicator; None if none answers, so that this process connects by itself."""
         if self._socket is not None and _has_ended(self._socket):  # it leaves who asks nothing for ``relay.IDLE``
             self.close()
         if self._own is None and self._socket is None:
@@ -146,8 +142,8 @@ class RelayedOrder:
             try:
                 self._socket = connect_to_replicator(self._directory, patience)
             except (OSError, ValueError):
-                return True
-        return self._own is not None
+                return None
+        return self._socket
 
     def _ask_directly(self, ask: Callable[[SpaceOrder], T]) -> T:
         """Return what the engine answers to this process; raise ``Unavailable`` at once if it was away just now."""
