@@ -343,11 +343,23 @@ def test_the_next_holder_s_claim_takes_the_place_of_a_lapsed_one():
     assert finds("cat-1", claim("bob-1"), unproven_release) == []
 
 
+def test_who_read_role_mail_behind_one_whose_id_begins_with_its_own_holds_nothing():
+    """The first that read it so is its holder. Of two bare words each has its taker, whichever begins with another."""
+    people = [*PEOPLE, register("bob-10", "role:x")]
+    mail = message("m1", "role:x")
+    reads = Reads([read("m1", "bob-10", "role:x"), read("m1", "bob-1", "role:x")])
+    held = [who for who in ("bob-1", "bob-10") if message_reads.is_holder(who, mail, reads, Roster(people))]
+    assert held == ["bob-10"]
+    words = message("m1", ("role:new", "role:newer"), extra={"bare": ["new", "newer"]})
+    assert message_reads.is_taken("role:new", "role:new", words)
+    assert not message_reads.is_taken("role:newer", "role:new", words)
+
+
 def test_mail_that_was_taken_through_an_address_does_not_wait_there_for_another():
     """It was the only bearer of the tag that took it. Mail that came to another part waits all the same."""
     people = [register("ann-1"), register("bob-1"), register("cat-1", "role:y")]
     mail = Message("m1", "ann-1", ("bob-1", "project:p"), at(0), "text")
-    for via, lonely in (("project:p", []), (None, []), ("bob-1", ["project:p"])):
+    for via, lonely in (("project:p", []), (None, []), ("bob-1", ["project:p"]), ("project:pq", ["project:p"])):
         assert awaited.lonely_addresses(mail, Reads([read("m1", "bob-1", via)]), Roster(people)) == lonely, via
 
 

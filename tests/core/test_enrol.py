@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_mailbox.core import roster_changes
+from agent_mailbox.core import proofs, roster_changes
 from agent_mailbox.core.address import NAMESPACES
 from agent_mailbox.core.instant import DAY, HOUR
 from agent_mailbox.core.records import RosterEvent
@@ -358,7 +358,8 @@ def test_a_lead_that_nobody_knows_is_told_with_what_was_meant(lead, meant):
 
 
 @pytest.mark.parametrize(
-    ("actor", "may"), [("user", True), ("ann-1", True), ("bob-1", False), ("cat-1", False), ("eve-1", False)]
+    ("actor", "may"),
+    [("user", True), ("ann-1", True), ("bob-1", False), ("cat-1", False), ("eve-1", False), ("ann-10", False)],
 )
 @pytest.mark.parametrize("kind", ["register", "update"])
 def test_the_lead_is_changed_only_by_the_user_or_the_present_lead(actor, may, kind):
@@ -372,6 +373,33 @@ def test_the_lead_is_changed_only_by_the_user_or_the_present_lead(actor, may, ki
         with pytest.raises(Refused):
             decide(agents, "bob-1", actor, event=kind, lead="cat-1")
         assert decide(agents, "bob-1", actor, event=kind, lead="ann-1").events == ()
+
+
+def test_an_id_that_begins_with_another_makes_nobody_its_lead_or_its_own():
+    """An agent may have a lead whose id begins with its own. Only it names a lead where a foreign line registered it,
+    and only the lead that is proven gives its worker another."""
+    (told,) = decide(roster(register("bob-10")), "bob-1", lead="bob-10").events
+    assert told.lead == "bob-10"
+    foreign = register("bob-1", proof=None)
+    assert decide(roster(foreign), "bob-1", lead="ann-1").events
+    with pytest.raises(Refused):
+        decide(roster(foreign, register("bob-10")), "bob-1", "bob-10", event="update", lead="ann-1")
+    led = [register("ann-1"), register("ann-10"), register("bob-1", lead="ann-10")]
+    agents = roster(*led, event("update", "bob-1", 1, lead="ann-1", proof=proof_of("ann-10")))
+    assert [lead for _, lead in agents.get("bob-1").proven_leads] == ["ann-10", "ann-1"]
+    enrolled(agents, "bob-1", "ann-1", event="update", lead="cat-1")
+    assert agents.get("bob-1").lead == "cat-1"
+    before = roster(*led, event("update", "bob-1", 1, lead="ann-1", proof=proofs.BEFORE))
+    with pytest.raises(Refused):
+        decide(before, "bob-1", "ann-1", event="update", lead="cat-1")
+
+
+def test_a_session_continues_one_whose_id_begins_with_its_own():
+    """It takes the name of the dead, and gets no place in the team of that one's client."""
+    agents = roster(register("bob-10", "team:t", "project:p", name="bob"), event("retire", "bob-10", 1))
+    enrolled(agents, "bob-1", name="bob")
+    assert agents.lineage("bob-1") == ("bob-1", "bob-10")
+    assert agents.get("bob-1").tags == ("project:p",)
 
 
 def test_where_no_lead_was_set_only_the_user_sets_one():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_mailbox.core import awaited, conversations, dead_letters, inbox, obligations, reach
+from agent_mailbox.core import awaited, conversations, dead_letters, inbox, obligations, reach, replies
 from agent_mailbox.core.inbox import InboxState
 from agent_mailbox.core.records import Message
 
@@ -81,6 +81,19 @@ def test_a_word_that_nobody_had_has_a_taker_of_its_own_whatever_else_the_taker_h
     people = [*PEOPLE, register("eve-1", "role:new"), register("odd", name="new")]
     mailbox = state([mail], [read("m1", "eve-1", "role:new")], people)
     assert [(i.via, i.claims) for i in inbox.unread("odd", mailbox, at(1))] == [("role:odd", True)]
+
+
+def test_a_word_or_a_name_that_begins_with_another_is_another_s():
+    """Mail for a word that nobody had is not for an agent whose name the word begins with. An answer to all leaves out
+    its writer alone, and no agent of a longer name. Mail of an agent elsewhere is not exchanged with another there."""
+    mail = message("m1", to=("role:bobby", "role:x"), extra={"bare": ["bobby"]})
+    assert [(i.via, i.claims) for i in inbox.unread("bob-1", state([mail], [], PEOPLE), at(1))] == [("role:x", True)]
+    written = message("m1", to=("bob", "bobby"), sender="ann-1")
+    assert replies.recipients(written, "bob-1", roster(*PEOPLE, register("bo-1", name="bobby"))) == (
+        *(["ann-1", "bobby"], []),
+    )
+    elsewhere = [message(who, "bob-1", f"swarm:demo/{who}") for who in ("beta", "beta-2")]
+    assert ids(conversations.exchanged(elsewhere, "swarm:demo/beta", roster(*PEOPLE))) == ["beta"]
 
 
 def test_what_a_foreign_line_says_was_read_counts_as_read():

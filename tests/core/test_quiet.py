@@ -100,6 +100,8 @@ def test_one_idle_notice_of_a_worker_is_unread_and_the_last_one_stands() -> None
 
     assert unread() == ["o", "i3", "m"]
     assert unread(read("i3", "ann-1")) == ["o", "m"]
+    mails.append(notice(30))
+    assert unread() == ["o", "i30", "m"]
 
 
 def test_an_idle_notice_alone_is_not_due_and_comes_along() -> None:
@@ -147,6 +149,8 @@ def test_a_session_is_woken_once_in_thirty_seconds_six_times_by_a_thread_sixty_t
     """Each limit at its boundary; the person's own numbers take their place; a day later all is forgotten."""
     assert rings([(at, call(str(at))) for at in (0, 29, 30, 59, 60)]) == [0, 30, 60]
     assert rings([(at, call()) for at in range(0, 3700, 60)]) == [0, 60, 120, 180, 240, 300, 3600, 3660]
+    others = [(at, call("t0")) for at in range(0, 360, 60)]
+    assert rings([*others, (360, call())]) == [*range(0, 361, 60)], "a thread whose id begins with another's"
     many = [(at, call(str(at))) for at in range(0, 86400, 600)]
     assert rings(many) == [*range(0, 36000, 600)]
     assert rings([*many, (86400, call("new"))])[-1] == 86400

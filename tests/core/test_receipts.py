@@ -167,8 +167,9 @@ def test_staleness_says_why_dealing_with_it_may_be_pointless() -> None:
     assert obligations.staleness(mail, state([mail], [], succeeded), at(1)) == ""
     newer = message("m2", thread="m1")
     assert obligations.staleness(mail, state([mail, newer], [], PEOPLE), at(1)) == "superseded"
-    others = message("m2", sender="cat-1", thread="m1")
-    assert obligations.staleness(mail, state([mail, others], [], PEOPLE), at(1)) == ""
+    for sender, thread in (("cat-1", "m1"), ("ann-10", "m1"), ("ann-1", "m10")):
+        others = message("m2", sender=sender, thread=thread)
+        assert obligations.staleness(mail, state([mail, others], [], PEOPLE), at(1)) == ""
 
 
 def test_costs_are_summed_by_sender_and_mode() -> None:

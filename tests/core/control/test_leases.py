@@ -232,6 +232,16 @@ def test_where_names_differ_by_case_alone_a_lease_covers_the_file_in_each() -> N
         assert [lease.covers(PROJECT, path, blind=blind) for blind in (True, False)] == [True, False]
 
 
+def test_a_lease_is_of_its_own_project_alone() -> None:
+    """A directory beside it, whose name begins with the project's or is its beginning, has files of its own."""
+    log = Log()
+    log.leases("ada", "src/a.py")
+    lease = log.plane.leases.live(200)[0]
+    for project, is_its in ((PROJECT, True), (f"{PROJECT}-2", False), (PROJECT[:-1], False)):
+        found = [lease.covers(project, "src/a.py"), lease.overlaps(project, ("src/*.py",))]
+        assert found == [is_its, is_its], project
+
+
 def test_a_lease_s_id_cannot_be_given_again() -> None:
     """Neither its holder nor another widens it by saying it again."""
     log = Log()
@@ -239,5 +249,6 @@ def test_a_lease_s_id_cannot_be_given_again() -> None:
     again = LeasePaths(request_id="lease-0", project=PROJECT, paths=("src/**",), expires=10**9)
     assert log.says("ada", again.replace(paths=("src/a.py",))) == REPEATED
     assert log.says("ada", again) == REFUSED
+    assert log.says("ada", again.replace(paths=("src/a.py",), project=PROJECT[:-1])) == REFUSED
     assert log.says("bob", again) == REFUSED
     assert log.plane.leases.live(200)[0].paths == ("src/a.py",)

@@ -64,11 +64,12 @@ def outcomes(*messages: Message, roster: Roster = ROSTER) -> list[str]:
 
 def test_another_request_under_a_known_id_is_refused_to_its_sender() -> None:
     """It changes nothing of the first, and the verdict is about the one that sent it."""
-    plane = ControlState(ROSTER, [asks()])
-    verdict = plane.apply(asks(sender=OTHER))
-    assert verdict is not None
-    assert (verdict.outcome, verdict.why, verdict.about) == ("refused", "another request has this id", OTHER)
-    assert plane.requests["r-1"].asker == WORKER
+    for first, second in ((WORKER, OTHER), (f"{WORKER}0", WORKER)):
+        plane = ControlState(ROSTER, [asks(sender=first)])
+        verdict = plane.apply(asks(sender=second))
+        assert verdict is not None
+        assert (verdict.outcome, verdict.why, verdict.about) == ("refused", "another request has this id", second)
+        assert plane.requests["r-1"].asker == first
 
 
 @pytest.mark.parametrize("approved", [True, False])
@@ -91,13 +92,14 @@ def test_a_time_out_is_a_decision() -> None:
     assert plane.mode(WORKER) == "default"
 
 
-@pytest.mark.parametrize("sender", [WORKER, PEER, OTHER, "stranger"])
+@pytest.mark.parametrize("sender", [WORKER, PEER, OTHER, "stranger", f"{WORKER}0"])
 def test_who_is_not_the_lead_decides_nothing(sender: str) -> None:
     """An answer of anybody but the lead is refused, also one of the worker itself. The request stays open."""
     plane = ControlState(ROSTER, [asks()])
     verdict = plane.apply(answers(sender, True, mode="acceptEdits"))
     assert verdict is not None
     assert (verdict.outcome, verdict.forbidden, verdict.about) == ("refused", True, WORKER)
+    assert ("for itself" in verdict.why) == (sender == WORKER)
     assert plane.requests["r-1"].is_open
     assert plane.mode(WORKER) == "default"
 
@@ -216,19 +218,20 @@ def test_what_an_agent_was_allowed_is_not_its_name_s(is_proven: bool) -> None:
     assert ControlState(roster, hosts).policy("worker-9").hosts == ("a.example", *more)
 
 
-def test_a_plan_approved_for_one_frees_nobody_who_took_its_name() -> None:
+@pytest.mark.parametrize("after", ["worker-9", f"{WORKER}0"])
+def test_a_plan_approved_for_one_frees_nobody_who_took_its_name(after: str) -> None:
     """An approved plan does not free a successor from its own wait. It frees it only from the wait of its
     predecessor."""
-    roster = Roster([*PEOPLE, event("retire", WORKER, 6), register("worker-9", lead=LEAD)])
-    roster.apply(event("update", "worker-9", 7, continues=WORKER))
+    roster = Roster([*PEOPLE, event("retire", WORKER, 6), register(after, lead=LEAD)])
+    roster.apply(event("update", after, 7, continues=WORKER))
     owes = [
         says(LEAD, m.TaskAssignment(request_id=f"t-{who}", title="it", plan_required=True), who, hours=1)
-        for who in (WORKER, "worker-9")
+        for who in (WORKER, after)
     ]
     plan = says(WORKER, m.PlanRequest(content="so", request_id="p-1"), LEAD, hours=2)
     approval = says(LEAD, m.PlanResponse(request_id="p-1", approved=True), WORKER, hours=3)
-    assert ControlState(roster, [*owes, plan, approval]).waits_for_plan("worker-9")
-    assert not ControlState(roster, [owes[0], plan, approval]).waits_for_plan("worker-9")
+    assert ControlState(roster, [*owes, plan, approval]).waits_for_plan(after)
+    assert not ControlState(roster, [owes[0], plan, approval]).waits_for_plan(after)
 
 
 def test_no_agent_leads_itself_by_a_succession() -> None:

@@ -222,6 +222,21 @@ def test_a_handover_that_names_a_task_which_is_not_there_takes_the_others_along(
     assert [one.id for one in fold.tasks.handed_by(fold.tasks["t2"])] == ["t1"]
 
 
+def test_no_claim_names_one_that_is_not_there_and_no_handover_takes_what_another_has() -> None:
+    """A proven claim passes by what its task waits for only as it takes the place of the very claim that it names. A
+    task goes with the last handover that names it, whichever id begins with the other's."""
+    tasks = [
+        said(0, "lee", m.TaskAssignment(request_id="t1", title="T"), "ann"),
+        said(1, "lee", m.TaskAssignment(request_id="t2", title="T", after=("t1",)), "role:worker"),
+        said(2, "ben", m.TaskClaim(request_id="t2", over="m9")),
+        said(3, "ann", m.TaskAssignment(request_id="h1", title="H", hands=("t1",)), "role:worker"),
+        said(4, "ann", m.TaskAssignment(request_id="h10", title="H", hands=("t1",)), "role:worker"),
+    ]
+    fold = ControlState(ROSTER, tasks)
+    assert (fold.verdicts["m2"].outcome, fold.verdicts["m2"].why) == ("refused", "it waits for t1")
+    assert [[one.id for one in fold.tasks.handed_by(fold.tasks[name])] for name in ("h1", "h10")] == [[], ["t1"]]
+
+
 def test_who_may_not_cancel_is_told_whose_the_task_is() -> None:
     """Its holder's, else its adder's."""
     plane = ControlState(ROSTER)

@@ -120,11 +120,12 @@ def test_whoever_notes_an_end_may_tell_of_it() -> None:
 def test_a_task_is_done_when_the_log_says_so() -> None:
     """A watch on a task reports that it is done only when the log says so of that very task."""
     log = Log()
-    for task in ("t1", "t2"):
+    for task in ("t1", "t2", "t10"):
         log.says("ada", TaskAssignment(request_id=task, title="x"), "bob")
     log.watches("task", task="t1")
-    log.says("bob", TaskCompleted(request_id="t2"), "ada")
-    assert log.tells("task", "cat", "t2") == REFUSED
+    for other in ("t2", "t10"):
+        log.says("bob", TaskCompleted(request_id=other), "ada")
+        assert log.tells("task", "cat", other) == REFUSED
     assert log.tells("task", "cat", "t1") == REFUSED
     log.says("bob", TaskCompleted(request_id="t1"), "ada")
     assert log.tells("task", "cat", "t1") == APPLIED
