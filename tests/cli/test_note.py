@@ -138,7 +138,8 @@ def test_a_note_covers_the_files_that_it_names_and_those_below_them() -> None:
     note = Note(build.message(type="note", extra={"project": "/p", "paths": ["src/", "a.py", 5]}))
     for path, covered in (("src/b.py", True), ("src", True), ("a.py", True), ("srcs", False), ("a.pyc", False)):
         assert note.covers("/p", path) is covered, path
-    assert not note.covers("/q", "a.py")
+    for other in ("/q", "/", "/p-2"):
+        assert not note.covers(other, "a.py"), other
     for odd in (None, 5, "a.py", {"a.py": 1}):
         assert not Note(build.message(extra={"project": "/p", "paths": odd})).covers("/p", "a.py"), odd
     assert [note.has_paths, Note(build.message()).has_paths] == [True, False]

@@ -9,7 +9,7 @@ import pytest
 from agent_mailbox import Mailbox, NotFound, Registration
 from agent_mailbox.core.records import USER, Message
 from agent_mailbox.mailbox import selection
-from agent_mailbox.mailbox.selection import Selection
+from agent_mailbox.mailbox.selection import OlderSelection, Position, Selection
 
 if TYPE_CHECKING:
     from tests.helpers import Post
@@ -78,3 +78,10 @@ def test_an_address_that_nobody_has_is_told(post: Post) -> None:
     for given in ({"address": "zoe"}, {"sender": "zoe"}):
         with pytest.raises(NotFound):
             selection.chooses(Selection(**given), roster)
+
+
+def test_a_page_goes_on_behind_the_message_of_the_whole_id() -> None:
+    """One of a longer id may stand before it or behind it, at one instant."""
+    older = OlderSelection(Position(AT, "m1"))
+    names = [name for name in ("m11", "m1", "m10", "m0") if older(Message(name, "ann", ("bob",), AT, "x"))]
+    assert (names, older(Message("m2", "ann", ("bob",), AT - 1, "x"))) == (["m10", "m0"], True)
