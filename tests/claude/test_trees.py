@@ -95,6 +95,17 @@ def test_two_sessions_in_one_tree_are_told_of_each_other(desk: Desk) -> None:
     assert "this tree" not in at_start(desk, "cat", desk.other)
 
 
+def test_a_session_in_a_tree_whose_path_begins_with_this_one_s_is_no_neighbour(desk: Desk) -> None:
+    """Two clones of one project often lie beside each other."""
+    beside = desk.top.with_name(f"{desk.top.name}-2")
+    git("init", "-q", str(beside))
+    at_start(desk, ME, desk.top)
+    at_start(desk, "cat", beside)
+    desk.post.ok("roster", "update", "--session-id", "cat", "--tags", "")
+    box = OpenMailbox(str(desk.post.box))
+    assert [neighbours.find_in(box, ME, str(tree)) for tree in (desk.top, beside)] == [[ADA], ["cat"]]
+
+
 @pytest.mark.parametrize(
     ("mine", "theirs", "is_near"),
     [("", "", True), ("", "p", True), ("p", "", True), ("p,q", "q,r", True), ("p", "q", False)],

@@ -405,7 +405,7 @@ def test_a_death_that_another_program_dated_back_frees_no_session(pair: Post) ->
 def test_the_note_of_a_session_that_died_long_ago_goes(pair: Post, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each start of a session makes one, among the user's own records: they only grew. A session that lives, or whose
     client does, keeps it, and so does one that has rules, is another mailbox's, or died lately."""
-    state, other = str(pair.user_state), pair.scratch / "other"
+    state, other = str(pair.user_state), f"{pair.box}-2"
     everyone = ("away", "dead", "hosted", "living", "ruled")
     for who in everyone:
         pair.register(who)

@@ -39,6 +39,13 @@ def linked_data(post: Post, clone: Path) -> None:
     (clone / "data").symlink_to(post.box)
 
 
+def linked_beside(post: Post, clone: Path) -> None:
+    """Its ``data`` is a link to the mailbox in a directory beside it, whose name begins with that."""
+    post.box.rename(inside := clone / "data-of-old")
+    post.ok("init", inside)
+    (clone / "data").symlink_to(inside)
+
+
 def linked_parent(post: Post, clone: Path) -> None:
     """Its ``.git`` is a link to a repository that has the mailbox."""
     inside = post.scratch / "other/.git"
@@ -89,7 +96,7 @@ def linked_archive(post: Post, clone: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "how", [linked_data, linked_parent, linked_variable, pointer, worktree_of_another, linked_archive]
+    "how", [linked_data, linked_beside, linked_parent, linked_variable, pointer, worktree_of_another, linked_archive]
 )
 def test_a_clone_s_link_shows_no_mail_of_another_project(post: Post, clone: Path, how: object) -> None:
     """Neither to a command nor to a hook, which registers nobody there."""

@@ -29,18 +29,8 @@ def test_a_narrow_rule_of_the_tool_is_offered_in_either_spelling() -> None:
 @pytest.mark.parametrize(
     "rule",
     [
-        "Bash",
-        "Bash(*)",
-        "Bash(:*)",
-        "Bash( ** )",
-        "Write(a)",
-        "BashOutput(make)",
-        "*",
-        "Bash(",
-        "Bash(a\nb)",
-        5,
-        {"toolName": 1},
-        {},
+        *("Bash", "Bash(*)", "Bash(:*)", "Bash( ** )", "Write(a)", "BashOutput(make)", "*", "Bash(", "Bash(a\nb)"),
+        *(5, {"toolName": 1}, {}),
     ],
 )
 def test_one_wide_or_foreign_rule_makes_nothing_offered(rule: Any) -> None:
