@@ -20,7 +20,7 @@ from ..mailbox import absence
 from ..space import joining_space, purging, replicator, space_checks, space_words
 from ..space import space as spaces
 from ..space.joining_space import SpaceStanding
-from ..space.postgres import database_roles
+from ..space.postgres import postgres_order
 from ..space.relay.relay import Relay
 from ..space.servers.cluster_record import LAST_PORT, ClusterChange
 from ..space.servers.first_server import split_address
@@ -166,7 +166,7 @@ def config(
         extras.refuse_missing("postgresql", "PostgreSQL", ["psycopg2"])
         space = space or "team"
         word, proof = (None if path is None else os.path.abspath(path) for path in (credential, authority))
-        made = database_roles.write_roles(into, postgresql, space, machines, remove, word, proof)
+        made = postgres_order.write_roles(into, postgresql, space, machines, remove, word, proof)
         joins = [space_words.join_command(Space(at, space, one, path, proof)) for one, at, path in made]
         text = "".join(f"{machine} may no longer write to {space}\n" for machine in remove)
         value: dict[str, object] = {"directory": into, "join": joins, "removed": list(remove)}

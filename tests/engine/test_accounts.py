@@ -65,7 +65,7 @@ class Attacker:
         while (line := self.connection._incoming_bytes().read_line(time.monotonic() + PATIENCE)) != b"PONG":
             words = line.split()
             if words[0] in (b"MSG", b"HMSG"):
-                self.connection._read_parts(words, time.monotonic() + PATIENCE)
+                self.connection._read_message(words, time.monotonic() + PATIENCE)
                 self.heard.append(words[1])
             elif line.startswith(b"-ERR"):
                 assert DENIED in line, line

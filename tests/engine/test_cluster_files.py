@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from agent_mailbox.errors import BadData, MailboxError, Malformed, NotFound, Refused
+from agent_mailbox.identity import tls_certificates as certificates
 from agent_mailbox.space.servers import cluster, cluster_record
 from agent_mailbox.space.servers.cluster_record import (
     LOOPBACK,
@@ -164,8 +165,8 @@ def test_a_key_or_an_authority_that_serves_nobody_is_named(program: Program, mon
         path.write_bytes(before)
     with monkeypatch.context() as patch:
         patch.setattr(cluster, "_end_of_validity", lambda: datetime.now(UTC) - timedelta(days=1))
-        ended = cluster.authority_certificate(signer.read_bytes())
-    unknown = cluster.authority_certificate(cluster.new_key())
+        ended = cluster.authority_certificate(cluster._read_or_make_key(str(signer)))
+    unknown = cluster.authority_certificate(certificates.new_key())
     other_s = "is not that of authority.key"
     for content, said in ((ended, "has ended"), (unknown, other_s), (b"x", other_s)):
         subprocess.run(refused(authority, content, f"authority's certificate {said}"), shell=True, check=True)

@@ -34,8 +34,8 @@ class TestNatsOrder(SpaceConformance):
         """Two machines' ways to one fresh space."""
         space = f"space-{next(_spaces)}"
         a, b = (open_order(server, space, machine, credential) for machine in "ab")
-        assert a.make_unless_there()
-        assert not b.make_unless_there()
+        a.make_unless_there()
+        b.make_unless_there()
         yield a, b
         a.close()
         b.close()

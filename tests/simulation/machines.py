@@ -334,8 +334,8 @@ class LossyOrder(MemoryOrder):
         found: bool = self._world.doors["rest"](f"behind {after}", seconds, is_new)
         return found
 
-    def make_unless_there(self) -> bool:
-        return False
+    def make_unless_there(self) -> None:
+        pass
 
     def take_name(self, owner: str) -> str:
         found: str = self._ask("named", lambda: self._world.owners.setdefault(self.machine, owner))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import _socket as socket  # as in ``first_server``
 import os
 import time
+from itertools import islice, takewhile
 
 from ...core import codec
 from ...core.records import Record
@@ -24,7 +25,7 @@ from .server_words import ServerBytes, parse_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from ..servers.first_server import Place
@@ -51,8 +52,6 @@ _UNTRUSTED = (
     " if that has ended, `engine config --into DIR` renews it"
 )
 _STRANGER = "no NATS server answers there"
-_UNMARKED = _VERSION + b"\r\n"
-"""The beginning of a head without a status."""
 
 
 class ServerAnswer(Record):
@@ -72,27 +71,11 @@ class Publication(Record):
     headers: Mapping[str, str] | None = None
 
 
-class _Closing:
-    """Closes a connection on any trouble in a ``with`` block: it may have an answer under way."""
-
-    def __init__(self, connection: NatsConnection) -> None:
-        self._connection = connection
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if error is not None:
-            self._connection.close()
-        if isinstance(error, OSError):
-            raise unavailable_error(self._connection.urls, error) from None
-
-
 class NatsConnection:
     """A way to one server at a time, of those that ``url`` names (separated by commas).
 
     ``credential`` is a file with a token, or with a user's name and password. ``authority`` is one with the CA
-    certificate that signed the server's."""
+    certificate that signed the server's. Any trouble in a ``with`` block closes it: it may have an answer under way."""
 
     def __init__(self, url: str, credential: str | None, authority: str | None, patience: float = 5.0) -> None:
         self.urls = [one.strip() for one in url.split(",")]
@@ -109,6 +92,15 @@ class NatsConnection:
         self.news: dict[str, bytes] = {}
         self.info: dict[str, Any] = {}
 
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if error is not None:
+            self.close()
+        if isinstance(error, OSError):
+            raise unavailable_error(self.urls, error) from None
+
     def is_open(self) -> bool:
         """Return whether the server has no accounts such as ``engine config`` writes; connects."""
         self.publish_unanswered([])
@@ -117,56 +109,45 @@ class NatsConnection:
     def ask_each(self, publications: Sequence[Publication]) -> list[ServerAnswer]:
         """Publish the messages, and return the answer to each, in order; raise ``Unavailable`` if one stays away."""
         found: dict[str, ServerAnswer] = {}
-        with _Closing(self):
+        with self:
             wanted = self._ask(publications)
-            deadline = hurry.deadline(self.patience)
+            answers = self._answers_to(wanted)
             while len(found) < len(wanted):
-                answer = self._receive_message(deadline)
-                if answer is not None and answer.subject in wanted:
-                    if answer.status == "503":
-                        raise unavailable_error(self.urls, "nobody answers there; is JetStream enabled?")
-                    found[answer.subject] = answer
+                answer = next(answers)
+                if answer.status == "503":
+                    raise unavailable_error(self.urls, "nobody answers there; is JetStream enabled?")
+                found[answer.subject] = answer
         hurry.note_answer()
         return [found[subject] for subject in wanted]
 
-    def ask_for_several(self, one: Publication) -> list[tuple[bytes, bytes]]:
-        """Publish a message that is answered by several; return the head and data of each but the last, a status."""
-        found: list[tuple[bytes, bytes]] = []
-        with _Closing(self):
-            mine = next(iter(self._ask([one]))).encode()
-            deadline = hurry.deadline(self.patience)
-            while not found or found[-1][0].startswith(_UNMARKED):
-                words = self._incoming_bytes().read_line(deadline).split()
-                if len(words) < 4 or words[1] != mine:
-                    self._handle_line(words, deadline)
-                else:
-                    found.append(self._read_parts(words, deadline))
+    def ask_one(self, subject: str, data: bytes = b"", headers: Mapping[str, str] | None = None) -> ServerAnswer:
+        return self.ask_each([Publication(subject, data, headers)])[0]
+
+    def ask_for_several(self, asked: Publication) -> list[ServerAnswer]:
+        """Publish a message that is answered by several; return each but the last, which has a status."""
+        with self:
+            found = [*takewhile(lambda one: one.head and not one.status, self._answers_to(self._ask([asked])))]
         hurry.note_answer()
-        return found[:-1]
+        return found
 
     def gather_answers(self, one: Publication, most: int) -> list[ServerAnswer]:
         """Publish a message, and return the answers of all who answer in time, at most ``most``."""
         found: list[ServerAnswer] = []
-        with _Closing(self):
-            wanted = self._ask([one])
-            deadline = hurry.deadline(self.patience)
+        with self:
             try:
-                while len(found) < most:
-                    answer = self._receive_message(deadline)
-                    if answer is not None and answer.subject in wanted:
-                        found.append(answer)
+                found.extend(islice(self._answers_to(self._ask([one])), most))
             except TimeoutError:
                 pass  # these are all
         return found
 
     def publish_unanswered(self, publications: Sequence[Publication]) -> None:
-        with _Closing(self):
+        with self:
             self._ensure_connected()
             self._send_bytes(b"".join(map(self._publication_bytes, publications)))
 
     def listen_on(self, subject: str) -> None:
         """Hear of messages on a subject from now on, until the connection closes; see ``has_heard``."""
-        with _Closing(self):
+        with self:
             self._ensure_connected()
             self._told = False
             if subject not in self._subjects:
@@ -177,13 +158,20 @@ class NatsConnection:
     def has_heard(self, seconds: float) -> bool:
         """Return whether a message came since ``listen_on``, within that time at most."""
         deadline = time.monotonic() + seconds
-        with _Closing(self):
+        with self:
             try:
                 while not self._told:
                     self._receive_message(deadline)
             except TimeoutError:
                 pass
         return self._told
+
+    def _answers_to(self, asked: Mapping[str, Publication]) -> Iterator[ServerAnswer]:
+        deadline = hurry.deadline(self.patience)
+        while True:
+            answer = self._receive_message(deadline)
+            if answer is not None and answer.subject in asked:
+                yield answer
 
     def _ask(self, publications: Sequence[Publication]) -> dict[str, Publication]:
         """Publish the messages, each with a subject of its own for the answer; return them by it, in order."""
@@ -224,7 +212,14 @@ class NatsConnection:
         return None
 
     def _read_message(self, words: list[bytes], deadline: float) -> ServerAnswer:
-        head, data = self._read_parts(words, deadline)
+        sizes = words[-2:] if words[0].upper() == b"HMSG" else [b"0", words[-1]]
+        if len(words) < 4 or not (sizes[0] + sizes[1]).isdigit() or max(map(len, sizes)) > 8:
+            raise unavailable_error(self.urls, "the server says what no NATS server says")
+        size, whole = int(sizes[0]), int(sizes[1])
+        if not size <= whole <= PAYLOAD:
+            raise unavailable_error(self.urls, f"the server sends {whole} bytes at once")
+        data = self._incoming_bytes().read_bytes(whole + 2, deadline)
+        head, data = data[:size], data[size:whole]
         status = head[len(_VERSION) :].partition(b"\r\n")[0].decode("ascii", "replace").strip()[:3]
         subject = words[1].decode("utf-8", "replace")
         if subject.startswith(NEWS):
@@ -233,16 +228,6 @@ class NatsConnection:
         elif not subject.startswith(self._inbox):
             self._told = True
         return ServerAnswer(subject, data, head, status)
-
-    def _read_parts(self, words: list[bytes], deadline: float) -> tuple[bytes, bytes]:
-        sizes = words[-2:] if words[0].upper() == b"HMSG" else [b"0", words[-1]]
-        if len(words) < 4 or not (sizes[0] + sizes[1]).isdigit() or max(map(len, sizes)) > 8:
-            raise unavailable_error(self.urls, "the server says what no NATS server says")
-        head, whole = int(sizes[0]), int(sizes[1])
-        if not head <= whole <= PAYLOAD:
-            raise unavailable_error(self.urls, f"the server sends {whole} bytes at once")
-        data = self._incoming_bytes().read_bytes(whole + 2, deadline)
-        return data[:head], data[head:whole]
 
     def _incoming_bytes(self) -> ServerBytes:
         if self._incoming is None:
@@ -265,23 +250,15 @@ class NatsConnection:
             return
         places = {_place_in(url): url for url in self.urls}
         silent = min(self.patience, hurry.SILENT if hurry.is_hurried() else CONNECTING)
-        trouble: Exception = Unavailable("engine has no address", "")
-        while places:
+        while self._incoming is None:
             try:
                 place, found = connect_first([*places], silent)
                 self._incoming = ServerBytes(found, self._ask_word)
                 self._begin_talking(places.pop(place), place[0], hurry.deadline(self.patience))
-                return
-            except Unavailable as error:
+            except (OSError, Unavailable):
+                if self._incoming is None or not places:
+                    raise
                 self.close()
-                trouble = error
-            except OSError as error:
-                was_connected = self._incoming is not None
-                self.close()
-                trouble = unavailable_error(self.urls, error)
-                if not was_connected:
-                    break
-        raise trouble
 
     def _is_still_there(self) -> bool:
         """Hear what the server said while nobody asked; return whether it is there. It leaves who answers no PING."""

@@ -69,7 +69,7 @@ class NatsOrder:
 
     def call_api(self, call: str, body: object) -> dict[str, Any]:
         data = b"" if body is None else codec.dumps(body).encode()
-        return self.require_success(self._ask_one(f"{API}{call}", data))
+        return self.require_success(self.connection.ask_one(f"{API}{call}", data))
 
     def require_success(self, answer: ServerAnswer) -> dict[str, Any]:
         """Return what the engine answered; raise its complaint."""
@@ -86,9 +86,6 @@ class NatsOrder:
             raise Unavailable(f"engine is full: {said}", "make room on the servers; nothing was lost")
         raise Unavailable(f"engine refuses: {said} ({code})", "`agent-mailbox engine doctor` looks closer")
 
-    def _ask_one(self, subject: str, data: bytes, head: dict[str, str] | None = None) -> ServerAnswer:
-        return self.connection.ask_each([Publication(subject, data, head)])[0]
-
     def _get_request(self, what: dict[str, object], stream: str = "") -> Publication:
         """Return the question for a message, by its leader's word."""
         return Publication(f"{API}STREAM.MSG.GET.{stream or self.stream}", codec.dumps(what).encode())
@@ -99,21 +96,18 @@ class NatsOrder:
         is_none = _is_missing(answer, (_NO_MESSAGE, _NO_STREAM))
         return {} if is_none else object_at(self.require_success(answer), "message")
 
-    def make_unless_there(self) -> bool:
+    def make_unless_there(self) -> None:
         try:
             self.stream_info()
-            is_new = False
         except NoSpace:
             self._refuse_old()
             self._make_stream(self.stream, f"mbx.{self.space}.>", allow_atomic=True, allow_direct=True)
-            is_new = True
         subjects = f"mbxf.{self.space}.>"
         try:
             found = self.call_api(f"STREAM.INFO.{self._files}", None)
         except NoSpace:
             found = self._make_stream(self._files, subjects, max_msgs_per_subject=1)  # of each part the last counts
         server_settings.refuse_strange(found, subjects)
-        return is_new
 
     def _make_stream(self, name: str, subjects: str, **more: object) -> dict[str, Any]:
         wanted = server_settings.of_new(name, subjects, self.connection.info)
@@ -133,7 +127,9 @@ class NatsOrder:
     def take_name(self, owner: str) -> str:
         subject, said = f"mbx.{self.space}.{self.machine}.joined", owner.encode()
         try:
-            self.require_success(self._ask_one(subject, said, {_EXPECTED: "0", _SUM: orders.checksum_of(said)}))
+            self.require_success(
+                self.connection.ask_one(subject, said, {_EXPECTED: "0", _SUM: orders.checksum_of(said)})
+            )
             return owner
         except Moved:
             found = self.call_api(f"STREAM.MSG.GET.{self.stream}", {"last_by_subj": subject})
@@ -245,12 +241,12 @@ class NatsOrder:
         """Return records between two places, as the nearest server has them, by their position."""
         asked = codec.dumps({"seq": place, "batch": min(most, BATCH)}).encode()
         found: dict[int, Ordered] = {}
-        for head, line in self.connection.ask_for_several(Publication(f"{API}DIRECT.GET.{self.stream}", asked)):
-            said, subject = header_value(head, b"Nats-Sequence"), header_value(head, b"Nats-Subject")
+        for one in self.connection.ask_for_several(Publication(f"{API}DIRECT.GET.{self.stream}", asked)):
+            said, subject = header_value(one.head, b"Nats-Sequence"), header_value(one.head, b"Nats-Subject")
             if not said.isdigit() or len(said) >= 20 or (seq := int(said)) < place:
                 raise orders.of_another_form()
             if seq <= last:
-                found[seq] = _make_ordered(seq, subject.decode("utf-8", "replace"), head, line)
+                found[seq] = _make_ordered(seq, subject.decode("utf-8", "replace"), one.head, one.data)
         return found
 
     def _next_request(self, after: int, subjects: str = "") -> Publication:
@@ -317,10 +313,9 @@ class NatsOrder:
 
     def ship_file(self, digest: str, data: bytes) -> None:
         parts = orders.parts_of(data)
-        first, *others = ({_PARTS: str(len(parts)), _SUM: orders.checksum_of(part)} for part in parts)
-        for number, head in enumerate(others, 1):
+        for number in reversed(range(len(parts))):
+            head = {_PARTS: str(len(parts)), _SUM: orders.checksum_of(parts[number])}
             self._put_part(digest, number, parts[number], head)
-        self._put_part(digest, 0, parts[0], first)
 
     def take_back(self, digest: str) -> None:
         head, _ = self._get_part(self.machine, digest, 0)
@@ -340,11 +335,10 @@ class NatsOrder:
 
     def _put_part(self, digest: str, number: int, data: bytes, head: dict[str, str]) -> None:
         subject = f"mbxf.{self.space}.{self.machine}.{digest}.{number}"
-        self.require_success(self._ask_one(subject, data, head))
+        self.require_success(self.connection.ask_one(subject, data, head))
 
     def _get_part(self, machine: str, digest: str, number: int) -> tuple[bytes, bytes]:
-        asked = {"last_by_subj": f"mbxf.{self.space}.{machine}.{digest}.{number}"}
-        found = self._get_message({**asked}, self._files)
+        found = self._get_message({"last_by_subj": f"mbxf.{self.space}.{machine}.{digest}.{number}"}, self._files)
         return bytes_at(found, "hdrs"), bytes_at(found, "data")
 
     def close(self) -> None:

@@ -170,8 +170,8 @@ class TotalOrder(Protocol):
 class SpaceOrder(TotalOrder, Protocol):
     """An order that an engine keeps: with what only some ask of it, what machines tell of themselves, and files."""
 
-    def make_unless_there(self) -> bool:
-        """Make the space unless it is there; return whether it was made."""
+    def make_unless_there(self) -> None:
+        """Make the space unless it is there."""
 
     def take_name(self, owner: str) -> str:
         """Take the machine's name for an owner unless it is taken; return whose it is."""

@@ -1,7 +1,8 @@
 """The order of a space, and its files, in the tables of a PostgreSQL database.
 
-Belongs here: the mapping of both to the tables and functions of ``space_tables``, and the troubles that the server
-tells every role of itself. A position is ``log.pos``. A file has a row for each part, and the machine that shipped it.
+Belongs here: the mapping of both to the tables and functions of ``space_tables``. A position is ``log.pos``. A file has
+a row for each part, and the machine that shipped it. Then the troubles that the server tells every role of itself, and
+the machines' roles, which the owner makes: each with its password file, which is kept if it is there.
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ from __future__ import annotations
 import time
 
 from ...core.proofs import is_machine
-from ...errors import Refused
+from ...errors import Malformed, NotFound, Refused
+from ...store.files import system
+from ...store.files.small_files import read_file, remove_file
 from ..order import order as orders
 from ..order.order import HeldUp, Moved, Ordered, Taken
+from ..servers.first_server import read_or_make_password, split_address
 from . import space_tables
 from .postgres_connection import BYTES, NULL, NUMBER, TEXT, PostgresConnection, row_of, rows_of, value_of
 
@@ -32,6 +36,8 @@ APART = 2.0
 """Seconds that two clocks may differ: mail of two machines is sorted by their times."""
 _AT_ONCE = 10_000
 """Records that are removed at once."""
+LONGEST = 63
+"""Bytes of a name in PostgreSQL; it cuts what is longer."""
 
 
 class PostgresOrder:
@@ -46,12 +52,12 @@ class PostgresOrder:
         self._known = False
         self._since: object = None
 
-    def make_unless_there(self) -> bool:
-        """Make the space unless it is there; return whether it was made. Raises ``Refused`` for a newer one's."""
+    def make_unless_there(self) -> None:
+        """Make the space unless it is there. Raises ``Refused`` for a newer one's."""
         question = "SELECT to_regnamespace(%s)::text"
         if value_of(self.connection.query_rows(question, (f'"{self.schema}"',)), TEXT + NULL) is not None:
             self.query_rows("SELECT 1")
-            return False
+            return
         try:
             self.connection.query_rows(space_tables.creation_script(self.space))
         except Refused as error:
@@ -59,7 +65,6 @@ class PostgresOrder:
                 f"space is not there, and cannot be made: {error.what}",
                 "`engine config --postgresql URL` writes what the database's owner runs",
             ) from None
-        return True
 
     def query_rows(self, query: str, *words: object) -> list[Any]:
         """Return the rows that answer a query, in which ``SPACE`` means the schema."""
@@ -131,8 +136,7 @@ class PostgresOrder:
     def remove_through(self, log: str, position: int) -> None:
         rows = self.query_rows("SELECT min(pos) FROM SPACE.log WHERE log = %s", log)
         first = value_of(rows, NUMBER + NULL) or position
-        for start in range(first, position + 1, _AT_ONCE):
-            end = min(start + _AT_ONCE - 1, position)
+        for end in (*range(first + _AT_ONCE, position, _AT_ONCE), position):
             self.query_rows("DELETE FROM SPACE.log WHERE log = %s AND pos <= %s", log, end)
 
     def wait_for_record(self, after: int, seconds: float) -> bool:
@@ -190,6 +194,79 @@ def open_order(
     url: str, space: str, machine: str, credential: str | None = None, authority: str | None = None, wait: float = 5.0
 ) -> PostgresOrder:
     return PostgresOrder(PostgresConnection(url, credential, authority, wait), space, machine)
+
+
+def write_roles(
+    directory: str,
+    url: str,
+    space: str,
+    machines: Sequence[str],
+    removed: Sequence[str],
+    credential: str | None,
+    authority: str | None,
+) -> list[tuple[str, str, str]]:
+    """Make the space, and a role for each machine; return (machine, URL, password file) of each.
+
+    The URL's user owns the space, and may make roles. ``removed`` are machines whose roles go. Raises ``Malformed`` for
+    a name that is none, ``Refused``, ``NotFound``, ``Unavailable``, ``BadData`` for a password file of another form."""
+    machines, removed = [*dict.fromkeys(machines)], [*dict.fromkeys(removed)]
+    named = [*machines, *removed]
+    for name in (space, *named):
+        orders.check_names(name)
+        if len(space_tables.role_name(space, name)) > LONGEST:
+            raise Malformed(f"names are too long for a role: {space} {name}", "choose shorter ones")
+    if not named or len({*named}) < len(named):
+        raise Malformed("space has no machine, or one is named and removed", "name each that may join: --machine NAME")
+    order = open_order(url, space, named[0], credential, authority)
+    scheme, _, where, more = split_address(url)
+    try:
+        order.make_unless_there()
+        paths = [_make_role(order, directory, space, machine) for machine in machines]
+        for machine in removed:
+            _remove_role(order, directory, space, machine)
+    finally:
+        order.close()
+    urls = [f"{scheme}://{space_tables.role_name(space, one)}@{where}{more}" for one in machines]
+    return [*zip(machines, urls, paths, strict=True)]
+
+
+def _make_role(order: PostgresOrder, directory: str, space: str, machine: str) -> str:
+    """Make a machine's role, or set its password, by its file; return the file's path."""
+    role, path = space_tables.role_name(space, machine), _password_file(directory, space, machine)
+    is_there = _is_role(order, role)
+    if is_there and read_file(path) is None:  # another password would shut the machine out
+        raise Refused(
+            f"machine has a password already, and its file is not there: {path}",
+            f"name the directory that has it by --into; or --remove {machine} first, for a new one",
+        )
+    word = order.connection.scrambled_password(read_or_make_password(path, f"*:*:*:{role}:"), role)
+    order.connection.query_rows(space_tables.make_role(space, machine, word, is_there=is_there))
+    return path
+
+
+def _remove_role(order: PostgresOrder, directory: str, space: str, machine: str) -> None:
+    """Take a machine's role away, and its file. The last one's stays: where no role is named, each speaks as any."""
+    role = space_tables.role_name(space, machine)
+    if not _is_role(order, role):
+        raise NotFound(f"machine has no role in the space {space}: {machine}", "was it another --space?")
+    if not order.connection.query_rows(
+        f'SELECT 1 FROM "{space_tables.schema_name(space)}".speaker WHERE role <> %s', (role,)
+    ):
+        raise Refused(f"machine is the only one of the space {space}: {machine}", "name another first: --machine NAME")
+    order.connection.query_rows(space_tables.remove_role(space, machine))
+    remove_file(_password_file(directory, space, machine))
+
+
+def _is_role(order: PostgresOrder, role: str) -> bool:
+    return bool(order.connection.query_rows("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)))
+
+
+def _password_file(directory: str, space: str, machine: str) -> str:
+    """Return the path of a machine's file: beside those of its space, if another space has a machine of that name."""
+    path, mark = system.join(directory, "machines", machine), f":{space_tables.role_name(space, machine)}:".encode()
+    own = system.join(directory, "spaces", space, "machines", machine)
+    known = read_file(path)
+    return own if read_file(own) is not None or (known is not None and mark not in known) else path
 
 
 def database_problems(order: PostgresOrder) -> Iterator[str]:

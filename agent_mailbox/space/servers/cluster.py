@@ -43,7 +43,8 @@ from ...identity import tls_certificates as certificates
 from ...store.files import system
 from ...store.files.small_files import remove_file, replace_file
 from . import cluster_record
-from .cluster_record import LOOPBACK, ROUTES, SYSTEM, read_or_make_file, read_or_make_password
+from .cluster_record import LOOPBACK, ROUTES, SYSTEM
+from .first_server import read_or_make_file, read_or_make_password
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -71,6 +72,7 @@ cluster {
   routes: [ $routes ]
 }
 """)
+PrivateKey = ec.EllipticCurvePrivateKey
 KEEPER = "KEEPER"
 """The user who removes records."""
 _LOOK = "$SYS.REQ.SERVER.PING.VARZ"
@@ -111,17 +113,14 @@ def write_cluster(change: ClusterChange) -> ClusterFiles:
     accounts = _accounts_text(directory, before, found)
     route = read_or_make_password(system.join(directory, "route"), "route ", before is not None)
     key_file, certificate = (system.join(directory, f"authority.{kind}") for kind in ("key", "pem"))
-    key = read_or_make_file(key_file, new_key, before is not None)
-    signer = _load_private_key(key, key_file)
+    key = _read_or_make_key(key_file, before is not None)
     authority = read_or_make_file(certificate, lambda: authority_certificate(key))
-    _check_authority(authority, certificate, signer)
+    _check_authority(authority, certificate, key)
     cluster_record.save_record(directory, found)  # behind the secrets, which it promises, and ahead of what it says
     places = [(host, found.port + list(found.hosts[:n]).count(host)) for n, host in enumerate(found.hosts)]
     for number, (host, _) in enumerate(places, 1):
         home = system.join(directory, str(number))
-        path = system.join(home, "server.key")
-        own = read_or_make_file(path, new_key)
-        _load_private_key(own, path)
+        own = _read_or_make_key(system.join(home, "server.key"))
         replace_file(system.join(home, "server.pem"), of_server(own, host, key))
         replace_file(system.join(home, "authority.pem"), authority)
         text = _server_configuration(places, number, found.name, accounts, route)
@@ -177,23 +176,15 @@ def _in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def new_key() -> bytes:
-    return certificates.key_text(certificates.new_key())
+def authority_certificate(key: PrivateKey) -> bytes:
+    made = certificates.make_authority(key.public_key(), _NAME, _end_of_validity(), key, signs_lists=True)
+    return certificates.pem_of(made)
 
 
-def authority_certificate(key: bytes) -> bytes:
-    own = _load_private_key(key)
-    return certificates.pem_of(
-        certificates.make_authority(own.public_key(), _NAME, _end_of_validity(), own, signs_lists=True)
-    )
-
-
-def of_server(key: bytes, host: str, by: bytes) -> bytes:
+def of_server(own: PrivateKey, host: str, by: PrivateKey) -> bytes:
     """Return the certificate of a server with this key at a host (a name or an address), signed by an authority's."""
-    signer = _load_private_key(by)
-    own, public = _load_private_key(key).public_key(), signer.public_key()
     made = certificates.make_for_host(
-        own, host, host[:64], _end_of_validity(), signer, by=_NAME, authority=public, is_client=True
+        own.public_key(), host, host[:64], _end_of_validity(), by, by=_NAME, authority=by.public_key(), is_client=True
     )
     return certificates.pem_of(made)
 
@@ -202,8 +193,9 @@ def _end_of_validity() -> datetime:
     return datetime.now(UTC) + certificates.YEARS
 
 
-def _load_private_key(pem: bytes, path: str = "") -> ec.EllipticCurvePrivateKey:
-    """Return a key; raise ``BadData`` for a file with another one than ours."""
+def _read_or_make_key(path: str, is_known: bool = False) -> PrivateKey:
+    """Return the key in a file; make it if there is none. Raises ``BadData`` for another one than ours."""
+    pem = read_or_make_file(path, lambda: certificates.key_text(certificates.new_key()), is_known)
     try:
         found = serialization.load_pem_private_key(pem, None)
     except TypeError:
@@ -219,7 +211,7 @@ def _load_private_key(pem: bytes, path: str = "") -> ec.EllipticCurvePrivateKey:
     return found
 
 
-def _check_authority(pem: bytes, path: str, key: ec.EllipticCurvePrivateKey) -> None:
+def _check_authority(pem: bytes, path: str, key: PrivateKey) -> None:
     """Raise ``BadData`` for a certificate by which no machine would believe the servers."""
     try:
         found = x509.load_pem_x509_certificate(pem)
@@ -254,14 +246,18 @@ def space_accounts(first: str, space: str, machines: Sequence[str], password: Ca
         *(_service_export(f"$JS.API.{call}", all_of_them) for call in calls),
         _service_export(f"$JS.API.{several}", all_of_them, "response: stream, "),
         *(_service_export(f"$JS.API.{call}", [keeper]) for call in removals),
-        *(_service_export(own, [_account_name(space, one)]) for one in machines for own in _own_subjects(space, one)),
+        *(
+            _service_export(own, [_account_name(space, one)])
+            for one in machines
+            for own in _own_subjects(space, one)[:2]
+        ),
     ]
     text = f"  {store} {{\n    jetstream: enabled\n    exports: [{_indent_rows(exports)} ]\n  }}\n"
     text += _user_account(keeper, keeper, password(keeper), store, [_INFO, *removals])
     for machine in machines:
         own, others = _own_subjects(space, machine), [one for one in machines if one != machine]
         to = ", ".join(_account_name(space, one) for one in others)
-        heard = [(_account_name(space, one), said) for one in others for said in _heard_subjects(space, one)]
+        heard = [(_account_name(space, one), said) for one in others for said in _own_subjects(space, one)[::2]]
         user = user_of(first, space, machine)
         text += _user_account(
             _account_name(space, machine),
@@ -269,11 +265,11 @@ def space_accounts(first: str, space: str, machines: Sequence[str], password: Ca
             password(user),
             store,
             [_INFO, *calls, several],
-            publish=[*own, _word_subject(space, machine)],
-            subscribe=[f"mbx.{space}.>", _word_subject(space, "*")],
-            exports=[f'{{ stream: "{one}", accounts: [ {to} ] }}' for one in _heard_subjects(space, machine) if others],
+            publish=own,
+            subscribe=[f"mbx.{space}.>", f"mbxlive.{space}.*"],
+            exports=[f'{{ stream: "{one}", accounts: [ {to} ] }}' for one in own[::2] if others],
             imports=[
-                *(f'{{ service: {{ account: {store}, subject: "{one}" }} }}' for one in own),
+                *(f'{{ service: {{ account: {store}, subject: "{one}" }} }}' for one in own[:2]),
                 *(f'{{ stream: {{ account: {one}, subject: "{said}" }} }}' for one, said in heard),
             ],
         )
@@ -310,17 +306,10 @@ def _account_name(space: str, machine: str) -> str:
 
 
 def _own_subjects(space: str, machine: str) -> list[str]:
-    """Return the subjects on which a machine publishes what is kept."""
-    return [f"mbx.{space}.{machine}.>", f"mbxf.{space}.{machine}.>"]
+    """Return the subjects on which a machine publishes: records and files, which are kept, and its word.
 
-
-def _word_subject(space: str, machine: str) -> str:
-    return f"mbxlive.{space}.{machine}"
-
-
-def _heard_subjects(space: str, machine: str) -> list[str]:
-    """Return the subjects on which the others listen to a machine."""
-    return [f"mbx.{space}.{machine}.>", _word_subject(space, machine)]
+    The others listen to the first and the last."""
+    return [f"mbx.{space}.{machine}.>", f"mbxf.{space}.{machine}.>", f"mbxlive.{space}.{machine}"]
 
 
 def _service_export(subject: str, accounts: Iterable[str], how: str = "") -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shlex
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
 
 from ...core import codec
 from ...core.records import BadLine, Record
@@ -17,9 +16,6 @@ from ...errors import BadData, Malformed, NotFound, Refused
 from ...store.files import system
 from ...store.files.small_files import read_file, replace_file
 from ..order.order import check_names
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 FILE = "cluster.json"
 LOOPBACK, PORT, NODES, SPACE = "127.0.0.1", 4222, 3, "team"
@@ -147,28 +143,6 @@ def _check_names(known: ClusterRecord) -> None:
             )
     if not 0 < known.port <= LAST_PORT:
         raise Malformed(f"port is not from 1 to {LAST_PORT}: {known.port}", "choose another: --port N")
-
-
-def read_or_make_password(path: str, user: str, is_known: bool = False) -> str:
-    """Return the password in a credential, which ends with ``user`` and that; make it if there is none."""
-    made = read_or_make_file(path, lambda: f"{user}{system.urandom(32).hex()}\n".encode(), is_known)
-    text = " ".join(made.decode("utf-8", "replace").split())
-    word = text.removeprefix(user)
-    if word == text or not word.isalnum():
-        raise BadData(f"credential has another form: {path}", "put back what it was")
-    return word
-
-
-def read_or_make_file(path: str, make: Callable[[], bytes], is_known: bool = False) -> bytes:
-    """Return a file's content; make it if there is none. ``is_known``: others rely on what it was."""
-    found = read_file(path)
-    if found is None and is_known:
-        raise Refused(f"secret of the cluster is not there: {path}", "put it back, or `--remove` its machine first")
-    if found is None:
-        found = make()
-        system.make_directory(system.dirname(path))
-        replace_file(path, found)
-    return found
 
 
 def _is_host(text: str) -> bool:

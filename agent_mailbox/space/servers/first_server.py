@@ -1,8 +1,8 @@
 """The first of several servers that answers: one that is dark costs a part of a second, not a whole time-out.
 
-Belongs here: taking an address apart, opening connections side by side, as RFC 8305 does with addresses, and reading a
-credential. A server is there when it has said something: a stopped one is connected to, and says nothing. A command
-that finds no server is spared the import of an engine's library.
+Belongs here: taking an address apart, opening connections side by side, as RFC 8305 does with addresses; and reading a
+credential, or making one. A server is there when it has said something: a stopped one is connected to, and says
+nothing. A command that finds no server is spared the import of an engine's library.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import _socket as socket  # ``socket`` itself makes enums, which costs 9 ms
 import os
 import select
 
-from ...errors import Refused
+from ...errors import BadData, Refused
 from ...store.files import system
+from ...store.files.small_files import read_file, replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     Place = tuple[str, int]
@@ -134,3 +135,25 @@ def read_credential(path: str) -> str:
     if mode & 0o077:
         raise Refused(f"credential is open to others: {path}", f"run `chmod 600 {path}`")
     return text
+
+
+def read_or_make_password(path: str, user: str, is_known: bool = False) -> str:
+    """Return the password in a credential, which ends with ``user`` and that; make it if there is none."""
+    made = read_or_make_file(path, lambda: f"{user}{system.urandom(32).hex()}\n".encode(), is_known)
+    text = " ".join(made.decode("utf-8", "replace").split())
+    word = text.removeprefix(user)
+    if word == text or not word.isalnum():
+        raise BadData(f"credential has another form: {path}", "put back what it was")
+    return word
+
+
+def read_or_make_file(path: str, make: Callable[[], bytes], is_known: bool = False) -> bytes:
+    """Return a file's content; make it if there is none. ``is_known``: others rely on what it was."""
+    found = read_file(path)
+    if found is None and is_known:
+        raise Refused(f"secret of the cluster is not there: {path}", "put it back, or `--remove` its machine first")
+    if found is None:
+        found = make()
+        system.make_directory(system.dirname(path))
+        replace_file(path, found)
+    return found
