@@ -17,7 +17,7 @@ from ..core.records import USER
 from ..core.text import neutral
 from ..errors import MailboxError, Malformed
 from ..mailbox import absence
-from ..space import joining_space, purging, replicator, space_checks, space_words
+from ..space import joining_space, replicator, space_checks, space_words
 from ..space import space as spaces
 from ..space.joining_space import SpaceStanding
 from ..space.postgres import postgres_order
@@ -238,7 +238,7 @@ def purge(app: App, /, credential: str | None, url: str | None, dry_run: bool) -
     """
     path = None if credential is None else os.path.abspath(credential)
     with engine_output.saying_whom(spaces.space_of(app.mailbox.logs)):
-        found = purging.purge_archived(app.mailbox.logs, url, path, dry_run=dry_run)
+        found = joining_space.purge_archived(app.mailbox.logs, url, path, dry_run=dry_run)
     count = len(found.positions)
     value = {"removed": 0 if dry_run else count, "removable": count, "records": found.records, "floor": found.floor}
     lines = [f"{count} of {found.records} records {'may go' if dry_run else 'are removed'}\n"]

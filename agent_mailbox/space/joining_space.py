@@ -1,6 +1,9 @@
 """Joining a space, leaving it, and what is in it.
 
-Belongs here: the order of those steps.
+Belongs here: the order of those steps; and which records may be removed from the engine. A record may go if a bundle in
+the order has its line, for machines that join later, and every machine has followed that bundle. One that the person
+gave up does not count. The last record of each log stays: the next decision expects it. A damaged record may go once
+all machines have passed it.
 
 **Names.** The engine keeps the mailbox that was first to take a machine's name. Another one may take it over once the
 machine left, or a person gave it up, and nothing came of it since. A machine that lives answers as it hears that, so
@@ -23,11 +26,12 @@ from typing import TYPE_CHECKING
 from ..core import codec, instant
 from ..core.records import USER, BadLine, Message, Record
 from ..errors import NotFound, Refused, Unavailable
+from ..store.log.unordered import digest, unsealed
 from . import space as spaces
 from .copy import bundled_lines, publishing, space_troubles
 from .copy.space_troubles import GONE, RESTORED, note_displaced, note_trouble
 from .order import order as orders
-from .order.order import MESSAGES, PASSED, ROSTER, FollowProgress, NoServer
+from .order.order import ARCHIVE, MESSAGES, PASSED, ROSTER, FollowProgress, NoServer
 from .trust import machine_keys, space_judge, space_trust
 
 if TYPE_CHECKING:
@@ -36,7 +40,7 @@ if TYPE_CHECKING:
     from ..mailbox.mailbox import Mailbox
     from ..store.log.logs import Logs
     from .copy.replica import Replica
-    from .order.order import SpaceOrder
+    from .order.order import Ordered, SpaceOrder, TotalOrder
     from .space import Space
     from .trust.space_trust import RightsChange
 
@@ -46,6 +50,10 @@ AHEAD = 1000
 """Records that a look reads ahead: each is a question."""
 LOOKING = 2.0
 """Seconds for which a look at the engine waits for it."""
+_REMOVER = "a machine may remove nothing: give `--credential cluster/keeper`"
+_REMOVER_OF_ROWS = (
+    "a machine may remove nothing: give the owner's `--url postgresql://OWNER@HOST/DATABASE --credential FILE`"
+)
 
 
 class SpaceStanding(Record):
@@ -290,3 +298,86 @@ def read_standing(logs: Logs) -> SpaceStanding:
         copy.judge.refused,
         (*spaces.standing_troubles(logs),),
     )
+
+
+class PurgePlan(Record):
+    """The records that may be removed, at ``positions``, of so many ``records``.
+
+    ``floor``: up to where all machines have followed; ``decided``: up to where they will. ``machines``: how far each
+    one has. ``whole``: up to where all of a log may go, by log. ``others``: the positions that are not in that."""
+
+    floor: int
+    decided: int
+    machines: dict[str, int]
+    positions: tuple[int, ...]
+    records: int
+    whole: dict[str, int]
+    others: tuple[int, ...]
+
+
+def plan_purge(order: TotalOrder, machines: Iterable[str]) -> PurgePlan:
+    """Return what may be removed, where these machines joined. Reads all records twice."""
+    standing, bundled, last, count = FollowProgress(), dict[bytes, int](), dict[str, int](), 0
+    for record in orders.all_records(order):
+        count += 1
+        last[record.log] = record.position
+        if record.log == PASSED:
+            standing.take_records([record])
+        elif (
+            record.log == ARCHIVE
+            and not record.damaged
+            and (bundle := bundled_lines.unpack_bundle(record.line)) is not None
+        ):
+            bundled.update((digest(line), record.position) for line in bundle.lines)
+    followed = {machine: standing.applied.get(machine, 0) for machine in machines if machine not in standing.gone}
+    floor, told = min(followed.values(), default=0), {*standing.latest.values()}
+
+    def may_go(record: Ordered) -> bool:
+        if record.log == PASSED:
+            return record.position not in told
+        if not orders.is_known(record):
+            return False
+        if record.damaged:
+            return record.position <= floor
+        kept = record.log == ARCHIVE or record.position == last[record.log]
+        return not kept and record.position < bundled.get(digest(unsealed(record.line)), 0) <= floor
+
+    positions, others, whole, kept = list[int](), list[int](), dict[str, int](), set[str]()
+    for record in orders.all_records(order):
+        if not may_go(record):
+            kept.add(record.log)
+            continue
+        positions.append(record.position)
+        if kept.isdisjoint((record.log, "")):  # a stranger's message has no log, and may be on any log's subject
+            whole[record.log] = record.position
+        else:
+            others.append(record.position)
+    decided = max(bundled.values(), default=0)
+    return PurgePlan(floor, decided, followed, tuple(positions), count, whole, tuple(others))
+
+
+def purge_records(order: TotalOrder, found: PurgePlan, remover: SpaceOrder) -> None:
+    """Remove what the plan says, by a way to the space that may; idempotent, at whatever record it was killed."""
+    if not found.positions:
+        return
+    order.append_lines(PASSED, [orders.spell_word(orders.PURGED, found.floor)])
+    for log, position in found.whole.items():
+        remover.remove_through(log, position)
+    remover.remove_records(found.others)
+
+
+def purge_archived(logs: Logs, url: str | None, credential: str | None, *, dry_run: bool = False) -> PurgePlan:
+    """Remove what may go, by a way to the engine that may remove; return what went. ``dry_run``: change nothing."""
+    space = spaces.require_space(logs)
+    copy = spaces.open_replica(logs, space)
+    order = spaces.order_in(copy)
+    with copy.machine_lock():
+        copy.catch_up()
+    found = plan_purge(order, order.joined_machines())
+    if not dry_run:
+        other = space.replace(url=url or space.url, credential=credential or space.credential)
+        try:
+            purge_records(order, found, spaces.order_of(other))
+        except Refused as error:
+            raise Refused(error.what, _REMOVER_OF_ROWS if space.is_postgres else _REMOVER) from None
+    return found

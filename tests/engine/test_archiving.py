@@ -19,7 +19,7 @@ from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.records import USER, Read
 from agent_mailbox.errors import Refused, Unavailable
 from agent_mailbox.mailbox.open_mailbox import wall_clock
-from agent_mailbox.space import purging
+from agent_mailbox.space import joining_space
 from agent_mailbox.space.copy import bundled_lines, publishing, replica, space_troubles
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.copy.space_troubles import SpaceQueue
@@ -75,7 +75,7 @@ def test_what_stays_in_the_engine_whoever_followed() -> None:
         orders[name].append_lines(PASSED, [spell_word("applied", followed)])
         order.append_lines(PASSED, [spell_word("gave_up", "gone")])
         order.append_lines(MESSAGES, [b"newest"])
-        found = purging.plan_purge(order, order.joined_machines())
+        found = joining_space.plan_purge(order, order.joined_machines())
         assert found.records == len(space.records)
         assert tuple(one for one in found.positions if one <= end) == positions
 
@@ -91,7 +91,7 @@ def test_a_purge_keeps_the_last_word_of_each_kind() -> None:
         given_up = (spell_word("gave_up", one) for one in ("w", "w-2"))
         order.append_lines(PASSED, [*given_up, spell_word("purged", 0)])
         order.append_lines(PASSED, [spell_word("damaged", 1)])
-    found = purging.plan_purge(order, ["north", "south"])
+    found = joining_space.plan_purge(order, ["north", "south"])
     assert found.positions == (*range(1, 9), 16)
     assert (found.whole, found.others) == ({PASSED: 8}, (16,))
 

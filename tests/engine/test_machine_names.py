@@ -11,7 +11,7 @@ import pytest
 
 from agent_mailbox import Draft, Mailbox, Refused, Registration
 from agent_mailbox.errors import BadData, Unavailable
-from agent_mailbox.space import joining_space, purging, replicator, space_checks, space_words
+from agent_mailbox.space import joining_space, replicator, space_checks, space_words
 from agent_mailbox.space import space as spaces
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.copy.space_troubles import TAKEN, noted_trouble
@@ -112,7 +112,7 @@ def wakes(north: Joined, south: Joined, other: Space) -> None:
         assert sent.queued is not None
         assert IS_GONE in sent.queued
     with pytest.raises(Displaced):
-        purging.purge_archived(logs, None, None)
+        joining_space.purge_archived(logs, None, None)
     why, waits = space_checks.space_problems(logs, joining_space.read_standing(logs))
     assert (why, waits.partition(" since ")[0]) == (spaces.why_late(logs), "2 sends wait here for the engine")
     assert south.order.last_position() == end

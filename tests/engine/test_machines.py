@@ -24,7 +24,7 @@ from agent_mailbox import Draft, MailboxError, Request
 from agent_mailbox.core import codec, instant, message_reads
 from agent_mailbox.core.records import USER, Message, Read
 from agent_mailbox.mailbox import absence, open_mailbox
-from agent_mailbox.space import joining_space, purging, space_words
+from agent_mailbox.space import joining_space, space_words
 from agent_mailbox.space.copy import bundled_lines
 from agent_mailbox.space.joining_space import SpaceStanding
 from agent_mailbox.space.order.order import reads_of
@@ -189,8 +189,8 @@ class Space(RuleBasedStateMachine):
         """The person removes from the engine what everybody has archived."""
         order = self.machines[machine].order
         try:
-            found = purging.plan_purge(order, order.joined_machines())
-            purging.purge_records(order, found, order)
+            found = joining_space.plan_purge(order, order.joined_machines())
+            joining_space.purge_records(order, found, order)
         except (MailboxError, Killed):
             return
         self.purged.update(found.positions)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.errors import Refused, Unavailable
-from agent_mailbox.space import purging
+from agent_mailbox.space import joining_space
 from agent_mailbox.space.copy import bundled_lines
 from agent_mailbox.space.nats import connection, nats_order, server_settings
 from agent_mailbox.space.nats.connection import Publication
@@ -121,14 +121,14 @@ def test_what_all_archived_goes_at_once_up_to_what_must_stay(server: str, creden
     archived(0, 5)
     order.connection.ask_each([Publication("mbx.swept.b.messages.x", b"of a stranger")])
     archived(5, 10)
-    plan = purging.plan_purge(order, ["a"])
+    plan = joining_space.plan_purge(order, ["a"])
     assert (plan.whole, plan.others) == ({MESSAGES: 5, PASSED: 7}, (9, 10, 11, 12))
-    purging.purge_records(order, plan, remover)
+    joining_space.purge_records(order, plan, remover)
     assert [one.position for one in order.read_after(0, 99)] == [6, 8, 13, 14, 15, 16]
     archived(10, 15)
-    plan = purging.plan_purge(order, ["a"])
+    plan = joining_space.plan_purge(order, ["a"])
     assert (plan.whole, plan.others) == ({}, (13, 15, 17, 18, 19, 20))
-    purging.purge_records(order, plan, remover)
+    joining_space.purge_records(order, plan, remover)
     assert [one.position for one in order.read_after(0, 99)] == [6, 8, 14, 16, 21, 22, 23, 24]
     for one in (order, remover):
         one.close()

@@ -20,7 +20,7 @@ from agent_mailbox import Draft, Mailbox, Registration
 from agent_mailbox.core.records import USER
 from agent_mailbox.errors import Malformed, Refused, Unavailable
 from agent_mailbox.identity import tls_certificates as certificates
-from agent_mailbox.space import purging
+from agent_mailbox.space import joining_space
 from agent_mailbox.space.order import hurry
 from agent_mailbox.space.order.order import MESSAGES, MOST_PARTS, PART, ROSTER, HeldUp, NoServer, NoSpace, reads_of
 from agent_mailbox.space.postgres import postgres_connection, postgres_order, space_tables
@@ -416,14 +416,14 @@ def test_what_all_archived_is_removed_by_the_owner_alone(postgres: PostgresServe
     logs, hint = Mailbox(north.path).logs, "a machine may remove nothing: give the owner's `--url postgresql://"
     for given in ((None, None), (url, word)):
         with pytest.raises(Refused) as told:
-            purging.purge_archived(logs, *given)
+            joining_space.purge_archived(logs, *given)
         assert told.value.hint.startswith(hint)
     with pytest.raises(Refused, match="credential"):
-        purging.purge_archived(logs, None, owner)
+        joining_space.purge_archived(logs, None, owner)
     before = len(north.order.read_after(0, 99))
-    plan = purging.purge_archived(logs, postgres.url, owner, dry_run=True)
+    plan = joining_space.purge_archived(logs, postgres.url, owner, dry_run=True)
     assert len(north.order.read_after(0, 99)) == before
-    assert purging.purge_archived(logs, postgres.url, owner).positions == plan.positions
+    assert joining_space.purge_archived(logs, postgres.url, owner).positions == plan.positions
     assert not {*plan.positions} & {one.position for one in north.order.read_after(0, 99)}
     assert plan.positions
     north.close()

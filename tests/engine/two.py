@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox import Draft, Mailbox, Registration
-from agent_mailbox.space import purging
+from agent_mailbox.space import joining_space
 from agent_mailbox.store.log.unordered import unsealed
 from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import shared_steward
@@ -92,8 +92,8 @@ def machine(two: Two, place: Path, name: str) -> Mailbox:
 
 def purge(two: Two) -> int:
     """Purge the engine; how many records went."""
-    found = purging.plan_purge(two.orders[0], ("north", "south"))
-    purging.purge_records(two.orders[0], found, two.orders[0])
+    found = joining_space.plan_purge(two.orders[0], ("north", "south"))
+    joining_space.purge_records(two.orders[0], found, two.orders[0])
     return len(found.positions)
 
 

@@ -18,7 +18,7 @@ from agent_mailbox.core.records import BadLine, Read, RosterEvent
 from agent_mailbox.core.roster import Roster
 from agent_mailbox.core.roster_cache import RosterCache, written
 from agent_mailbox.errors import MailboxError
-from agent_mailbox.space import purging
+from agent_mailbox.space import joining_space
 from agent_mailbox.space.copy import bundled_lines
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, Ordered, reads_of
@@ -118,7 +118,7 @@ def test_no_record_locks_anybody_out(found: list[tuple[str, bytes, bool]]) -> No
         assert sent in east.box.state().messages
         assert [record.line for record in space.records if not record.is_decision].count(b"") <= len(found)
         assert east.lines() == south.lines()
-        purging.plan_purge(south.copy.order, space.joined)
+        joining_space.plan_purge(south.copy.order, space.joined)
 
 
 KNOWN = roster(register("bob", "role:x", "project:x", name="rob"), register("ann-123456"), register("x-1", "role:y"))

@@ -19,7 +19,7 @@ from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.control import message_text
 from agent_mailbox.core.control import messages as orders
 from agent_mailbox.core.records import USER, RosterEvent
-from agent_mailbox.space import purging
+from agent_mailbox.space import joining_space
 from agent_mailbox.space import space as spaces
 from agent_mailbox.space.copy import bundled_lines
 from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, Ordered, reads_of
@@ -120,7 +120,7 @@ def purge(deed: Deed) -> None:
     """The person removes what all machines archived."""
     machines = [machine.name for machine in deed.world.machines if machine.joined]
     keeper = MemoryOrder(deed.space, machines[0])
-    _at(deed, lambda: purging.purge_records(keeper, purging.plan_purge(keeper, machines), keeper))  # type: ignore[arg-type] # it removes alone
+    _at(deed, lambda: joining_space.purge_records(keeper, joining_space.plan_purge(keeper, machines), keeper))  # type: ignore[arg-type] # it removes alone
 
 
 # -- a machine --------------------------------------------------------------------------------------------------------
