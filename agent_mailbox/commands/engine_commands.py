@@ -25,7 +25,7 @@ from ..space.relay.relay import Relay
 from ..space.servers.cluster_record import LAST_PORT, ClusterChange
 from ..space.servers.first_server import split_address
 from ..space.space import Space
-from ..space.trust import space_trust
+from ..space.trust import machine_keys
 from ..upkeep import extras, replicator_service
 from . import engine_output
 
@@ -73,7 +73,7 @@ def join(app: App, /, keys: tuple[str, ...], speaks: tuple[str, ...], **given: s
     Example: agent-mailbox engine join nats://127.0.0.1:4222 --machine laptop
     Example: agent-mailbox engine join --speaks server=user,all
     """
-    changes = space_trust.read_changes(keys, speaks)
+    changes = machine_keys.read_changes(keys, speaks)
     logs = app.mailbox.logs
     place = _space_from_options(logs, **given)
     if place.is_postgres:

@@ -25,14 +25,16 @@ from typing import TYPE_CHECKING
 
 from ..core import codec, instant
 from ..core.records import USER, BadLine, Message, Record
+from ..core.roster import Roster
 from ..errors import NotFound, Refused, Unavailable
+from ..store.archive.rotation import reseal
 from ..store.log.unordered import digest, unsealed
 from . import space as spaces
 from .copy import bundled_lines, publishing, space_troubles
 from .copy.space_troubles import GONE, RESTORED, note_displaced, note_trouble
 from .order import order as orders
 from .order.order import ARCHIVE, MESSAGES, PASSED, ROSTER, FollowProgress, NoServer
-from .trust import machine_keys, space_judge, space_trust
+from .trust import machine_keys, space_judge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from .copy.replica import Replica
     from .order.order import Ordered, SpaceOrder, TotalOrder
     from .space import Space
-    from .trust.space_trust import RightsChange
+    from .trust.machine_keys import RightsChange
 
 STARTING, OPENING, PAUSE = 10.0, 1.0, 0.2
 """Seconds within which servers come up as a machine joins, one opens its port, and between two looks."""
@@ -50,10 +52,6 @@ AHEAD = 1000
 """Records that a look reads ahead: each is a question."""
 LOOKING = 2.0
 """Seconds for which a look at the engine waits for it."""
-_REMOVER = "a machine may remove nothing: give `--credential cluster/keeper`"
-_REMOVER_OF_ROWS = (
-    "a machine may remove nothing: give the owner's `--url postgresql://OWNER@HOST/DATABASE --credential FILE`"
-)
 
 
 class SpaceStanding(Record):
@@ -103,13 +101,10 @@ def join_space(logs: Logs, space: Space, changes: Iterable[RightsChange] = ()) -
     _make_space(order)
     _take_name(copy, order)
     with copy.machine_lock():
-        if spaces.read_note(logs, spaces.LEFT) not in (
-            "",
-            space.machine,
-        ):  # a copy of another machine has that one's key
+        if spaces.read_note(logs, spaces.LEFT) not in ("", space.machine):  # a copy of a machine has that one's key
             machine_keys.remove_key(copy.directory)
         machine_keys.make_key(copy.directory)
-        space_trust.change_rights(copy.directory, space.machine, changes)
+        machine_keys.change_rights(copy.directory, space.machine, changes)
         copy.catch_up()
         if bundled_lines.hand_over(copy):
             copy.catch_up()
@@ -119,8 +114,33 @@ def join_space(logs: Logs, space: Space, changes: Iterable[RightsChange] = ()) -
         if present is not None and present.url != space.url:
             note_trouble(copy.directory, RESTORED, "")  # other servers had nothing yet that they could lose
         copy.catch_up()
-        space_trust.judge_waiting(copy)
+        judge_waiting(copy)
     return read_standing(logs)
+
+
+def judge_waiting(copy: Replica) -> int:
+    """Judge the lines that wait here by the person's present word, under the machine's lock; return how many count now.
+
+    Nothing is done if the word did not change since, or if nothing here can verify. A log is replaced as the steward
+    replaces it, so a kill leaves the old one or the new one."""
+    judge = copy.judge
+    if machine_keys.is_applied(copy.directory) or not machine_keys.is_available():
+        return 0
+    copy.catch_up()
+    logs = copy.logs.roster, copy.logs.messages, copy.logs.reads
+    numbers, true = judge.true_seals(*logs)
+    copy.keep_state(numbers)  # before a line counts: so no copy of it ever does
+    done = 0
+    for log in logs if true else ():
+        roster = Roster() if log is copy.logs.roster else copy.logs.read_roster()
+        count, fresh = reseal(copy.logs, log, space_judge.judging_again(judge, true, log, roster))
+        done += count
+        if fresh is not None:
+            copy.go_on_in(fresh)
+            copy.keep_state({})
+    machine_keys.save_rights(copy.directory, judge.rights, applied=True)
+    copy.catch_up()
+    return done
 
 
 def _make_space(order: SpaceOrder) -> None:
@@ -142,8 +162,7 @@ def _make_space(order: SpaceOrder) -> None:
 def _take_name(copy: Replica, order: SpaceOrder) -> None:
     """Take the machine's name for the mailbox of a copy, perhaps from a machine that was given up; idempotent."""
     mine, machine = spaces.owner_of(copy.logs), order.machine
-    first = order.take_name(mine)
-    standing = FollowProgress().take_records(order.of_log(PASSED))
+    first, standing = order.take_name(mine), FollowProgress().take_records(order.of_log(PASSED))
     key = standing.keys.get(machine)
     if first != mine if key is None else key != _own_fingerprint(copy):
         if machine not in standing.gone:
@@ -269,32 +288,30 @@ def read_standing(logs: Logs) -> SpaceStanding:
         note_trouble(copy.directory, GONE, "")  # this machine's replicator hears it within seconds
     except (Unavailable, Refused) as error:
         trouble = f"{error.what}; {error.hint}" if error.code == "no_space" else error.what
-    queued = len(copy.queue.read_entries())
-    waiting = sum(1 for _ in publishing.lines_to_publish(copy))
-    serving = spaces.is_serving(logs)
-    where = space.space, space.machine, space.url
-    others: dict[str, dict[str, object]] = {
-        machine: {"machine": machine, "behind": None, "heard": None} for machine in joined if machine != space.machine
-    }
-    for one in space_troubles.load_peers(copy.directory):
-        others[one.machine] = {"machine": one.machine, "behind": one.behind, "heard": instant.text(one.heard)}
-    for machine, told in others.items():
-        told |= {"given_up": machine in known.gone, "key": known.keys.get(machine)}
-    rights = machine_keys.load_rights(copy.directory)
-    speaks = {machine: [*([USER] if one.user else []), *one.sessions] for machine, one in rights.items()}
+    heard = {one.machine: (one.behind, instant.text(one.heard)) for one in space_troubles.load_peers(copy.directory)}
+    others: list[dict[str, object]] = [
+        {"machine": one, "behind": behind, "heard": at, "given_up": one in known.gone, "key": known.keys.get(one)}
+        for one, (behind, at) in {**{one: (None, None) for one in joined if one != space.machine}, **heard}.items()
+    ]
+    trusted: list[dict[str, object]] = [
+        {"machine": machine, "fingerprint": one.fingerprint, "speaks": [*((USER,) if one.user else ()), *one.sessions]}
+        for machine, one in machine_keys.load_rights(copy.directory).items()
+    ]
     return SpaceStanding(
-        *where,
-        serving,
+        space.space,
+        space.machine,
+        space.url,
+        spaces.is_serving(logs),
         records,
         copy.state.applied,
-        waiting,
-        queued,
+        sum(1 for _ in publishing.lines_to_publish(copy)),
+        len(copy.queue.read_entries()),
         copy.queue.count_unsent(),
         trouble,
-        (*others.values(),),
+        tuple(others),
         _own_fingerprint(copy),
-        tuple({"machine": n, "fingerprint": rights[n].fingerprint, "speaks": who} for n, who in speaks.items()),
-        tuple(space_trust.unheard_lines(logs)),
+        tuple(trusted),
+        tuple(space_judge.unheard_lines(logs)),
         copy.judge.refused,
         (*spaces.standing_troubles(logs),),
     )
@@ -379,5 +396,7 @@ def purge_archived(logs: Logs, url: str | None, credential: str | None, *, dry_r
         try:
             purge_records(order, found, spaces.order_of(other))
         except Refused as error:
-            raise Refused(error.what, _REMOVER_OF_ROWS if space.is_postgres else _REMOVER) from None
+            owner = "the owner's `--url postgresql://OWNER@HOST/DATABASE --credential FILE`"
+            who = owner if space.is_postgres else "`--credential cluster/keeper`"
+            raise Refused(error.what, f"a machine may remove nothing: give {who}") from None
     return found

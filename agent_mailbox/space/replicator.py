@@ -24,11 +24,11 @@ from ..store.files import paths, small_files, system
 from ..store.files.lines import boundary, lines_of
 from ..store.locks.holder import holder_at
 from ..store.locks.lock import SOON, FileLock
+from . import joining_space
 from . import space as spaces
 from .copy import known_copy, space_troubles
 from .copy.space_troubles import AWAY, GONE, NAME, TWIN, note_trouble
 from .order.order import HeldUp, NoSpace
-from .trust import space_trust
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -195,7 +195,7 @@ class Replicator:
         _note_unreached(copy.directory, None)
         try:
             with copy.machine_lock():
-                space_trust.judge_waiting(copy)  # a `join` that judged lines again may have been killed
+                joining_space.judge_waiting(copy)  # a `join` that judged lines again may have been killed
         except MailboxError as error:
             self._told(error.what)
         while not ended():

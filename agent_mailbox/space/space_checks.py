@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from .order.order import TotalOrder
     from .space import Space
 
-_LINES = "lines of {} tell of sessions that are not its own, and are"
-
 
 def space_problems(logs: Logs, found: SpaceStanding, system: str | None = None) -> Iterator[str]:
     """Yield the troubles, each as a sentence without a full stop; ``found`` is what ``read_standing`` says.
@@ -88,8 +86,8 @@ def _ignored_lines(logs: Logs, command: Callable[[str], str]) -> Iterator[str]:
     lines = (line for log in (logs.roster, logs.reads) for _, line in log.lines() if space_seals.is_ignored(line))
     for machine, count in sorted(Counter(term(space_seals.ignored_of(line), 40) for line in lines).items()):
         more = f"if one moved there: {command(f'engine join --speaks {machine}=all,ID')}"
-        are = "line of {} tells of sessions that are not its own, and is" if count == 1 else _LINES
-        yield f"{count} {are.format(machine)} ignored; {more}"
+        tell, are = ("line of {} tells", "is") if count == 1 else ("lines of {} tell", "are")
+        yield f"{count} {tell.format(machine)} of sessions that are not its own, and {are} ignored; {more}"
 
 
 def _of_others(passed: Mapping[str, int]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.copy.space_troubles import TAKEN, noted_trouble
 from agent_mailbox.space.order.order import Displaced, Moved
 from agent_mailbox.space.space import Space
-from agent_mailbox.space.trust import machine_keys, space_trust
+from agent_mailbox.space.trust import machine_keys, space_judge
 from agent_mailbox.store.user_state import creation
 
 from .hostile_space import Joined
@@ -76,7 +76,7 @@ def take_over(place: Path, space: Callable[[str], Space]) -> None:
     assert replicator.name_warning("north") not in problems
     (other,) = joining_space.read_standing(again.box.logs).machines
     assert other == {"machine": "south", "behind": None, "heard": None, "given_up": False, "key": None}
-    assert [one["machine"] for one in space_trust.unheard_lines(again.box.logs)] == ["south"]
+    assert [one["machine"] for one in space_judge.unheard_lines(again.box.logs)] == ["south"]
     key = machine_keys.key_fingerprint(again.key.public)
     (other,) = joining_space.read_standing(south.box.logs).machines
     assert (other["given_up"], other["key"]) == (False, key)

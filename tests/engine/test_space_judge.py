@@ -21,9 +21,9 @@ from agent_mailbox.core.records import USER, Read, RosterEvent
 from agent_mailbox.core.space_seals import unsealed
 from agent_mailbox.errors import BadData, Malformed
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
-from agent_mailbox.space import replicator
+from agent_mailbox.space import joining_space, replicator
 from agent_mailbox.space.order.order import CLAIMS, MESSAGES, ROSTER, Ordered, reads_of
-from agent_mailbox.space.trust import machine_keys, space_trust
+from agent_mailbox.space.trust import machine_keys, space_judge
 from agent_mailbox.space.trust.space_judge import SpaceJudge
 from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.files import system
@@ -94,7 +94,7 @@ class Machine:
     def again(self) -> int:
         """Judge again what waits, as `engine join` and `engine serve` do."""
         with self.copy.machine_lock():
-            return space_trust.judge_waiting(self.copy)
+            return joining_space.judge_waiting(self.copy)
 
     def proof(self, message_id: str) -> str | None:
         """What is proven here of a message's writer."""
@@ -370,8 +370,8 @@ def test_lines_wait_where_seals_cannot_be_verified(pair: Three, monkeypatch: pyt
 
 def said(pair: Three, *sessions: str, user: bool = False) -> int:
     """The south's person says whom the north may speak for; how many lines count by it that did not before."""
-    changes = [space_trust.RightsChange(NORTH, pair.north.fingerprint, user, sessions)]
-    space_trust.change_rights(pair.south.directory, SOUTH, changes)
+    changes = [machine_keys.RightsChange(NORTH, pair.north.fingerprint, user, sessions)]
+    machine_keys.change_rights(pair.south.directory, SOUTH, changes)
     return pair.south.again()
 
 
@@ -385,7 +385,7 @@ def test_what_came_before_the_person_s_word_is_judged_again(pair: Three) -> None
     pair.north.publish(MESSAGES, policy(USER, "Write"), proofs.TERMINAL)
     assert allowed(pair.south) == ()
     lines = [*map(unsealed, Path(pair.south.box.logs.messages.path).read_bytes().splitlines())]
-    assert [one["lines"] for one in space_trust.unheard_lines(pair.south.box.logs)] == [4]
+    assert [one["lines"] for one in space_judge.unheard_lines(pair.south.box.logs)] == [4]
     end, asked = pair.space.end(), list[int]()
     order = pair.south.copy.order.engine
     read = order.read_after
@@ -399,7 +399,7 @@ def test_what_came_before_the_person_s_word_is_judged_again(pair: Three) -> None
     assert said(pair, "all", user=True) == 1
     assert allowed(pair.south) == ("Write",)
     assert [*map(unsealed, Path(pair.south.box.logs.messages.path).read_bytes().splitlines())] == lines
-    assert space_trust.unheard_lines(pair.south.box.logs) == []
+    assert space_judge.unheard_lines(pair.south.box.logs) == []
     assert pair.south.box.logs.broken() is None
 
 
@@ -470,8 +470,8 @@ def test_a_copy_does_not_count_ahead_of_the_line_that_waits(pair: Three) -> None
     pair.south.trust(pair.north, fingerprint="0" * 32)
     old = pair.north.publish(MESSAGES, policy(USER, "Read"), proofs.TERMINAL)
     pair.south.catch_up()
-    changes = [space_trust.RightsChange(NORTH, pair.north.fingerprint, True, ("all",))]
-    space_trust.change_rights(pair.south.directory, SOUTH, changes)
+    changes = [machine_keys.RightsChange(NORTH, pair.north.fingerprint, True, ("all",))]
+    machine_keys.change_rights(pair.south.directory, SOUTH, changes)
     pair.north.put(MESSAGES, old)
     pair.south.catch_up()
     assert proven(pair.south) == [None, None]
@@ -514,14 +514,14 @@ def test_a_kill_while_lines_are_judged_again(pair: Three, moment: int, monkeypat
     old = pair.north.publish(MESSAGES, policy("mia", "Read"), proofs.of_session("mia"))
     pair.north.publish(CLAIMS, codec.spell_read(Read("x", "mia", 5, "claim")), proofs.of_session("mia"))
     pair.south.catch_up()
-    left = iter(range(moment))
+    left, reseal = iter(range(moment)), rotation.reseal
 
     def dying(*given: Any) -> object:
         if next(left, None) is None:
             raise KeyboardInterrupt
-        return rotation.reseal(*given)
+        return reseal(*given)
 
-    monkeypatch.setattr(space_trust, "reseal", dying)
+    monkeypatch.setattr(joining_space, "reseal", dying)
     with pytest.raises(KeyboardInterrupt):
         said(pair, "all")
     monkeypatch.undo()
@@ -799,7 +799,7 @@ def test_a_foreign_program_on_the_space_s_subjects(pair: Three) -> None:
 def test_an_option_that_names_no_machine_is_refused(text: str) -> None:
     """Neither a name without an equals sign, nor one that no machine has."""
     with pytest.raises(Malformed, match="option is not MACHINE="):
-        space_trust.read_changes([], [text])
+        machine_keys.read_changes([], [text])
 
 
 def test_whom_a_machine_speaks_for_is_read_from_an_option() -> None:
@@ -810,21 +810,21 @@ def test_whom_a_machine_speaks_for_is_read_from_an_option() -> None:
         ("s-1", False, ("s-1",)),
         ("nobody", False, ()),
     ):
-        (found,) = space_trust.read_changes([], [f"south={said}"])
+        (found,) = machine_keys.read_changes([], [f"south={said}"])
         assert (found.machine, found.fingerprint, found.user, found.sessions) == ("south", None, user, sessions)
     for wrong in ("", ",", "nobody,user"):
         with pytest.raises(Malformed, match="speakers are missing"):
-            space_trust.read_changes([], [f"south={wrong}"])
+            machine_keys.read_changes([], [f"south={wrong}"])
 
 
 def test_a_fingerprint_is_taken_as_people_write_it_and_no_other() -> None:
     """A fingerprint may have colons, dashes and capitals. A shorter one, or one with another sign, is refused."""
     whole = "0123456789abcdef" * 2
     for text in (whole, whole.upper(), ":".join(re.findall("....", whole)), "-".join(re.findall("....", whole))):
-        assert space_trust.read_changes([f"north={text}"], []) == [space_trust.RightsChange("north", whole)]
+        assert machine_keys.read_changes([f"north={text}"], []) == [machine_keys.RightsChange("north", whole)]
     for text in (whole[1:], whole + "0", "g" + whole[1:]):
         with pytest.raises(Malformed, match="fingerprint is not 32 hex digits"):
-            space_trust.read_changes([f"north={text}"], [])
+            machine_keys.read_changes([f"north={text}"], [])
 
 
 def test_an_unfit_record_of_rights_is_said(pair: Three) -> None:

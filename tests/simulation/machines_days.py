@@ -15,11 +15,10 @@ from agent_mailbox.core import proofs
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.roster import ALIVE
 from agent_mailbox.errors import Refused
-from agent_mailbox.space import replicator
+from agent_mailbox.space import joining_space, replicator
 from agent_mailbox.space import space as spaces
 from agent_mailbox.space.copy import bundled_lines
 from agent_mailbox.space.order.order import MESSAGES
-from agent_mailbox.space.trust import space_trust
 from agent_mailbox.store.files import system
 from agent_mailbox.upkeep import steward
 from tests.simulation import upkeep
@@ -173,7 +172,7 @@ def _mended(stage: Stage, machine: Machine) -> Replica:
     )
     with copy.machine_lock():
         try:
-            space_trust.judge_waiting(copy)
+            joining_space.judge_waiting(copy)
         except Refused:
             if machine not in stage.judge.edited:
                 raise

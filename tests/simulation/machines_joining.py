@@ -17,7 +17,7 @@ from agent_mailbox.space import joining_space
 from agent_mailbox.space import space as spaces
 from agent_mailbox.space.copy import space_troubles
 from agent_mailbox.space.trust import machine_keys
-from agent_mailbox.space.trust.space_trust import RightsChange
+from agent_mailbox.space.trust.machine_keys import RightsChange
 from agent_mailbox.store.files import system
 from agent_mailbox.store.user_state import creation
 from tests.simulation.machines_days import run_steward

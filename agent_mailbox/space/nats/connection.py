@@ -183,15 +183,14 @@ class NatsConnection:
 
     def _publication_bytes(self, one: Publication, to: str = "") -> bytes:
         reply = f"{to} ".encode() if to else b""
-        subject = one.subject
-        if subject.startswith(API):
-            subject = self._api + subject[len(API) :]
+        is_call = one.subject.startswith(API)
+        subject = (self._api + one.subject[len(API) :] if is_call else one.subject).encode()
         if not one.headers:
-            return b"PUB %s %s%d\r\n%s\r\n" % (subject.encode(), reply, len(one.data), one.data)
+            return b"PUB %s %s%d\r\n%s\r\n" % (subject, reply, len(one.data), one.data)
         lines = "".join(f"{key}: {value}\r\n" for key, value in one.headers.items()).encode()
         head = b"%s\r\n%s\r\n" % (_VERSION, lines)
         size = len(head), len(head) + len(one.data)
-        return b"HPUB %s %s%d %d\r\n%s%s\r\n" % (subject.encode(), reply, *size, head, one.data)
+        return b"HPUB %s %s%d %d\r\n%s%s\r\n" % (subject, reply, *size, head, one.data)
 
     def _receive_message(self, deadline: float) -> ServerAnswer | None:
         """Return the next message, or None for anything else that the server says."""
@@ -287,12 +286,8 @@ class NatsConnection:
         own = f"{user}." if user.replace("-", "").replace("_", "").isalnum() else ""
         self._inbox = f"_INBOX.{own}{os.urandom(11).hex()}"  # below its own name it may listen, where others may not
         self._api = API
-        asked = Publication(f"{API}INFO", b"")
-        words = (
-            codec.dumps(hello).encode(),
-            self._inbox.encode(),
-            self._publication_bytes(asked, f"{self._inbox}.{self._asked}"),
-        )
+        asked = self._publication_bytes(Publication(f"{API}INFO", b""), f"{self._inbox}.{self._asked}")
+        words = codec.dumps(hello).encode(), self._inbox.encode(), asked
         self._send_bytes(b"CONNECT %s\r\nSUB %s.* 0\r\n%sPING\r\n" % words)
         self._asked += 1
         while (said := self._incoming_bytes().read_line(deadline).split())[:1] != [b"PONG"]:
@@ -322,9 +317,8 @@ class NatsConnection:
             return {}
         words = read_credential(self._credential).removeprefix("\ufeff").split()
         if len(words) not in (1, 2):
-            raise Refused(
-                f"credential has no known form: {self._credential}", "write a token, or a user and a password"
-            )
+            what = f"credential has no known form: {self._credential}"
+            raise Refused(what, "write a token, or a user and a password")
         return {"auth_token": words[0]} if len(words) == 1 else {"user": words[0], "pass": words[1]}
 
     def _complaint_error(self, said: bytes) -> Exception:

@@ -35,8 +35,6 @@ HARMLESS = {*_NAMES, *LIMITS, *_RIGHTS, *_KEEPING}
 _LASTING: dict[str, Any] = {"storage": "file", "retention": "limits", "discard": "new"}
 WANTED: dict[str, Any] = {**_LASTING, "allow_atomic": True}
 """The settings of a stream of records that loses nothing by itself."""
-MOST = 16
-"""Servers that are asked."""
 FULL = 0.9
 """The part of a server's room for mail from which on it is told."""
 APART = 2.0
@@ -79,7 +77,7 @@ def of_stream(info: dict[str, Any]) -> Iterator[str]:
 
 def of_copies(info: dict[str, Any]) -> Iterator[str]:
     cluster = object_at(info, "cluster")
-    if cluster.get("name") and number_at(object_at(info, "config"), "num_replicas", 0, 1) < 3:
+    if cluster.get("name") and number_at(object_at(info, "config"), "num_replicas", 0, 1) < REPLICAS:
         yield "space is kept by one server of the cluster alone: it was made before the others were there"
     if cluster.get("name") and not cluster.get("leader"):
         yield "no server leads the space, so it takes nothing: if that stays, docs/engine.md says how to make it again"
@@ -104,7 +102,7 @@ def of_servers(connection: NatsConnection, info: dict[str, Any]) -> Iterator[str
     if not answers:
         raise Refused("servers tell their settings to the system's user alone", "name its credential: --system FILE")
     heard = set[str]()
-    for answer in answers[:MOST]:
+    for answer in answers:
         told = parse_object(answer.data)
         name = str(object_at(told, "server").get("name"))
         heard.add(name)

@@ -29,7 +29,6 @@ LINE = 64 << 10
 """Bytes of the longest line of the protocol that a server may send."""
 _AT_ONCE = 64 << 10
 """Bytes that are received at once. With TLS a few come: room made again for each time costs more than they."""
-
 _AT_LEAST = 0.001
 """Seconds: the shortest wait, with TLS, too."""
 _CLOSED = "the server closed the connection"
@@ -127,18 +126,18 @@ def parse_object(data: bytes) -> dict[str, Any]:
 
 
 def object_at(found: dict[str, Any], key: str) -> dict[str, Any]:
-    return _part_at(found, key, dict, {})
+    return _part_at(found, key, dict)
 
 
 def objects_at(found: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    objects = _part_at(found, key, list, [])
+    objects = _part_at(found, key, list)
     if not all(isinstance(one, dict) for one in objects):
         raise of_another_form()
     return objects
 
 
 def text_at(found: dict[str, Any], key: str) -> str:
-    return _part_at(found, key, str, "")
+    return _part_at(found, key, str)
 
 
 def bytes_at(found: dict[str, Any], key: str) -> bytes:
@@ -157,10 +156,8 @@ def number_at(found: dict[str, Any], key: str, least: int = 0, nothing: int | No
     return number
 
 
-def _part_at(found: dict[str, Any], key: str, kind: type[T], nothing: T) -> T:
+def _part_at(found: dict[str, Any], key: str, kind: type[T]) -> T:
     part = found.get(key)
-    if part is None:
-        return nothing
-    if not isinstance(part, kind):
+    if part is not None and not isinstance(part, kind):
         raise of_another_form()
-    return part
+    return kind() if part is None else part

@@ -1,8 +1,8 @@
 """The order of a space, and its files, in the tables of a PostgreSQL database.
 
 Belongs here: the mapping of both to the tables and functions of ``space_tables``. A position is ``log.pos``. A file has
-a row for each part, and the machine that shipped it. Then the troubles that the server tells every role of itself, and
-the machines' roles, which the owner makes: each with its password file, which is kept if it is there.
+a row for each part, and the machine that shipped it. The troubles are here that the server tells every role of itself.
+So are the machines' roles: the owner makes them, each with a password file, which is kept if it is there.
 """
 
 from __future__ import annotations

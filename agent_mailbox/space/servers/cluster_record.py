@@ -138,9 +138,8 @@ def _check_names(known: ClusterRecord) -> None:
         raise Malformed(f"name is that of the servers' own user: {SYSTEM}", "choose another")
     for host in known.hosts:
         if not _HOST.issuperset(host) or not _is_host(host):
-            raise Malformed(
-                f"host is no name and no address: {host}", "write it as in server-1.example, or 2001:db8::1"
-            )
+            what = f"host is no name and no address: {host}"
+            raise Malformed(what, "write it as in server-1.example, or 2001:db8::1")
     if not 0 < known.port <= LAST_PORT:
         raise Malformed(f"port is not from 1 to {LAST_PORT}: {known.port}", "choose another: --port N")
 

@@ -71,22 +71,23 @@ def connect_first(places: Sequence[Place], silent: float, word: bytes = b"") -> 
             until = min(deadline, begun + HEAD_START) if waiting else deadline
             for number, _ in states.poll(max(until - now, 0) * 1000 + 1):
                 place, found = asked[number]
-                if number not in connected:  # it is now, or refused, which is read next
-                    _say(found, word)
-                    connected.add(number)
-                    states.modify(number, select.POLLIN)
-                    deadline = system.monotonic() + silent
-                    continue
-                states.unregister(number)
-                del asked[number]
-                connected.discard(number)
                 try:
-                    if not found.recv(1, socket.MSG_PEEK):
+                    if number not in connected:  # it is now, or refused, which is told next
+                        connected.add(number)
+                        states.modify(number, select.POLLIN)
+                        deadline = system.monotonic() + silent
+                        if word:
+                            found.send(word)
+                    elif found.recv(1, socket.MSG_PEEK):
+                        found.setblocking(True)
+                        del asked[number]  # which stays open
+                        return place, found
+                    else:
                         raise ConnectionResetError("the server closed the connection")
-                    found.setblocking(True)
-                    return place, found
                 except OSError as error:
-                    found.close()
+                    states.unregister(number)
+                    connected.discard(number)
+                    asked.pop(number)[1].close()
                     trouble, begun = error, 0.0
     finally:
         for _, one in asked.values():
@@ -95,33 +96,18 @@ def connect_first(places: Sequence[Place], silent: float, word: bytes = b"") -> 
 
 
 def _begin_connecting(place: Place) -> Iterator[socket.socket]:
-    """Yield a connection for each of its addresses, none of which may stand yet. Behind them, raise ``OSError`` if one
-    cannot be tried: a kernel without IPv6 may have files that name ``localhost`` there first."""
+    """Yield a connection for each of its addresses, none of which may stand yet; raise ``OSError`` if one cannot be
+    tried. Those of IPv4 come first: a kernel may be without IPv6, and files name ``localhost`` there all the same."""
     if place[0].startswith("/"):
         ways: list[tuple[int, Any]] = [(socket.AF_UNIX, place[0])]
     else:
         host = place[0].encode() if place[0].isascii() else place[0]  # the codec of other names is a large module
-        ways = [(one[0], one[4]) for one in socket.getaddrinfo(host, place[1], 0, socket.SOCK_STREAM)]
-    failed: OSError | None = None
+        ways = sorted((one[0], one[4]) for one in socket.getaddrinfo(host, place[1], 0, socket.SOCK_STREAM))
     for family, address in ways:
-        try:
-            one = socket.socket(family)
-        except OSError as error:
-            failed = error
-            continue
+        one = socket.socket(family)
         one.setblocking(False)
         one.connect_ex(address)
         yield one
-    if failed is not None:
-        raise failed
-
-
-def _say(to: socket.socket, word: bytes) -> None:
-    try:
-        if word:
-            to.send(word)
-    except OSError:
-        pass  # what is read next tells it
 
 
 def read_credential(path: str) -> str:

@@ -1,8 +1,8 @@
 """A machine's key, which signs its lines for the others of a space (Ed25519, RFC 8032), and the person's word on those.
 
-Belongs here: both files, signing and verifying. The word is whose key is whose, and for whom each may speak. It decides
-what counts, so only the person's commands write it. ``cryptography`` is imported by the first signature alone: no
-reader needs it. Its public module hands over to what is imported here, and costs each send 14 ms more.
+Belongs here: both files, signing and verifying, and changing the word: whose key is whose, and for whom each may speak.
+It decides what counts, so only the person's commands write it. ``cryptography`` is imported by the first signature
+alone: no reader needs it. Its public module hands over to what is imported here, and costs each send 14 ms more.
 """
 
 from __future__ import annotations
@@ -10,20 +10,36 @@ from __future__ import annotations
 from binascii import a2b_base64, b2a_base64
 
 from ...core import codec
+from ...core.address import ALL, check_id
 from ...core.machine_rights import Rights
-from ...errors import BadData, StorageFailed
+from ...core.proofs import is_machine
+from ...core.records import USER, Record
+from ...errors import BadData, Malformed, Refused, StorageFailed
 from ...store.files import system
 from ...store.files.small_files import read_file, remove_file, replace_file
 from ...store.log import keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 FILE, RIGHTS = "key", "trust"
+NOBODY = "nobody"
+HEX = frozenset("0123456789abcdef")
+FINGERPRINT = 32
+"""Hex digits of a key's fingerprint."""
 _FORM = b"agent-mailbox-machine-key 1 "
+
+
+class RightsChange(Record):
+    """The person's new word on a machine; None leaves that part as it is."""
+
+    machine: str
+    fingerprint: str | None = None
+    user: bool | None = None
+    sessions: tuple[str, ...] | None = None
 
 
 class MachineKey:
@@ -141,3 +157,48 @@ def _read_rights(directory: str) -> tuple[dict[str, Rights], bool]:
     except (KeyError, TypeError, AttributeError):
         pass
     raise BadData(f"record of the machines' rights has another form: {path}", "move it away, and say them again")
+
+
+def read_changes(keys: Sequence[str], words: Sequence[str]) -> list[RightsChange]:
+    """Return the changes that options say: ``MACHINE=FINGERPRINT`` and ``MACHINE=WHO,WHO``; raise ``Malformed``."""
+    found = []
+    for text in keys:
+        machine, fingerprint = _split_option(text)
+        fingerprint = fingerprint.replace(":", "").replace("-", "").lower()
+        if len(fingerprint) != FINGERPRINT or not HEX.issuperset(fingerprint):
+            raise Malformed(f"fingerprint is not {FINGERPRINT} hex digits: {text}", "`engine status` there shows it")
+        found.append(RightsChange(machine, fingerprint))
+    for text in words:
+        machine, who = _split_option(text)
+        said = [word for word in who.split(",") if word]
+        if not said or (NOBODY in said and len(said) > 1):
+            raise Malformed(f"speakers are missing: {text}", f"write {machine}=user,all, or {machine}={NOBODY}")
+        sessions = tuple(dict.fromkeys(w if w == ALL else check_id(w) for w in said if w not in (USER, NOBODY)))
+        found.append(RightsChange(machine, None, USER in said, sessions))
+    return found
+
+
+def _split_option(text: str) -> tuple[str, str]:
+    machine, parted, rest = text.partition("=")
+    if not parted or not is_machine(machine):
+        raise Malformed(f"option is not MACHINE=…: {text}", "write it as in south=user,all")
+    return machine, rest
+
+
+def change_rights(directory: str, own: str, changes: Iterable[RightsChange]) -> None:
+    """Keep the person's word. Raises ``Refused`` for this machine itself, and for one whose key is not confirmed."""
+    rights = load_rights(directory)
+    before = dict(rights)
+    for one in changes:
+        if one.machine == own:
+            raise Refused(f"machine is this one: {own}", "name another machine")
+        known = rights.get(one.machine)
+        if known is None and one.fingerprint is None:
+            raise Refused(
+                f"machine's key is not confirmed: {one.machine}",
+                f"add --key {one.machine}=FINGERPRINT, as `engine status` there shows it",
+            )
+        said = {name: value for name, value in vars(one).items() if name != "machine" and value is not None}
+        rights[one.machine] = (known or Rights("")).replace(**said)
+    if rights != before:
+        save_rights(directory, rights, applied=False)

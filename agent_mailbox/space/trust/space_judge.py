@@ -3,7 +3,7 @@
 Belongs here: that judgement, once for each line, before the line is written here; and finding those that wait. The
 verdict is this machine's own seal on the line, with the proof as the other machine's word (``proofs.of_machine``). It
 is there with the line or not at all. A line that does not count yet is sealed as waiting (``proofs.WAITS``): when the
-person says more, it is judged again.
+person says more, it is judged again (``judging_again``).
 
 A number grows with every line of a machine in a log, so a line that is published again counts for nothing. The numbers
 are kept with the state of the copy, and those of the lines that are here already tell of an older state.
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ...core.machine_rights import Rights
     from ...core.records import Proof
     from ...core.space_seals import SpaceSeal
+    from ...store.archive.rotation import Judge
     from ...store.log.log import Log
     from ...store.log.logs import Logs
     from ...store.log.proof_view import ProofView
@@ -164,20 +165,16 @@ class SpaceJudge:
         record = decode_line(log, unsealed(line))
         if isinstance(record, BadLine):
             return found
+        is_sealable = line.startswith(b'{"') and line.endswith(b"}")  # spelt as an object of ours
         is_over = oversteps(machine, record, homes)
-        if is_over and not (isinstance(record, Message) and _is_sealable(line)):
+        if is_over and not (isinstance(record, Message) and is_sealable):
             return Judged(space_seals.ignored(line, machine), found.proof)
-        is_word = is_over or (not restored and self._is_word(machine, log, record, refused=refused))
-        if is_word and _is_sealable(line):
+        is_word = is_over
+        if not (is_over or restored or isinstance(record, Message)) and log in (CLAIMS, ROSTER):
+            is_word = homes.is_new(record.session_id) or (homes.lives(record.session_id, machine) and not refused)
+        if is_word and is_sealable:
             return Judged(line, proofs.of_machine(machine, found.proof or proofs.UNPROVEN))
         return found
-
-    def _is_word(self, machine: str, log: str, record: Message | Read | RosterEvent, *, refused: bool) -> bool:
-        """Return whether the record, which does not overstep, decides about a session of that machine."""
-        if isinstance(record, Message) or log not in (CLAIMS, ROSTER):
-            return False
-        who = record.session_id
-        return self._homes.is_new(who) or (self._homes.lives(who, machine) and not refused)
 
     def is_ours_alone(self, machine: str, log: str, line: bytes) -> bool:
         """Return whether a roster event or read is of a session of this machine, of which no other one may tell."""
@@ -276,12 +273,8 @@ def homes_of(logs: Logs) -> SessionMachines:
 
 
 def lines_that_wait(log: Log) -> Iterator[WaitingLine]:
-    view = log.view()
-    if view is not None:
-        for position, line in log.lines():
-            found = waiting_at(log, position, line, view)
-            if found is not None:
-                yield found
+    if (view := log.view()) is not None:
+        yield from filter(None, (waiting_at(log, position, line, view) for position, line in log.lines()))
 
 
 def waiting_at(log: Log, position: int, line: bytes, view: ProofView) -> WaitingLine | None:
@@ -299,6 +292,36 @@ def waiting_at(log: Log, position: int, line: bytes, view: ProofView) -> Waiting
     return WaitingLine(sealed, seal, CLAIMS if is_decision else reads_of(seal.machine))
 
 
-def _is_sealable(line: bytes) -> bool:
-    """Return whether the line is spelt as an object of ours, to which a seal can be added."""
-    return line.startswith(b'{"') and line.endswith(b"}")
+def unheard_lines(logs: Logs) -> list[dict[str, object]]:
+    """Return what waits here for the person's word: of each machine and key, how many lines."""
+    found: dict[tuple[str, str], int] = {}
+    for one in (one for log in (logs.roster, logs.messages, logs.reads) for one in lines_that_wait(log)):
+        key = one.seal.machine, machine_keys.key_fingerprint(one.seal.key)
+        found[key] = found.get(key, 0) + 1
+    return [{"machine": one, "fingerprint": key, "lines": lines} for (one, key), lines in sorted(found.items())]
+
+
+def judging_again(judge: SpaceJudge, true: set[bytes], log: Log, roster: Roster) -> Judge:
+    """Return what judges the lines of a log in turn. The roster of a roster log is folded on the way, as it was line by
+    line."""
+    homes = SessionMachines(roster)
+
+    def judge_again(position: int, line: bytes, view: ProofView) -> tuple[bytes, Proof] | None:
+        one = waiting_at(log, position, line, view)
+        if one is None or one.seal.signature not in true:
+            return None
+        true.remove(one.seal.signature)  # a copy of the line is no second one
+        judged = judge.weigh_seal(one.seal, one.log, one.line, homes)
+        if judged.proof is None or not proofs.proves(judged.proof):
+            return None
+        return judged.line, judged.proof
+
+    def judge_and_fold(position: int, line: bytes, view: ProofView) -> tuple[bytes, Proof] | None:
+        found = judge_again(position, line, view)
+        event = codec.roster_event(line if found is None else found[0]) if log.path.endswith(paths.ROSTER) else None
+        if isinstance(event, RosterEvent):
+            proof = (view.proof(line, position) or view.bare_word(line, position)) if found is None else found[1]
+            roster.apply(event if proof is None else event.replace(proof=proof))
+        return found
+
+    return judge_and_fold
