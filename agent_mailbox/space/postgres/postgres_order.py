@@ -233,7 +233,7 @@ def write_roles(
 def _make_role(order: PostgresOrder, directory: str, space: str, machine: str) -> str:
     """Make a machine's role, or set its password, by its file; return the file's path."""
     role, path = space_tables.role_name(space, machine), _password_file(directory, space, machine)
-    is_there = _is_role(order, role)
+    is_there = bool(order.connection.query_rows("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)))
     if is_there and read_file(path) is None:  # another password would shut the machine out
         raise Refused(
             f"machine has a password already, and its file is not there: {path}",
@@ -247,18 +247,13 @@ def _make_role(order: PostgresOrder, directory: str, space: str, machine: str) -
 def _remove_role(order: PostgresOrder, directory: str, space: str, machine: str) -> None:
     """Take a machine's role away, and its file. The last one's stays: where no role is named, each speaks as any."""
     role = space_tables.role_name(space, machine)
-    if not _is_role(order, role):
+    roles = {one for (one,) in rows_of(order.query_rows("SELECT role::text FROM SPACE.speaker"), TEXT)}
+    if role not in roles:
         raise NotFound(f"machine has no role in the space {space}: {machine}", "was it another --space?")
-    if not order.connection.query_rows(
-        f'SELECT 1 FROM "{space_tables.schema_name(space)}".speaker WHERE role <> %s', (role,)
-    ):
+    if roles == {role}:
         raise Refused(f"machine is the only one of the space {space}: {machine}", "name another first: --machine NAME")
     order.connection.query_rows(space_tables.remove_role(space, machine))
     remove_file(_password_file(directory, space, machine))
-
-
-def _is_role(order: PostgresOrder, role: str) -> bool:
-    return bool(order.connection.query_rows("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)))
 
 
 def _password_file(directory: str, space: str, machine: str) -> str:

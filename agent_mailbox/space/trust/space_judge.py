@@ -215,14 +215,12 @@ class SpaceJudge:
         content = space_seals.without(line)
         if seal.proof is None or not proofs.is_seen_here(seal.proof):
             return Judged(content, None)
-        if seal.machine == self.machine:
+        if (machine := seal.machine) == self.machine:
             return Judged(content, seal.proof)
-        decoded, rights = decode_line(log, content), self.rights.get(seal.machine)
-        if isinstance(decoded, BadLine) or rights is None:
+        decoded, rights = decode_line(log, content), self.rights.get(machine)
+        if rights is None or isinstance(decoded, BadLine) or not may_say(machine, rights, seal.proof, decoded, homes):
             return Judged(line, proofs.WAITS)
-        if not may_say(seal.machine, rights, seal.proof, decoded, homes):
-            return Judged(line, proofs.WAITS)
-        return Judged(content, proofs.of_machine(seal.machine, seal.proof))
+        return Judged(content, proofs.of_machine(machine, seal.proof))
 
     def _refused_verdict(self, machine: str, line: bytes) -> Judged:
         self.refused[machine] = self.refused.get(machine, 0) + 1
@@ -307,21 +305,16 @@ def judging_again(judge: SpaceJudge, true: set[bytes], log: Log, roster: Roster)
     homes = SessionMachines(roster)
 
     def judge_again(position: int, line: bytes, view: ProofView) -> tuple[bytes, Proof] | None:
-        one = waiting_at(log, position, line, view)
-        if one is None or one.seal.signature not in true:
-            return None
-        true.remove(one.seal.signature)  # a copy of the line is no second one
-        judged = judge.weigh_seal(one.seal, one.log, one.line, homes)
-        if judged.proof is None or not proofs.proves(judged.proof):
-            return None
-        return judged.line, judged.proof
-
-    def judge_and_fold(position: int, line: bytes, view: ProofView) -> tuple[bytes, Proof] | None:
-        found = judge_again(position, line, view)
+        one, found = waiting_at(log, position, line, view), None
+        if one is not None and one.seal.signature in true:
+            true.remove(one.seal.signature)  # a copy of the line is no second one
+            judged = judge.weigh_seal(one.seal, one.log, one.line, homes)
+            if judged.proof is not None and proofs.proves(judged.proof):
+                found = judged.line, judged.proof
         event = codec.roster_event(line if found is None else found[0]) if log.path.endswith(paths.ROSTER) else None
         if isinstance(event, RosterEvent):
             proof = (view.proof(line, position) or view.bare_word(line, position)) if found is None else found[1]
             roster.apply(event if proof is None else event.replace(proof=proof))
         return found
 
-    return judge_and_fold
+    return judge_again
