@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from agent_mailbox.errors import Refused
-from agent_mailbox.space.nats import server_settings
+from agent_mailbox.space.nats import nats_order
 from agent_mailbox.space.nats.connection import API, NatsConnection, Publication
 from agent_mailbox.space.nats.nats_order import NatsOrder, open_order
 from agent_mailbox.space.order.order import MESSAGES, ROSTER
@@ -364,7 +364,7 @@ def test_a_space_that_a_machine_made_as_it_likes_is_refused(running: Running) ->
     for space, changes in zip(TAKEN, given, strict=True):
         mallory, honest = running.order(space, "mallory"), running.order(space, "honest")
         mallory.connection.publish_unanswered([])
-        wanted = server_settings.of_new(f"MBX_{space}", f"mbx.{space}.>", mallory.connection.info)
+        wanted = nats_order.of_new(f"MBX_{space}", f"mbx.{space}.>", mallory.connection.info)
         wanted |= {"allow_atomic": True, "allow_direct": True, **changes}
         wanted = json.loads(json.dumps(wanted).replace("{}", space))
         mallory.call_api(f"STREAM.CREATE.{wanted['name']}", {key: value for key, value in wanted.items() if value})

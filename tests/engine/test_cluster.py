@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from agent_mailbox.errors import Refused
-from agent_mailbox.space.nats import server_settings
+from agent_mailbox.space import space_checks
 from agent_mailbox.space.nats.connection import API, Publication
 from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order.order import ROSTER, NoServer
@@ -271,7 +271,7 @@ def test_the_doctor_names_a_server_that_is_old_full_behind_or_away() -> None:
     server without a limit, or without room of its own, is not full."""
     good = {"version": "2.15.1", "now": "2026-11-23T19:48:06.76Z", "jetstream": {"config": {"sync_always": True}}}
     now = 1795463286.9
-    judged = server_settings._of_one
+    judged = space_checks._of_one
     assert list(judged(good, now)) == []
     assert list(judged({**good, "version": "2.9.10"}, now)) == ["server is too old, 2.9.10"]
     for ahead, told in ((60, -61), (2.2, -3), (2.0, None), (-2.8, None), (-3.0, 2), (-60, 59)):  # it cuts its seconds
@@ -283,11 +283,9 @@ def test_the_doctor_names_a_server_that_is_old_full_behind_or_away() -> None:
         assert list(judged({**good, "jetstream": full}, now)) == told, (room, taken)
     copies = [{"name": "b", "current": False, "lag": 7}, {"name": "c", "offline": True, "current": False}]
     info = {"config": {"num_replicas": 1}, "cluster": {"name": "team", "replicas": copies, "leader": "a"}}
-    kept_once, behind, away = server_settings.of_copies(info)
+    kept_once, behind, away = space_checks.of_copies(info)
     assert "kept by one server" in kept_once
     assert (behind, away) == ("server is behind: b by 7 records", "server is away: c")
-    assert [*server_settings.of_copies({"cluster": {"replicas": [{"name": "b"}]}})] == [
-        "server is behind: b by 0 records"
-    ]
+    assert [*space_checks.of_copies({"cluster": {"replicas": [{"name": "b"}]}})] == ["server is behind: b by 0 records"]
     del info["cluster"]["leader"]
-    assert [said.partition(",")[0] for said in server_settings.of_copies(info)][1] == "no server leads the space"
+    assert [said.partition(",")[0] for said in space_checks.of_copies(info)][1] == "no server leads the space"

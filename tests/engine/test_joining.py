@@ -19,7 +19,7 @@ from agent_mailbox.space import space as spaces
 from agent_mailbox.space.copy import bundled_lines, known_copy, publishing, space_troubles
 from agent_mailbox.space.copy.space_troubles import AWAY, note_trouble
 from agent_mailbox.space.joining_space import SpaceStanding
-from agent_mailbox.space.nats import server_settings
+from agent_mailbox.space.nats import nats_order
 from agent_mailbox.space.order.order import CLAIMS, MESSAGES, ROSTER, WIDEST, reads_of
 from agent_mailbox.space.space import Space
 from agent_mailbox.store.files import small_files, system
@@ -242,14 +242,14 @@ def test_a_line_is_published_up_to_the_width_that_an_engine_takes() -> None:
 
 def test_what_an_engine_s_stream_may_not_have_is_told() -> None:
     """Each setting by which it would lose records; a limit of nothing is none."""
-    right: dict[str, Any] = {**server_settings.WANTED, **dict.fromkeys(server_settings.LIMITS, -1)}
-    assert [*server_settings.of_stream({"config": right})] == []
-    assert [*server_settings.of_stream({"config": {**right, "max_age": 0}})] == []
-    for key in server_settings.WANTED:
-        (told,) = server_settings.of_stream({"config": {**right, key: "x"}})
+    right: dict[str, Any] = {**space_checks.WANTED, **dict.fromkeys(nats_order.LIMITS, -1)}
+    assert [*space_checks.of_stream({"config": right})] == []
+    assert [*space_checks.of_stream({"config": {**right, "max_age": 0}})] == []
+    for key in space_checks.WANTED:
+        (told,) = space_checks.of_stream({"config": {**right, key: "x"}})
         assert told == f"stream's {key} is 'x', not {right[key]!r}"
-    for key in server_settings.LIMITS:
-        assert [*server_settings.of_stream({"config": {**right, key: 1}})] == [f"stream has a limit, {key}: 1"]
+    for key in nats_order.LIMITS:
+        assert [*space_checks.of_stream({"config": {**right, key: 1}})] == [f"stream has a limit, {key}: 1"]
 
 
 def test_records_that_a_copy_passed_over_are_told_by_their_kind() -> None:

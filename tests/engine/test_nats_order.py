@@ -11,7 +11,7 @@ import pytest
 from agent_mailbox.errors import Refused, Unavailable
 from agent_mailbox.space import joining_space
 from agent_mailbox.space.copy import bundled_lines
-from agent_mailbox.space.nats import connection, nats_order, server_settings
+from agent_mailbox.space.nats import connection, nats_order
 from agent_mailbox.space.nats.connection import Publication
 from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order.order import ARCHIVE, MESSAGES, PASSED, ROSTER, NoSpace, Ordered, reads_of, spell_word
@@ -215,7 +215,7 @@ def test_an_old_nats_server_is_refused_before_anything_is_made(
     server: str, credential: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The order refuses a server that tells an old version as it connects, before anything is made."""
-    monkeypatch.setattr(server_settings, "LEAST", (99, 0))
+    monkeypatch.setattr(connection, "LEAST", (99, 0))
     order = open_order(server, "old", "a", credential)
     with pytest.raises(Refused, match=r"engine is too old: nats-server \d+\.\d+"):
         order.make_unless_there()
@@ -223,7 +223,7 @@ def test_an_old_nats_server_is_refused_before_anything_is_made(
     with pytest.raises(NoSpace, match="engine has no such space"):
         order.last_position()
     order.close()
-    assert server_settings.is_old("2.9.10")
-    assert server_settings.is_old("2.11.99-preview.1")
-    assert server_settings.is_old("")
-    assert not server_settings.is_old("2.12.0")
+    assert connection.is_old("2.9.10")
+    assert connection.is_old("2.11.99-preview.1")
+    assert connection.is_old("")
+    assert not connection.is_old("2.12.0")

@@ -20,10 +20,10 @@ from agent_mailbox import Draft, Mailbox, Registration
 from agent_mailbox.core.records import USER
 from agent_mailbox.errors import Malformed, Refused, Unavailable
 from agent_mailbox.identity import tls_certificates as certificates
-from agent_mailbox.space import joining_space
+from agent_mailbox.space import joining_space, space_checks
 from agent_mailbox.space.order import hurry
 from agent_mailbox.space.order.order import MESSAGES, MOST_PARTS, PART, ROSTER, HeldUp, NoServer, NoSpace, reads_of
-from agent_mailbox.space.postgres import postgres_connection, postgres_order, space_tables
+from agent_mailbox.space.postgres import postgres_connection, space_tables
 from agent_mailbox.space.postgres.postgres_connection import _places_of, places_in
 from agent_mailbox.space.postgres.postgres_order import PostgresOrder, open_order, write_roles
 from agent_mailbox.space.servers import cluster
@@ -314,13 +314,13 @@ def test_passwords_are_scrambled_as_scram_says_whatever_the_server_would_do(
 
 def test_the_doctor_names_what_a_server_would_lose(postgres: PostgresServer, opened: PostgresOrder) -> None:
     """Without fsync, and with a role that may speak as any machine."""
-    assert list(postgres_order.database_problems(opened)) == [
+    assert list(space_checks.of_database(opened)) == [
         "any machine may speak as another: `engine config --postgresql` writes a role for each"
     ]
     postgres.ask("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
     try:
         until(lambda: opened.connection.query_rows("SHOW fsync")[0][0] == "off")
-        said = next(postgres_order.database_problems(opened))
+        said = next(space_checks.of_database(opened))
         assert said == "server acknowledges what a power failure loses; set fsync to on, it is off"
     finally:
         postgres.ask("ALTER SYSTEM RESET fsync", "SELECT pg_reload_conf()")
@@ -331,8 +331,8 @@ def test_the_doctor_tells_a_clock_that_is_ahead_or_behind(
 ) -> None:
     """Mail of two machines is sorted by their times."""
     for ahead, said in ((900, r"server's clock differs by -9\d\d s"), (-900, r"server's clock differs by [89]\d\d s")):
-        monkeypatch.setattr(postgres_order, "time", SimpleNamespace(time=lambda ahead=ahead: time.time() + ahead))
-        assert re.fullmatch(said, next(postgres_order.database_problems(opened)))
+        monkeypatch.setattr(space_checks, "time", SimpleNamespace(time=lambda ahead=ahead: time.time() + ahead))
+        assert re.fullmatch(said, next(space_checks.of_database(opened)))
 
 
 def test_the_last_word_of_each_machine_is_told_once(opened: PostgresOrder) -> None:

@@ -18,7 +18,7 @@ from agent_mailbox import Mailbox
 from agent_mailbox.core import compose
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.errors import Unavailable
-from agent_mailbox.space import replicator, space_words
+from agent_mailbox.space import replicator, space_checks, space_words
 from agent_mailbox.space import space as spaces
 from agent_mailbox.space.copy import known_copy
 from agent_mailbox.space.copy.space_troubles import (
@@ -31,7 +31,6 @@ from agent_mailbox.space.copy.space_troubles import (
     waiting_sends,
 )
 from agent_mailbox.space.joining_space import SpaceStanding
-from agent_mailbox.space.nats import server_settings
 from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order.order import GAVE_UP, MESSAGES, PASSED, spell_word
 from agent_mailbox.space.relay.relay import Relay
@@ -287,10 +286,10 @@ def test_what_was_restored_is_told_for_a_week(tmp_path: Path, monkeypatch: pytes
 def test_a_stream_that_would_lose_records_is_told_by_its_settings() -> None:
     """Each setting that differs, and each limit, is a line of the doctor; -1 and 0 are no limits."""
     kept = {"storage": "file", "retention": "limits", "discard": "new", "allow_atomic": True, "max_age": 0}
-    assert [*server_settings.of_stream({"config": {**kept, "max_msgs": -1}})] == []
-    assert "stream's storage is None, not 'file'" in [*server_settings.of_stream({})], "which tells no settings"
+    assert [*space_checks.of_stream({"config": {**kept, "max_msgs": -1}})] == []
+    assert "stream's storage is None, not 'file'" in [*space_checks.of_stream({})], "which tells no settings"
     loose = {**kept, "storage": "memory", "discard": "old", "max_age": 5}
-    assert [*server_settings.of_stream({"config": loose})] == [
+    assert [*space_checks.of_stream({"config": loose})] == [
         "stream's storage is 'memory', not 'file'",
         "stream's discard is 'old', not 'new'",
         "stream has a limit, max_age: 5",

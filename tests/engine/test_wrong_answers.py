@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.errors import MailboxError
-from agent_mailbox.space.nats import server_settings
+from agent_mailbox.space import space_checks
+from agent_mailbox.space.nats import connection
 from agent_mailbox.space.nats.connection import NatsConnection
 from agent_mailbox.space.nats.nats_order import NatsOrder, open_order
 from agent_mailbox.space.nats.server_words import ServerBytes
@@ -122,8 +123,8 @@ CALLS: dict[str, Callable[[NatsOrder], object]] = {
     "ship": lambda order: order.ship_file("d", b"x"),
     "take back": lambda order: order.take_back("d"),
     "fetch": lambda order: [*itertools.islice(order.fetch_copies("d"), 9)],
-    "copies": lambda order: [*server_settings.of_copies(order.stream_info())],
-    "servers": lambda order: [*server_settings.of_servers(order.connection, order.stream_info())],
+    "copies": lambda order: [*space_checks.of_copies(order.stream_info())],
+    "servers": lambda order: [*space_checks.of_servers(order.connection, order.stream_info())],
 }
 
 
@@ -159,7 +160,7 @@ def test_what_a_nats_server_reads_out_of_order_is_no_answer() -> None:
         server.head = head % (1 << 60)
         assert order._read_batch(5, 90, 30) == {}
         order.close()
-    assert server_settings.is_old("²")
+    assert connection.is_old("²")
 
 
 @pytest.mark.parametrize("scheme", ["tls", "TLS"])

@@ -38,6 +38,8 @@ API, OPEN_API = "mbxapi.", "$JS.API."
 """The beginning of the subjects of JetStream's calls: as each machine's account has them, and on a server without such
 accounts. Callers use the first, and a connection sends the second where nobody answers to that."""
 PORT = 4222
+LEAST = (2, 12)
+"""The first version of the server with everything that is used here."""
 IDLE = 1.0
 """Seconds from which on a connection that nobody used may have ended."""
 CONNECTING = 2.0
@@ -100,6 +102,11 @@ class NatsConnection:
             self.close()
         if isinstance(error, OSError):
             raise unavailable_error(self.urls, error) from None
+
+    def refuse_old(self) -> None:
+        """Raise ``Refused`` if the server that answered last is too old."""
+        if is_old(said := str(self.info.get("version", ""))):
+            raise Refused(f"engine is too old: nats-server {said or '?'}", "run nats-server 2.12 or later")
 
     def is_open(self) -> bool:
         """Return whether the server has no accounts such as ``engine config`` writes; connects."""
@@ -348,3 +355,7 @@ def _place_in(url: str) -> Place:
 def unavailable_error(urls: Sequence[str], why: object) -> Unavailable:
     is_known = isinstance(why, (ConnectionRefusedError, socket.gaierror))
     return (NoServer if is_known else Unavailable)(f"engine is out of reach: {', '.join(urls)}: {why}", START)
+
+
+def is_old(version: str) -> bool:
+    return tuple(int(word[:9]) for word in version.split("-")[0].split(".") if word.isdecimal()) < LEAST

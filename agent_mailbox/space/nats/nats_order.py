@@ -23,10 +23,10 @@ import time
 
 from ...core import codec
 from ...core.proofs import is_machine
+from ...core.text import neutral
 from ...errors import Refused, Unavailable
 from ..order import order as orders
 from ..order.order import ARCHIVE, MESSAGES, Moved, NoSpace, Ordered, Taken, is_reads, reads_of
-from . import server_settings
 from .connection import API, NEWS, NatsConnection, Publication, ServerAnswer
 from .server_words import bytes_at, header_value, number_at, object_at, parse_object, text_at
 
@@ -51,6 +51,17 @@ _SUM, _PARTS = "Mailbox-Sum", "Mailbox-Parts"
 _FULL = (10023, 10047, 10077)
 """The server's codes for a disk, or a limit, that is reached."""
 _WRONG_SEQUENCE, _NO_STREAM, _NO_MESSAGE = (10071, 10164), 10059, 10037
+LIMITS = ("max_msgs", "max_bytes", "max_age", "max_msgs_per_subject")
+"""The settings that would have the server remove records, or refuse them."""
+_RIGHTS = {"allow_direct", "allow_atomic", "deny_delete", "deny_purge"}
+_KEEPING = {"retention", "discard", "storage", "num_replicas", "duplicate_window", "compression", "placement"}
+_NAMES = {"name", "description", "metadata", "subjects", "max_consumers", "max_msg_size", "consumer_limits"}
+_HARMLESS = {*_NAMES, *LIMITS, *_RIGHTS, *_KEEPING}
+"""The settings by which no record comes from elsewhere, goes elsewhere, or is replaced by its publisher. A stream may
+write in any name what it takes from elsewhere: one that a machine made so would pass its records off as another's."""
+LASTING: dict[str, Any] = {"storage": "file", "retention": "limits", "discard": "new"}
+REPLICAS = 3
+"""Copies of a space in a cluster: two of them answer for it."""
 _GONE = (10043, 10057, _NO_MESSAGE)
 """The server's answers to a removal of what is not there."""
 
@@ -100,29 +111,25 @@ class NatsOrder:
         try:
             self.stream_info()
         except NoSpace:
-            self._refuse_old()
+            self.connection.refuse_old()
             self._make_stream(self.stream, f"mbx.{self.space}.>", allow_atomic=True, allow_direct=True)
         subjects = f"mbxf.{self.space}.>"
         try:
             found = self.call_api(f"STREAM.INFO.{self._files}", None)
         except NoSpace:
             found = self._make_stream(self._files, subjects, max_msgs_per_subject=1)  # of each part the last counts
-        server_settings.refuse_strange(found, subjects)
+        refuse_strange(found, subjects)
 
     def _make_stream(self, name: str, subjects: str, **more: object) -> dict[str, Any]:
-        wanted = server_settings.of_new(name, subjects, self.connection.info)
+        wanted = of_new(name, subjects, self.connection.info)
         return self.call_api(f"STREAM.CREATE.{name}", {**wanted, **more})
 
     def stream_info(self) -> dict[str, Any]:
         """Return the stream's state and settings; raise ``Refused`` for such that a machine could write as another."""
         found = self.call_api(f"STREAM.INFO.{self.stream}", None)
-        self._refuse_old()
-        server_settings.refuse_strange(found, f"mbx.{self.space}.>")
+        self.connection.refuse_old()
+        refuse_strange(found, f"mbx.{self.space}.>")
         return found
-
-    def _refuse_old(self) -> None:
-        if server_settings.is_old(said := str(self.connection.info.get("version", ""))):
-            raise Refused(f"engine is too old: nats-server {said or '?'}", "run nats-server 2.12 or later")
 
     def take_name(self, owner: str) -> str:
         subject, said = f"mbx.{self.space}.{self.machine}.joined", owner.encode()
@@ -371,3 +378,22 @@ def _make_ordered(seq: int, subject: str, head: bytes, line: bytes) -> Ordered:
     return Ordered(
         seq, reads_of(machine) if log == "reads" else log, line, machine, known != orders.checksum_of(line).encode()
     )
+
+
+def of_new(name: str, subjects: str, info: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings with which a stream is made; ``info`` is what the server says of itself."""
+    replicas = REPLICAS if info.get("cluster") else 1
+    return {"name": name, "subjects": [subjects], **LASTING, "num_replicas": replicas, "duplicate_window": 0}
+
+
+def refuse_strange(found: dict[str, Any], subject: str) -> None:
+    """Raise ``Refused`` for a stream, as the server describes it, that has other subjects or does more."""
+    config = object_at(found, "config")
+    strange = sorted(key for key, value in config.items() if value and key not in _HARMLESS)
+    if config.get("subjects") != [subject]:
+        strange.append("subjects")
+    if strange:
+        raise Refused(
+            f"stream of the space was not made by agent-mailbox: {', '.join(map(neutral, strange))}",
+            "who runs the servers deletes it; then `agent-mailbox engine join` makes it from the machines' files",
+        )

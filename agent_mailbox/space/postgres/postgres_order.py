@@ -1,8 +1,8 @@
 """The order of a space, and its files, in the tables of a PostgreSQL database.
 
 Belongs here: the mapping of both to the tables and functions of ``space_tables``. A position is ``log.pos``. A file has
-a row for each part, and the machine that shipped it. The troubles are here that the server tells every role of itself.
-So are the machines' roles: the owner makes them, each with a password file, which is kept if it is there.
+a row for each part, and the machine that shipped it. Then the machines' roles: the owner makes them, each with a
+password file, which is kept if it is there.
 """
 
 from __future__ import annotations
@@ -30,10 +30,6 @@ _HOLDERS = """SELECT usename::text, a.pid FROM pg_locks l JOIN pg_stat_activity 
     WHERE l.relation = %s::text::regclass AND l.mode <> 'AccessShareLock' AND l.granted
     AND NOT EXISTS (SELECT FROM pg_locks waited WHERE waited.pid = l.pid AND NOT waited.granted)"""
 """It gives who keeps the row that every append locks, and waits for nobody."""
-WANTED = {"fsync": "on", "full_page_writes": "on"}
-"""The settings without which a power failure takes what was acknowledged."""
-APART = 2.0
-"""Seconds that two clocks may differ: mail of two machines is sorted by their times."""
 _AT_ONCE = 10_000
 """Records that are removed at once."""
 LONGEST = 63
@@ -262,22 +258,6 @@ def _password_file(directory: str, space: str, machine: str) -> str:
     own = system.join(directory, "spaces", space, "machines", machine)
     known = read_file(path)
     return own if read_file(own) is not None or (known is not None and mark not in known) else path
-
-
-def database_problems(order: PostgresOrder) -> Iterator[str]:
-    """Yield the troubles, each as a sentence without a full stop."""
-    ask = order.connection.query_rows
-    for name, value in WANTED.items():
-        found = value_of(ask("SELECT current_setting(%s)", (name,)), TEXT)
-        if found != value:
-            yield f"server acknowledges what a power failure loses; set {name} to {value}, it is {found}"
-    apart = float(value_of(ask("SELECT extract(epoch FROM clock_timestamp())::float8"), (float,))) - time.time()
-    if abs(apart) > APART:
-        yield f"server's clock differs by {apart:.0f} s"
-    if not order.connection.is_private:
-        yield "connection is not encrypted: add `?sslmode=verify-full` to the URL, or `--authority`"
-    if not ask(f'SELECT 1 FROM "{order.schema}".speaker LIMIT 1'):
-        yield "any machine may speak as another: `engine config --postgresql` writes a role for each"
 
 
 def _records_from(rows: Sequence[Any], after: int) -> list[Ordered]:
