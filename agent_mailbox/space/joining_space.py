@@ -93,9 +93,8 @@ def join_space(logs: Logs, space: Space, changes: Iterable[RightsChange] = ()) -
     present = spaces.space_of(logs)
     if present is not None and (present.space, present.machine) != (space.space, space.machine):
         way = "this space under another name" if present.space == space.space else "another space"
-        raise Refused(
-            f"mailbox is in {way}: {present.space} as {present.machine}", "run `agent-mailbox engine leave` first"
-        )
+        what = f"mailbox is in {way}: {present.space} as {present.machine}"
+        raise Refused(what, "run `agent-mailbox engine leave` first")
     copy = spaces.open_replica(logs, space)
     order = spaces.order_in(copy)
     _make_space(order)
@@ -166,11 +165,9 @@ def _take_name(copy: Replica, order: SpaceOrder) -> None:
     key = standing.keys.get(machine)
     if first != mine if key is None else key != _own_fingerprint(copy):
         if machine not in standing.gone:
-            raise Refused(
-                f"machine's name is another mailbox's: {machine}",
-                f"choose another --machine; or, if {machine} is lost, repeat this once another machine of the space"
-                f" ran: agent-mailbox engine forget {machine}",
-            )
+            way = f"if {machine} is lost, repeat this once another machine of the space ran"
+            hint = f"choose another --machine; or, {way}: agent-mailbox engine forget {machine}"
+            raise Refused(f"machine's name is another mailbox's: {machine}", hint)
         _take_over(copy, order, standing.position)
     if first != mine:
         spaces.keep_note(copy.logs, spaces.OWNER, first)

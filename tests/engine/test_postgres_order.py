@@ -23,7 +23,7 @@ from agent_mailbox.identity import tls_certificates as certificates
 from agent_mailbox.space import joining_space, space_checks
 from agent_mailbox.space.order import hurry
 from agent_mailbox.space.order.order import MESSAGES, MOST_PARTS, PART, ROSTER, HeldUp, NoServer, NoSpace, reads_of
-from agent_mailbox.space.postgres import postgres_connection, space_tables
+from agent_mailbox.space.postgres import postgres_connection, postgres_order
 from agent_mailbox.space.postgres.postgres_connection import _places_of, places_in
 from agent_mailbox.space.postgres.postgres_order import PostgresOrder, open_order, write_roles
 from agent_mailbox.space.servers import cluster
@@ -151,8 +151,8 @@ def test_a_role_that_is_made_again_works_for_who_was_connected_before(
 def test_a_machine_speaks_for_itself_alone(postgres: PostgresServer, opened: PostgresOrder, tmp_path: Path) -> None:
     """A machine with its documented role cannot append, join or tell as another machine. It changes nothing that is
     there."""
-    postgres.ask(*(space_tables.make_role(opened.space, machine, PASSWORD) for machine in ("north", "south")))
-    role = space_tables.role_name(opened.space, "north")
+    postgres.ask(*(postgres_order.make_role(opened.space, machine, PASSWORD) for machine in ("north", "south")))
+    role = postgres_order.role_name(opened.space, "north")
     url, word = postgres.url.replace(OWNER, role), credential(tmp_path / "north", role)
     north = open_order(url, opened.space, "north", word)
     assert north.take_name("me") == "me"
@@ -301,7 +301,7 @@ def test_passwords_are_scrambled_as_scram_says_whatever_the_server_would_do(
             made = program.call(*config, "--space", "salted", *named, "--json")
             assert made.rc == 0, made
             for machine in machines:
-                role = space_tables.role_name("salted", machine)
+                role = postgres_order.role_name("salted", machine)
                 kept = postgres.found(f"SELECT rolpassword FROM pg_authid WHERE rolname = '{role}'")
                 assert str(kept).startswith("SCRAM-SHA-256$"), role
     finally:
@@ -344,7 +344,7 @@ def test_the_last_word_of_each_machine_is_told_once(opened: PostgresOrder) -> No
     assert opened.latest_words() == {}
     others[0].tell_machines(b"first")
     others[0].tell_machines(b"second")
-    others[1].tell_machines(b"x" * (space_tables.LONGEST_WORD + 1))
+    others[1].tell_machines(b"x" * (postgres_order.LONGEST_WORD + 1))
     assert opened.latest_words() == {"south": b"second"}
     assert opened.latest_words() == {}
 
@@ -489,8 +489,8 @@ def test_a_transaction_that_is_left_open_is_told(
     order.close()
     pair.ok("north", "engine", "join")
     assert pair.ok("north", "engine", "status")["queued"] == 0
-    postgres.ask(space_tables.make_role(pair.space, "north", PASSWORD))
-    role = space_tables.role_name(pair.space, "north")
+    postgres.ask(postgres_order.make_role(pair.space, "north", PASSWORD))
+    role = postgres_order.role_name(pair.space, "north")
     north = open_order(postgres.url.replace(OWNER, role), pair.space, "north", credential(tmp_path / "role", role))
     assert north.query_rows("SHOW idle_in_transaction_session_timeout") == [("10s",)]
     north.close()

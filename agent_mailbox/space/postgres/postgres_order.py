@@ -1,7 +1,11 @@
 """The order of a space, and its files, in the tables of a PostgreSQL database.
 
-Belongs here: the mapping of both to the tables and functions of ``space_tables``. A position is ``log.pos``. A file has
-a row for each part, and the machine that shipped it. Then the machines' roles: the owner makes them, each with a
+Belongs here: their text, the mapping of both to them, and who may do what with them. One space is one schema, so one
+database may hold several. ``log`` has the records, ``space`` one row: the version of these tables and last position. An
+append locks that row until it commits, so positions become visible in their order. A role that may only read cannot
+lock it. All writing goes through functions that run as the owner. Once ``speaker`` names any role, each may append only
+in the name of a machine that ``speaker`` gives it. So a record's machine is proven. Only the owner removes anything.
+A file has a row for each part, and the machine that shipped it. The owner makes the machines' roles, each with a
 password file, which is kept if it is there.
 """
 
@@ -16,7 +20,6 @@ from ...store.files.small_files import read_file, remove_file
 from ..order import order as orders
 from ..order.order import HeldUp, Moved, Ordered, Taken
 from ..servers.first_server import read_or_make_password, split_address
-from . import space_tables
 from .postgres_connection import BYTES, NULL, NUMBER, TEXT, PostgresConnection, row_of, rows_of, value_of
 
 TYPE_CHECKING = False
@@ -30,6 +33,115 @@ _HOLDERS = """SELECT usename::text, a.pid FROM pg_locks l JOIN pg_stat_activity 
     WHERE l.relation = %s::text::regclass AND l.mode <> 'AccessShareLock' AND l.granted
     AND NOT EXISTS (SELECT FROM pg_locks waited WHERE waited.pid = l.pid AND NOT waited.granted)"""
 """It gives who keeps the row that every append locks, and waits for nobody."""
+VERSION = 1
+"""The version of the tables; a later one's are left alone."""
+LONGEST_WORD = 64 << 10
+"""Bytes of what a machine tells of itself."""
+_MAKE = """\
+CREATE SCHEMA "{schema}";
+CREATE TABLE "{schema}".space (version integer NOT NULL, last bigint NOT NULL);
+INSERT INTO "{schema}".space VALUES ({version}, 0);
+CREATE TABLE "{schema}".log (pos bigint PRIMARY KEY, log text NOT NULL, id text, machine text NOT NULL,
+    line bytea NOT NULL, sum text NOT NULL, UNIQUE (log, id));
+CREATE INDEX log_of ON "{schema}".log (log, pos);
+CREATE TABLE "{schema}".machine (name text PRIMARY KEY, owner text NOT NULL, joined bigint NOT NULL,
+    word bytea, told timestamptz);
+CREATE TABLE "{schema}".speaker (role name NOT NULL, machine text NOT NULL, PRIMARY KEY (role, machine));
+
+CREATE TABLE "{schema}".file (machine text NOT NULL, digest text NOT NULL, part integer NOT NULL,
+    parts integer NOT NULL, data bytea NOT NULL, PRIMARY KEY (digest, machine, part));
+ALTER TABLE "{schema}".file ALTER data SET STORAGE EXTERNAL;
+
+CREATE FUNCTION "{schema}".check_speaker(who text) RETURNS void LANGUAGE plpgsql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM "{schema}".speaker) AND NOT EXISTS
+        (SELECT FROM "{schema}".speaker WHERE role = session_user AND machine = who) THEN
+        RAISE insufficient_privilege USING MESSAGE = format('role %s may not speak as machine %s', session_user, who);
+    END IF;
+END $$;
+
+CREATE FUNCTION "{schema}".append(who text, kind text, lines bytea[], sums text[], ids text[], expected bigint,
+    OUT said text, OUT place bigint, OUT taken text) LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    many integer := cardinality(lines);
+    base bigint;
+BEGIN
+    PERFORM "{schema}".check_speaker(who);
+    IF kind NOT IN ('messages', 'roster', 'claims', 'archive', 'passed', 'reads.' || who)
+        OR many NOT BETWEEN 1 AND {most} OR (SELECT sum(length(one)) FROM unnest(lines) one) > {widest} THEN
+        RAISE insufficient_privilege USING MESSAGE = format('%s lines of %s are nothing to append', many, kind);
+    END IF;
+    SELECT last INTO base FROM "{schema}".space FOR UPDATE;
+    IF ids IS NOT NULL THEN
+        SELECT 'taken', found.pos, found.id INTO said, place, taken FROM "{schema}".log found
+            WHERE found.log = kind AND found.id = ANY (ids) ORDER BY array_position(ids, found.id) LIMIT 1;
+        IF FOUND THEN RETURN; END IF;
+    END IF;
+    IF expected < (SELECT max(pos) FROM "{schema}".log WHERE log = kind) OR (kind = 'archive' AND expected < base) THEN
+        said := 'moved';
+        RETURN;
+    END IF;
+    INSERT INTO "{schema}".log (pos, log, id, machine, line, sum)
+        SELECT base + n, kind, ids[n], who, lines[n], sums[n] FROM generate_series(1, many) n;
+    UPDATE "{schema}".space SET last = last + many RETURNING last INTO place;
+    PERFORM pg_notify('{schema}', '');
+    said := 'done';
+END $$;
+
+CREATE FUNCTION "{schema}".named(who text, owner text, OUT whose text) LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM "{schema}".check_speaker(who);
+    PERFORM FROM "{schema}".space FOR UPDATE;
+    INSERT INTO "{schema}".machine SELECT who, named.owner, count(*) + 1 FROM "{schema}".machine ON CONFLICT DO NOTHING;
+    SELECT machine.owner INTO whose FROM "{schema}".machine WHERE name = who;
+END $$;
+
+CREATE FUNCTION "{schema}".tell(who text, said bytea) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM "{schema}".check_speaker(who);
+    UPDATE "{schema}".machine SET word = said, told = clock_timestamp() WHERE name = who AND length(said) <= {longest};
+END $$;
+
+CREATE FUNCTION "{schema}".ship(who text, of_digest text, number integer, many integer, given bytea) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM "{schema}".check_speaker(who);
+    IF many NOT BETWEEN 1 AND {parts} OR number NOT BETWEEN 0 AND many - 1 OR length(given) > {part} THEN
+        RAISE insufficient_privilege USING MESSAGE = format('part %s of %s is nothing to ship', number, many);
+    END IF;
+    INSERT INTO "{schema}".file VALUES (who, of_digest, number, many, given) ON CONFLICT (digest, machine, part)
+        DO UPDATE SET parts = many, data = given;
+END $$;
+
+CREATE FUNCTION "{schema}".take_back(who text, of_digest text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM "{schema}".check_speaker(who);
+    DELETE FROM "{schema}".file WHERE machine = who AND digest = of_digest;
+END $$;
+
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA "{schema}" FROM PUBLIC;
+"""
+_ROLE = """\
+{verb} ROLE "{role}" LOGIN PASSWORD '{password}';
+ALTER ROLE "{role}" SET idle_in_transaction_session_timeout = '10s';
+GRANT USAGE ON SCHEMA "{schema}" TO "{role}";
+GRANT SELECT ON ALL TABLES IN SCHEMA "{schema}" TO "{role}";
+GRANT EXECUTE ON FUNCTION "{schema}".append, "{schema}".named, "{schema}".tell,
+    "{schema}".ship, "{schema}".take_back TO "{role}";
+INSERT INTO "{schema}".speaker VALUES ('{role}', '{machine}') ON CONFLICT DO NOTHING;
+"""
+_REMOVAL = """\
+DELETE FROM "{schema}".speaker WHERE role = '{role}';
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA "{schema}" FROM "{role}";
+REVOKE ALL ON ALL TABLES IN SCHEMA "{schema}" FROM "{role}";
+REVOKE ALL ON SCHEMA "{schema}" FROM "{role}";
+DROP ROLE "{role}";
+"""
 _AT_ONCE = 10_000
 """Records that are removed at once."""
 LONGEST = 63
@@ -44,18 +156,20 @@ class PostgresOrder:
         self.connection = connection
         self.space = space
         self.machine = machine
-        self.schema = space_tables.schema_name(space)
+        self.schema = schema_name(space)
         self._known = False
         self._since: object = None
 
     def make_unless_there(self) -> None:
         """Make the space unless it is there. Raises ``Refused`` for a newer one's."""
-        question = "SELECT to_regnamespace(%s)::text"
-        if value_of(self.connection.query_rows(question, (f'"{self.schema}"',)), TEXT + NULL) is not None:
+        rows = self.connection.query_rows("SELECT to_regnamespace(%s)::text", (f'"{self.schema}"',))
+        if value_of(rows, TEXT + NULL) is not None:
             self.query_rows("SELECT 1")
             return
+        limits = {"most": orders.MOST, "widest": orders.WIDEST, "parts": orders.MOST_PARTS, "part": orders.PART}
+        script = _MAKE.format(schema=self.schema, version=VERSION, longest=LONGEST_WORD, **limits)
         try:
-            self.connection.query_rows(space_tables.creation_script(self.space))
+            self.connection.query_rows(script)
         except Refused as error:
             raise Refused(
                 f"space is not there, and cannot be made: {error.what}",
@@ -65,9 +179,8 @@ class PostgresOrder:
     def query_rows(self, query: str, *words: object) -> list[Any]:
         """Return the rows that answer a query, in which ``SPACE`` means the schema."""
         if not self._known:
-            found = self.connection.query_rows(f'SELECT version FROM "{self.schema}".space')
-            version = value_of(found, NUMBER)
-            if version != space_tables.VERSION:
+            version = value_of(self.connection.query_rows(f'SELECT version FROM "{self.schema}".space'), NUMBER)
+            if version != VERSION:
                 raise Refused(f"space was made by another version of agent-mailbox: {version}", "bring this one up")
             self._known = True
         try:
@@ -154,10 +267,9 @@ class PostgresOrder:
         since, self._since = self._since, value_of(self.query_rows("SELECT clock_timestamp()"), (object,))
         if since is None:
             return {}
-        rows = self.query_rows(
-            "SELECT name, word FROM SPACE.machine WHERE told > %s AND told <= %s", since, self._since
-        )
-        return {name: word for name, word in rows_of(rows, TEXT, BYTES) if is_machine(name)}
+        where = "SELECT name, word FROM SPACE.machine WHERE told > %s AND told <= %s"
+        rows = rows_of(self.query_rows(where, since, self._since), TEXT, BYTES)
+        return {name: word for name, word in rows if is_machine(name)}
 
     def ship_file(self, digest: str, data: bytes) -> None:
         """Give a file to the space; its first part comes last."""
@@ -192,6 +304,21 @@ def open_order(
     return PostgresOrder(PostgresConnection(url, credential, authority, wait), space, machine)
 
 
+def schema_name(space: str) -> str:
+    """Return the schema of a space, which is the channel of its notifications, too."""
+    return f"mbx_{space}"
+
+
+def role_name(space: str, machine: str) -> str:
+    return f"mbx_{space}_{machine}"
+
+
+def make_role(space: str, machine: str, password: str, *, is_there: bool = False) -> str:
+    """Return what makes the role of a machine, or sets its password, which has no quotes."""
+    verb, role, schema = "ALTER" if is_there else "CREATE", role_name(space, machine), schema_name(space)
+    return _ROLE.format(verb=verb, role=role, machine=machine, schema=schema, password=password)
+
+
 def write_roles(
     directory: str,
     url: str,
@@ -209,7 +336,7 @@ def write_roles(
     named = [*machines, *removed]
     for name in (space, *named):
         orders.check_names(name)
-        if len(space_tables.role_name(space, name)) > LONGEST:
+        if len(role_name(space, name)) > LONGEST:
             raise Malformed(f"names are too long for a role: {space} {name}", "choose shorter ones")
     if not named or len({*named}) < len(named):
         raise Malformed("space has no machine, or one is named and removed", "name each that may join: --machine NAME")
@@ -222,13 +349,13 @@ def write_roles(
             _remove_role(order, directory, space, machine)
     finally:
         order.close()
-    urls = [f"{scheme}://{space_tables.role_name(space, one)}@{where}{more}" for one in machines]
+    urls = [f"{scheme}://{role_name(space, one)}@{where}{more}" for one in machines]
     return [*zip(machines, urls, paths, strict=True)]
 
 
 def _make_role(order: PostgresOrder, directory: str, space: str, machine: str) -> str:
     """Make a machine's role, or set its password, by its file; return the file's path."""
-    role, path = space_tables.role_name(space, machine), _password_file(directory, space, machine)
+    role, path = role_name(space, machine), _password_file(directory, space, machine)
     is_there = bool(order.connection.query_rows("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)))
     if is_there and read_file(path) is None:  # another password would shut the machine out
         raise Refused(
@@ -236,25 +363,25 @@ def _make_role(order: PostgresOrder, directory: str, space: str, machine: str) -
             f"name the directory that has it by --into; or --remove {machine} first, for a new one",
         )
     word = order.connection.scrambled_password(read_or_make_password(path, f"*:*:*:{role}:"), role)
-    order.connection.query_rows(space_tables.make_role(space, machine, word, is_there=is_there))
+    order.connection.query_rows(make_role(space, machine, word, is_there=is_there))
     return path
 
 
 def _remove_role(order: PostgresOrder, directory: str, space: str, machine: str) -> None:
     """Take a machine's role away, and its file. The last one's stays: where no role is named, each speaks as any."""
-    role = space_tables.role_name(space, machine)
+    role = role_name(space, machine)
     roles = {one for (one,) in rows_of(order.query_rows("SELECT role::text FROM SPACE.speaker"), TEXT)}
     if role not in roles:
         raise NotFound(f"machine has no role in the space {space}: {machine}", "was it another --space?")
     if roles == {role}:
         raise Refused(f"machine is the only one of the space {space}: {machine}", "name another first: --machine NAME")
-    order.connection.query_rows(space_tables.remove_role(space, machine))
+    order.connection.query_rows(_REMOVAL.format(role=role, schema=order.schema))
     remove_file(_password_file(directory, space, machine))
 
 
 def _password_file(directory: str, space: str, machine: str) -> str:
     """Return the path of a machine's file: beside those of its space, if another space has a machine of that name."""
-    path, mark = system.join(directory, "machines", machine), f":{space_tables.role_name(space, machine)}:".encode()
+    path, mark = system.join(directory, "machines", machine), f":{role_name(space, machine)}:".encode()
     own = system.join(directory, "spaces", space, "machines", machine)
     known = read_file(path)
     return own if read_file(own) is not None or (known is not None and mark not in known) else path
