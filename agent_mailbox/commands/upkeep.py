@@ -358,7 +358,7 @@ def export(app: App, form: str, since: str | None) -> None:
     start = values.parse_since(since, app.mailbox.now())
     app.mailbox.weigh_mail()
     mail, roster = mail_stream.stream(app.mailbox), app.mailbox.logs.read_roster()
-    parts = exporting.FORMATS[form](mail, roster, start or 0)
+    parts = exporting.FORMATS[form](mail, roster, instant.FIRST if start is None else start)
     at_terminal = sys.stdout is not None and sys.stdout.isatty()
     _write_parts(exporting.neutral_parts(parts) if at_terminal else parts)
 

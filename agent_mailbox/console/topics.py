@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..core import conversations
+from ..core import conversations, instant
 from ..core.records import USER, Message, Record
 from ..mailbox.mail_pages import Digest
 from ..mailbox.selection import Selection
@@ -88,7 +88,7 @@ def view_talks(now: Looking, params: Params) -> dict[str, Any]:
     """Return the conversations, the newest first; ``only``: those with new mail alone."""
     only = params.get("only", "")
     places = [channel.address for channel in rail.choose_channels(now, rail.MOST_PLACES)[0]]
-    newest = now.queries.newer(dict.fromkeys(places, -1), now.mailbox.now(), EACH)
+    newest = now.queries.newer(dict.fromkeys(places, instant.FIRST - 1), now.mailbox.now(), EACH)
     direct = now.queries.page(Selection(person=True, kind="mail"), None, MOST_DIRECT).messages
     found = sorted([*_list_topics(now, newest), *_list_direct(now, direct)], key=lambda one: -one["at"])
     is_cut = len(direct) >= MOST_DIRECT or len(newest) >= rail.MOST_PLACES or EACH in map(len, newest.values())

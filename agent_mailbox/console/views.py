@@ -74,7 +74,10 @@ def channel_list(now: Looking, *_: object) -> dict[str, Any]:
     of many are named alone."""
     channels, clock = rail.choose_channels(now, MOST)[0], now.mailbox.now()
     addresses = [channel.address for channel in channels]
-    new, last = now.unread.count_new(addresses), now.queries.newer(dict.fromkeys(addresses, -1), clock, 1)
+    new, last = (
+        now.unread.count_new(addresses),
+        now.queries.newer(dict.fromkeys(addresses, instant.FIRST - 1), clock, 1),
+    )
     listed = []
     for channel in channels:
         newest = next(iter(last.get(channel.address, ())), None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from . import inbox, message_reads, obligations, proofs
 from .address import DIRECT, is_concerned
-from .instant import HOUR
+from .instant import FIRST, HOUR
 from .records import USER, Message
 
 TYPE_CHECKING = False
@@ -39,7 +39,8 @@ def dead_reason(message: Message, state: InboxState, now: int) -> str | None:
 
 
 def last_dead(to: str, hours: int, state: InboxState, now: int) -> int:
-    """Return the last instant at which a message to one address was written that is a dead letter; -1 if there is none.
+    """Return the last instant at which a message to one address was written that is a dead letter; if there is none, one
+    before all.
 
     ``hours`` to live; 0: its mode's. A later message never expires before an earlier one, even if its recipient was
     frozen meanwhile.
@@ -48,7 +49,7 @@ def last_dead(to: str, hours: int, state: InboxState, now: int) -> int:
     def is_dead(when: int) -> bool:
         return dead_reason(Message("", "", (to,), when, "", ttl_hours=hours or None), state, now) is not None
 
-    low, high = -1, 1 << 53
+    low, high = FIRST - 1, 1 << 53
     ttl = hours or state.ttls[state.roster.mode(to)]
     usual = now - int((ttl or 0) * HOUR)
     if is_dead(usual) and not is_dead(usual + 1):

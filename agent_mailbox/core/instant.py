@@ -9,7 +9,7 @@ from __future__ import annotations
 MINUTE = 60_000
 HOUR = 3_600_000
 DAY = 24 * HOUR
-_FIRST, _LAST = -719162 * DAY, 2932897 * DAY  # years 1 to 9999, which RFC 3339 can spell
+FIRST, _LAST = -719162 * DAY, 2932897 * DAY  # years 1 to 9999, which RFC 3339 can spell
 _MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
@@ -43,7 +43,7 @@ def parse(text: str) -> int:
         raise ValueError(f"not a time of day: {text!r}")
     seconds = hour * 3600 + minute * 60 + min(second, 59)
     found = day * DAY + seconds * 1000 + millis - _offset(rest)
-    if not _FIRST <= found < _LAST:
+    if not FIRST <= found < _LAST:
         raise ValueError(f"out of the calendar: {text!r}")
     return found
 

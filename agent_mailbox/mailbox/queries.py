@@ -191,7 +191,7 @@ class MailQueries:
             return archived
 
         lonely = untaken_mail.find_untaken(
-            box.logs, session_id, box.config.ttls, now, about=moved, since=since or 0, newest=limit
+            box.logs, session_id, box.config.ttls, now, about=moved, since=since, newest=limit
         )
         roster = box.logs.read_roster()
         live = InboxState(messages=lonely.messages, reads=message_reads.Reads(), roster=roster, ttls=box.config.ttls)

@@ -716,6 +716,22 @@ def test_entities_are_statements_a_librarian_can_resume_from(history: Post) -> N
     assert [s for s in resumed if s["at"] > last] == [s for s in after if s["at"] > last]
 
 
+OLD = (("all", "0001-01-01T00:00:00Z"), ("role:x", "1969-12-31T23:59:59Z"), ("project:y", "1971-01-01T00:00:00Z"))
+
+
+def test_mail_dated_before_1970_is_in_every_list(post: Post) -> None:
+    """Another program may date a line so: all of it is exported and told of; mail without an end is no dead letter."""
+    post.register("ann")
+    old, role, new = (record("ann", to, "old", timestamp=when) for to, when in OLD)
+    post.append(MESSAGES, old, role, new)
+    for form in ("jsonl", "mbox", "entities"):
+        exported = post.call("export", "--format", form).stdout
+        assert all(one["id"] in exported for one in (old, role, new)), form
+    assert new["id"] not in post.call("export", "--since", "1980-01-01").stdout
+    assert {one["id"] for one in post.ok("dead-letters", "--all")["messages"]} == {old["id"], new["id"]}
+    assert {one["id"] for one in post.ok("dead-letters", "--session", "ann")["messages"]} == {old["id"], new["id"]}
+
+
 def test_export_refuses_an_unknown_format_and_a_bad_instant(post: Post) -> None:
     """Exit 2, naming what would do; an empty history is empty in every format."""
     refused(post.call("export", "--format", "pdf"), 2, "mbox")

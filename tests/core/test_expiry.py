@@ -10,6 +10,7 @@ from agent_mailbox.core import codec
 from agent_mailbox.core.address import DEFAULT_TTL
 from agent_mailbox.core.dead_letters import dead_reason, last_dead
 from agent_mailbox.core.inbox import InboxState, expires_at, unread
+from agent_mailbox.core.instant import FIRST
 from agent_mailbox.core.message_reads import Reads
 from agent_mailbox.core.records import Message, RosterEvent
 from agent_mailbox.core.roster import Roster
@@ -169,6 +170,6 @@ def test_the_last_dead_letter_is_later_than_all_dead_and_earlier_than_all_others
     there, now = state(events=[*PEOPLE, *events, *died]), at(100)
     last = last_dead(to, hours, there, now)
     for when in (*(at(hour) for hour in sent), last, last + 1):
-        if 0 <= when <= 1 << 53:
+        if FIRST <= when <= 1 << 53:
             is_dead = dead_reason(Message("m", "ann-1", (to,), when, "", ttl_hours=hours or None), there, now)
             assert (is_dead is not None) == (when <= last), when

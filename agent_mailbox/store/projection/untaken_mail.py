@@ -19,7 +19,7 @@ from ...core.message_reads import Reads
 from ...core.records import Message, Record
 from ..files.lines import lines_of
 from ..log.logs import OpenLogs, parse_messages, parse_reads
-from .index_keys import DOUBTFUL, LONELY, number_of_id, term_of_answer
+from .index_keys import DOUBTFUL, LONELY, NEVER, number_of_id, term_of_answer
 from .open_ends import ANSWERS, IS_LIVE, OF_IDS, RECORDS, ROW, ask, lines_at, rows_of
 
 TYPE_CHECKING = False
@@ -53,7 +53,7 @@ def find_untaken(
     now: int,
     *,
     about: Callable[[], Iterable[str]] = tuple,
-    since: int = 0,
+    since: int | None = None,
     newest: int | None = None,
     waiting: bool = False,
 ) -> UntakenMail:
@@ -68,7 +68,7 @@ def find_untaken(
     def question(db: Connection, live: OpenLogs) -> UntakenMail:
         others = [*map(number_of_id, about())]
         state = InboxState(messages={}, reads=Reads(), roster=logs.read_roster(), ttls=ttls)
-        lonely = LonelyMail(db, state, session_id, now, since)
+        lonely = LonelyMail(db, state, session_id, now, NEVER if since is None else since)
         doubtful = db.execute(f"SELECT place, id FROM messages WHERE state = {DOUBTFUL} AND {IS_LIVE}").fetchall()
         ids = {*others, *(one for _, one in doubtful)}
         rows = [*rows_of(db, ANSWERS, map(term_of_answer, ids))]
