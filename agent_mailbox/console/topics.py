@@ -88,9 +88,10 @@ def view_talks(now: Looking, params: Params) -> dict[str, Any]:
     """Return the conversations, the newest first; ``only``: those with new mail alone."""
     only = params.get("only", "")
     places = [channel.address for channel in rail.choose_channels(now, rail.MOST_PLACES)[0]]
-    newest = now.queries.newer(dict.fromkeys(places, instant.FIRST - 1), now.mailbox.now(), EACH)
+    ever = dict.fromkeys(places, instant.FIRST - 1)
+    own, newest = (now.queries.newer(ever, now.mailbox.now(), EACH, whole=whole) for whole in (False, True))
     direct = now.queries.page(Selection(person=True, kind="mail"), None, MOST_DIRECT).messages
-    found = sorted([*_list_topics(now, newest), *_list_direct(now, direct)], key=lambda one: -one["at"])
+    found = sorted([*_list_topics(now, newest, own), *_list_direct(now, direct)], key=lambda one: -one["at"])
     is_cut = len(direct) >= MOST_DIRECT or len(newest) >= rail.MOST_PLACES or EACH in map(len, newest.values())
     chosen = [one for one in found if one["new"] or not only]
     return {
@@ -103,10 +104,13 @@ def view_talks(now: Looking, params: Params) -> dict[str, Any]:
     }
 
 
-def _list_topics(now: Looking, newest: Mapping[str, list[Digest]]) -> Iterator[dict[str, Any]]:
+def _list_topics(
+    now: Looking, newest: Mapping[str, list[Digest]], own: Mapping[str, list[Digest]]
+) -> Iterator[dict[str, Any]]:
+    """Yield the topics, each with all answers; those that went to one agent alone are not ``own``, and never new."""
     marks = now.unread.load_marks()
     for address, digests in newest.items():
-        new = set() if address in marks.muted else now.unread.new_ids(address, digests)
+        new = set() if address in marks.muted else now.unread.new_ids(address, own[address])
         for topic, said in group_digests(digests).items():
             title = title_of(said[-1].topic)
             count = f"{len(said)}{'+' if len(digests) == EACH else ''}"

@@ -39,8 +39,8 @@ def dead_reason(message: Message, state: InboxState, now: int) -> str | None:
 
 
 def last_dead(to: str, hours: int, state: InboxState, now: int) -> int:
-    """Return the last instant at which a message to one address was written that is a dead letter; if there is none, one
-    before all.
+    """Return the last instant at which a message to one address was written that is a dead letter, or an instant before
+    all of them.
 
     ``hours`` to live; 0: its mode's. A later message never expires before an earlier one, even if its recipient was
     frozen meanwhile.

@@ -11,7 +11,7 @@ from collections import Counter
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from ..core import codec, conversations, message_reads
+from ..core import codec, conversations, instant, message_reads
 from ..core.conversations import exchanged
 from ..core.inbox import InboxState
 from ..core.instant import HOUR
@@ -264,12 +264,13 @@ class MailPages(MailQueries):
     def newest(self, address: str) -> list[Digest]:
         """Return the newest messages to an address, newest first."""
         now = self._mailbox.now()
-        return self.newer({address: -1}, now, LOOK).get(address, [])
+        return self.newer({address: instant.FIRST - 1}, now, LOOK).get(address, [])
 
-    def newer(self, since: Mapping[str, int], until: int, most: int) -> dict[str, list[Digest]]:
+    def newer(self, since: Mapping[str, int], until: int, most: int, *, whole: bool = False) -> dict[str, list[Digest]]:
         """Return the newest ``most`` messages to each address that were sent after an instant (ms), newest first.
 
-        A tag that is no address, which another program may have written, is left out."""
+        ``whole``: also the answers to them, whomever they went to. A tag that is no address, which another program may
+        have written, is left out."""
         roster = self._mailbox.logs.read_roster()
         since = {address: begin for address, begin in since.items() if _is_address(address, roster)}
 
@@ -277,30 +278,35 @@ class MailPages(MailQueries):
             parent = _remembering(view.message)
             found = {}
             for address, begin in since.items():
-                rows = view.newer(parties(address, roster), begin, until, most)
-                digests = (self._digest(view, row, parent, address, roster) for row in rows)
-                found[address] = [digest for digest in digests if digest is not None]
+                named = parties(address, roster)
+                rows = view.conversation(named, None, most)[1] if whole else view.newer(named, begin, until, most)
+                chosen = _chooses(address, None, roster, parent if whole else _orphan, OlderSelection(None))
+                digests = (self._digest(view, row, parent, address, chosen) for row in rows if begin < row[0] <= until)
+                found[address] = [digest for digest in digests if digest is not None][:most]
             return found
 
         answered = self._ask(answer)
-        return self._looked_for(since, until, most, roster) if answered is None else answered
+        return self._looked_for(since, until, most, roster, whole=whole) if answered is None else answered
 
-    def _looked_for(self, since: Mapping[str, int], until: int, most: int, roster: Roster) -> dict[str, list[Digest]]:
+    def _looked_for(
+        self, since: Mapping[str, int], until: int, most: int, roster: Roster, *, whole: bool
+    ) -> dict[str, list[Digest]]:
         messages = self.everything().messages
         newest_first = [m for m in reversed([*messages.values()]) if m.timestamp <= until]
-        return {
-            address: [
-                _digest(m, messages.get)
-                for m in exchanged((m for m in newest_first if m.timestamp > begin), address, roster)[:most]
-            ]
-            for address, begin in since.items()
-        }
+        found = {}
+        for address, begin in since.items():
+            chosen = _chooses(address, None, roster, messages.get if whole else _orphan, OlderSelection(None))
+            there = (m for m in newest_first if m.timestamp > begin and chosen(m))
+            found[address] = [_digest(m, messages.get) for m in islice(there, most)]
+        return found
 
-    def _digest(self, view: IndexLookup, row: Row, parent: Parent, address: str, roster: Roster) -> Digest | None:
+    def _digest(
+        self, view: IndexLookup, row: Row, parent: Parent, address: str, chosen: Callable[[Message], bool]
+    ) -> Digest | None:
         known = self._digests.get((address, row[2]))
         if known is not None:
             return known
-        messages = view.chosen([row], lambda m: bool(exchanged((m,), address, roster)), 1)
+        messages = view.chosen([row], chosen, 1)
         if not messages:  # another message of that number, or a twin that does not count
             return None
         digest = _digest(messages[0], parent)
@@ -343,6 +349,10 @@ def _remembering(look: Parent) -> Parent:
         return known[message_id]
 
     return parent
+
+
+def _orphan(_: str) -> None:
+    """Take each message for the first of its thread."""
 
 
 def _chooses(

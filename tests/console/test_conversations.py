@@ -311,6 +311,22 @@ def test_what_the_page_sends_reads_no_archive(talk: Running, monkeypatch: pytest
         assert post.objects(MESSAGES)[-1]["id"] == fields["message_id"]
 
 
+def test_who_wrote_last_is_who_answered_whomever_the_answer_went_to(talk: Running) -> None:
+    """Mail to a role has its holder's answer below it, though that went to the sender alone; it is not new in there."""
+    post = talk.post
+    post.register("di", "--name", "Di", "--role", "architect")
+    asked = post.send("ada", "role:architect", "May I?", "--subject", "Schema")
+    talk.does("/seen", to="role:architect", until=str(2**43))
+    assert "Ada wrote last; 1 message" in talk.ask("/conversations").text
+    post.check("di")
+    post.ok("reply", asked, "--from", "di", "--body", "Go ahead.")
+    for path in ("/conversations", "/channels"):
+        text = talk.ask(path).text
+        assert "Di wrote last; 2 messages" in text or path == "/channels"
+        assert "fresh" not in text
+    assert re.search(r"Di\b(?s:.)*?Schema", talk.ask("/channels").text.partition("architect")[2])
+
+
 def test_a_muted_conversation_is_listed_and_counts_nothing(running: Running) -> None:
     """Muting takes the count, not the conversation: neither a channel's nor a direct one."""
     post = running.post
