@@ -69,7 +69,7 @@ NEEDLESS = {("statusline",), ("tail",), ("task", "list"), ("task", "show"), ("le
 def test_a_hint_repeats_the_session_to_each_command_that_acts_for_one() -> None:
     """A program that gave ``--session`` could not tell who calls without it. To the roster it is the object."""
     for path, command in ALL.items():
-        options = {option for one in command.params for option in one.opts}
+        options = {one.opts[0] for one in command.params}
         taken = options & {"--session", "--from"} if path[:1] != ("roster",) and path not in NEEDLESS else set()
         completed = suggested.with_options(" ".join(path), {"--session": "bob"})
         assert isinstance(command, click.Group) or set(shlex.split(completed)) & {"--session", "--from"} == taken, path

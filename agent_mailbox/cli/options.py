@@ -6,7 +6,7 @@ Belongs here: ``--dir`` and ``--json`` on every command, shell completion of add
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import reduce
 from typing import Any, TypeVar
 
@@ -62,6 +62,43 @@ _MAY_BE_EMPTY = ("body", "subject", "tags")
 """Options whose value may be empty: a text of one's own is looked at as a whole, and no tag is a choice."""
 
 
+IDLE_BESIDE: dict[str, dict[str, str]] = {
+    "backup": {"--verify": "--force"},
+    "console": {"--phone": "--open"},
+    "control policy": {"--clear": "--allow --deny --host --add"},
+    "doctor": {"--trust": "--repair"},
+    "engine config": {"--postgresql": "--nodes --host --port"},
+    "engine serve": {"--install": "--remove"},
+    "init": {"--forget": "--adopt --here", "--adopt": "--here"},
+    "setup": {"--remove": "--project --no-statusline"},
+    "swarm inbox": {"--mark": "--status --swarm --limit"},
+    "swarm invite": {"--revoke": "--max-uses --unlimited --hours", "--unlimited": "--max-uses"},
+    "swarm leave": {"--session": "--dissolve"},
+    "task list": {"--open": "--all"},
+    "up": {"--example": "--status --tmux --wait", "--status": "--tmux --wait"},
+}
+"""The commands, each with an option and those that this one leaves without an effect."""
+IDLE_WITHOUT: dict[str, dict[str, str]] = {
+    "doctor": {"--trust": "--allows"},
+    "engine config": {"--postgresql": "--credential --authority"},
+    "init": {"--adopt": "--allows"},
+    "install claude-code": {"--sandbox": "--host"},
+}
+"""The commands, each with an option and those that have no effect without this one."""
+
+
+def check_pairs(words: str, given: Collection[str]) -> None:
+    """Raise ``Malformed`` if one of the options given to a command has no effect."""
+    for option, others in IDLE_BESIDE.get(words, {}).items():
+        if option in given and (idle := next(filter(given.__contains__, others.split()), None)):
+            raise Malformed(f"{idle} has no effect with {option}", "leave one of them out", code="usage")
+    for option, others in IDLE_WITHOUT.get(words, {}).items():
+        if option not in given and (idle := next(filter(given.__contains__, others.split()), None)):
+            raise Malformed(
+                f"{idle} has no effect without {option}", f"add {option}, or leave {idle} out", code="usage"
+            )
+
+
 class CommandWithOptions(click.Command):
     """A command with the options all commands share: ``--dir``, and ``--json`` unless it prints no data."""
 
@@ -73,9 +110,11 @@ class CommandWithOptions(click.Command):
         self.params.append(click.Option(["--dir", "directory"], metavar="DIR", help=about))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. Raise ``Malformed`` for an empty option, and for an empty argument that may be left out: a
-        script's unset variable is none. Raise ``Refused`` if only the person may run it and another calls."""
+        """Run the command. Raise ``Malformed`` for an option without an effect, and for an empty option or optional
+        argument: a script's unset variable is none. Raise ``Refused`` if only the person may run it and another calls.
+        """
         app, values = ctx.ensure_object(App), dict(ctx.params)
+        from_line = {name for name in values if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE}
         kept = {name: ctx.params.pop(name, None) for name in KEPT}
         vars(app).update({name: value for name, value in kept.items() if value not in (None, False)})
         for param in self.params:
@@ -85,10 +124,12 @@ class CommandWithOptions(click.Command):
             if may_be_empty or not isinstance(given, str | tuple):
                 continue
             is_empty = not all(map(str.strip, given if isinstance(given, tuple) else [given]))
-            if is_empty and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            if is_empty and name in from_line:
                 called = param.opts[0] if is_option else param.human_readable_name.strip("[]")
                 raise Malformed(f"{called} is empty", "give it a value, or leave it out")
         words = tuple(ctx.command_path.removeprefix(ctx.find_root().command_path).split())
+        if (called := " ".join(words)) in IDLE_BESIDE or called in IDLE_WITHOUT:
+            check_pairs(called, {param.opts[0] for param in self.params if param.name in from_line})
         for first in {words[:1], words[:2]} & reserved.RESERVED.keys():
             reserved.check_reserved(app, first, words, ctx.params)
         return super().invoke(ctx)

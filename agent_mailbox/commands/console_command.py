@@ -69,8 +69,6 @@ def console(app: App, port: int, host: str, origin: str | None, phone: bool, ope
         )
     directory = app.mailbox.directory
     app.directory = app.directory and directory  # who reads a page may be in another directory
-    if phone and opens:
-        raise Malformed("--phone and --open are two ways to hand over one link", "leave one of them out")
     from ..console import console_server
     from ..console import phone as phones
 

@@ -229,9 +229,9 @@ def policy(app: App, /, agents: Sequence[str], add: bool, clear: bool, **rules: 
         me = _deciding_session(app, "a policy")
     else:
         me = app.acting_session(app.mailbox) if not agents or ALL in agents else app.looking_session()
-    if (said and clear) or ((said or clear) and not agents) or (add and not said):
+    if ((said or clear) and not agents) or (add and not said):
         raise Malformed(
-            "AGENT is missing" if not agents else "--clear and rules do not go together",
+            "AGENT is missing" if not agents else "--add has no effect without --allow, --deny or --host",
             "`agent-mailbox control policy --help` shows the arguments",
         )
     if said or clear:

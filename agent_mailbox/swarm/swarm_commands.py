@@ -156,8 +156,6 @@ def invite(door: SwarmContext, which: str, max_uses: int | None, unlimited: bool
             f"revoked an invitation to swarm:{revoked.alias}\n", {"revoked": True, "swarm": revoked.swarm_id}
         )
         return
-    if unlimited and max_uses:
-        raise Malformed("options exclude each other: --unlimited, --max-uses", "pass one of them")
     uses = None if unlimited else max_uses or 1
     url = decisions.make_invitation(door.ledger, which, uses, hours)
     door.app.print_answer(f"{url}\n", {"url": url, "max_uses": uses, "hours": hours})

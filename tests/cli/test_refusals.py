@@ -6,8 +6,11 @@ import json
 import os
 import uuid
 
+import click
 import pytest
 
+from agent_mailbox.cli.options import IDLE_BESIDE, IDLE_WITHOUT
+from agent_mailbox.commands.main import cli
 from tests.helpers import MESSAGES, ROSTER, Post, each, record, refused, refused_both
 
 BODY = ("--body", "x")
@@ -552,3 +555,42 @@ def test_seconds_that_nothing_can_wait_are_refused(post: Post, words: tuple[str,
     """They were internal errors once the wait began, in ``top`` on the terminal's other screen."""
     for seconds in ("nan", "inf", "1e300"):
         refused(post.call(*words, seconds), 2, f"{seconds} is not a usable number of seconds")
+
+
+def test_an_option_that_has_no_effect_is_refused_with_the_one_it_depends_on(post: Post) -> None:
+    """Every pair of the tables is of options that the command has; both are named, and nothing is done."""
+    for table, between in ((IDLE_BESIDE, "with"), (IDLE_WITHOUT, "without")):
+        for words, pairs in table.items():
+            command = of_words(words)
+            options = {param.opts[0]: param for param in command.params if isinstance(param, click.Option)}
+            arguments = [value_of(param) for param in command.params if isinstance(param, click.Argument)]
+            for option, others in pairs.items():
+                for idle in others.split():
+                    given = [part for one in (option, idle) for part in worded(options[one])]
+                    given = worded(options[idle]) if between == "without" else given
+                    done = post.call(*words.split(), *arguments, *given)
+                    refused(done, 2, f"{idle} has no effect {between} {option}")
+    assert not [path for path in post.cwd.iterdir() if path != post.box], "nothing was written"
+
+
+def of_words(words: str) -> click.Command:
+    """A command by its words."""
+    found: click.Command = cli
+    for word in words.split():
+        assert isinstance(found, click.Group)
+        next_one = found.get_command(click.Context(found), word)
+        assert next_one is not None, words
+        found = next_one
+    return found
+
+
+def worded(option: click.Option) -> list[str]:
+    """An option as it is typed, with a value if it takes one."""
+    return [option.opts[0]] if option.is_flag else [option.opts[0], value_of(option)]
+
+
+def value_of(param: click.Parameter) -> str:
+    """A value that a parameter takes."""
+    if isinstance(param.type, click.Path):
+        return os.devnull
+    return str(next(iter(param.type.choices))) if isinstance(param.type, click.Choice) else "1"

@@ -254,7 +254,7 @@ def test_what_changes_nothing_asks_nothing(led: Post) -> None:
         "missing.tar",
         "is a mailbox already",
         "--project and --user exclude each other",
-        "--host needs --sandbox",
+        "--host has no effect without --sandbox",
         "not an https origin",
         "cannot listen on 127.0.0.1.invalid",
         "choose an address of this machine with --host",
