@@ -176,12 +176,15 @@ def json_option(about: str) -> Option:
     return click.option("--json", is_flag=True, is_eager=True, expose_value=False, callback=_set_json, help=about)
 
 
-def option_of_session(name: str, about: str) -> Option:
+def option_of_session(about: str, *names: str) -> Option:
     """Return an option that names the session as which a command acts."""
-    return click.option(name, "named", metavar="ID", help=about, shell_complete=complete_session)
+    return click.option(*names, "named", metavar="ID", help=about, shell_complete=complete_session)
 
 
-session_option = option_of_session("--session", "The session to act as (default: the calling client's).")
+_ACTING = "The session to act as (default: the calling client's)."
+session_option = option_of_session(_ACTING, "--session")
+writer_option = option_of_session(_ACTING, "--session", "--from")
+"""The same of commands that write something to others, as ``send`` does."""
 
 
 with_option = click.option(

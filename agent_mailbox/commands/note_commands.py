@@ -8,7 +8,7 @@ import click
 
 from ..cli import note_output, values, verbs
 from ..cli.group import cli
-from ..cli.options import App, pass_app, session_option
+from ..cli.options import App, pass_app, session_option, writer_option
 from ..mailbox.noting import Noting
 from ..store.files import system
 
@@ -30,7 +30,7 @@ _which = click.argument("note_id", metavar="NOTE")
 @click.option("--title", metavar="TEXT", required=True, help="What it says, in a few words.")
 @click.option("--body", metavar="TEXT", help="The text; - reads standard input, @FILE a file.")
 @click.option("--replaces", metavar="NOTE", default="", help="The note whose place it takes.")
-@session_option
+@writer_option
 @pass_app
 def add(app: App, /, on: Sequence[str], title: str, body: str | None, replaces: str) -> None:
     """Add a note for everyone with a tag.

@@ -138,7 +138,7 @@ def _mute_or_unmute(app: App, /, word: str, which: str) -> None:
     roster_verbs.print_agent(app, agent)
 
 
-_muter = option_of_session("--session", "The session that mutes (default: the calling client's).")
+_muter = option_of_session("The session that mutes (default: the calling client's).", "--session")
 _muted = click.argument("whom", metavar="AGENT", shell_complete=complete_session)
 
 

@@ -28,7 +28,7 @@ MAX_BATCH = 64 << 20
 """Bytes of a batch: a thousand of the largest messages; more is probably a mistake."""
 
 
-_from = option_of_session("--from", "The sender's session (default: the calling client's).")
+_from = option_of_session("The sender's session (default: the calling client's).", "--from")
 _to = click.option(
     "--to",
     "to",

@@ -9,7 +9,7 @@ import click
 
 from ..cli import task_output, values, verbs
 from ..cli.group import cli
-from ..cli.options import App, complete_address, pass_app, session_option
+from ..cli.options import App, complete_address, pass_app, session_option, writer_option
 from ..clients import team_tasks
 from ..control import handing_over, leasing, task_offers
 from ..control.task_views import TaskView, TaskViews
@@ -58,7 +58,7 @@ def _reported(app: App, desk: Tasking, found: TaskView) -> None:
 @click.option(
     "--task-id", "request_id", metavar="ID", default="", help="The task's id, for a retry (default: a new one)."
 )
-@session_option
+@writer_option
 @pass_app
 def add(app: App, /, to: Sequence[str], body: str | None, ack_by: str | None, **given: Any) -> None:
     """Add a task for an agent, or for whoever of a role or tag claims it.
@@ -219,7 +219,7 @@ def show(app: App, /, task_id: str) -> None:
     shell_complete=complete_address,
 )
 @click.option("--body", metavar="TEXT", default="", help="What the next one must know; - reads standard input, @FILE.")
-@session_option
+@writer_option
 @pass_app
 def handover(app: App, /, to: Sequence[str], body: str) -> None:
     """Hand over what you hold, to one who claims it.

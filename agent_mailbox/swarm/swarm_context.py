@@ -179,7 +179,7 @@ class SwarmCommand(CommandWithOptions):
         super().__init__(*args, callback=run_command, params=params, **given)
 
 
-session_option = option_of_session("--session", "The local agent (default: the client's session).")
+session_option = option_of_session("The local agent (default: the client's session).", "--session")
 
 
 def swarm_json(one: Swarm, me: str) -> dict[str, Any]:

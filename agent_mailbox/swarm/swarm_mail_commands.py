@@ -43,7 +43,7 @@ EVENTS = {
     "review_requested": ("github_pr", "review_requested", "Review requested"),
 }
 """Event to (reference type, action, words): the founding table's five, and the actions on issues."""
-_from = option_of_session("--from", "The sender (default: the client's session).")
+_from = option_of_session("The sender (default: the client's session).", "--from")
 
 
 def _swarm_address(to: str) -> str:

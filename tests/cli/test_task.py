@@ -674,3 +674,17 @@ def test_a_lease_that_comes_after_the_look_stays_noted(post: Post, monkeypatch: 
     monkeypatch.setattr(Leasing, "leases", looks)
     assert [one.owner for one in ann.settle_leases()] == ["ben"]
     assert Edits(box.logs).is_leased()
+
+
+def test_who_writes_a_task_a_note_or_a_handover_may_be_named_as_in_send(post: Post) -> None:
+    """``--from`` is there what ``--session`` is."""
+    post.register("ada", "--tags", "project:x", "--role", "worker")
+    for words in (
+        ("task", "add", "--to", "role:worker", "--title", "t"),
+        ("note", "add", "--on", "project:x", "--title", "n"),
+        ("handover", "--to", "role:worker"),
+    ):
+        said = {option: post.call(*words, option, "ada") for option in ("--from", "--session")}
+        assert said["--from"].rc == said["--session"].rc, words
+        assert "no such option" not in said["--from"].stderr
+    assert post.objects(MESSAGES)[0]["sender"] == "ada"
