@@ -132,7 +132,11 @@ class Mailbox(OpenMailbox):
         if everyone or (not draft.to and parent.sender in self.logs.read_roster().lineage(draft.sender)):
             from ..core import replies  # most answers go to the sender
 
-            to, dead = replies.recipients(parent, draft.sender, self.logs.read_roster())
+            before = self.part(Sending).find_sent(draft.id) if draft.id is not None else None
+            if before is not None and before.thread == parent.id:  # some of these may be dead since
+                to = list(before.recipients)
+            else:
+                to, dead = replies.recipients(parent, draft.sender, self.logs.read_roster())
         draft = draft.replace(thread=parent.id, to=tuple(to))
         sent = self.part(Sending).send_all([draft], strict=strict, answering=parent.sender)[0]
         if dead:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..core.records import Proof
     from ..core.roster import Roster
     from ..space.order.ordered_log import OrderedLog
-    from ..store.log.log import HeldLog
+    from ..store.log.log import HeldLog, Log
     from ..store.projection.archived_mail import ArchivedMail
     from .open_mailbox import OpenMailbox
 
@@ -236,6 +236,10 @@ class Sending:
             leaving.check(made.message, roster, self.box.prove(draft.sender), self.box.directory)
         return made
 
+    def find_sent(self, given: str) -> Message | None:
+        """Return the message of an id that was given, if one was sent with it."""
+        return self._looked_up({given}, lambda archived: self._known(archived, self.box.logs.messages)[0]).get(given)
+
     def _looked_up(self, ids: set[str], act: Callable[[ArchivedMail], T]) -> T:
         """Return what ``act`` does with the archived mail of given ids, looked up ahead of the lock.
 
@@ -250,7 +254,7 @@ class Sending:
                     continue
 
     def _known(
-        self, archived: ArchivedMail, log: HeldLog | OrderedLog
+        self, archived: ArchivedMail, log: HeldLog | OrderedLog | Log
     ) -> tuple[dict[str, Message], list[tuple[int, bytes]]]:
         """Return the messages, live or archived, that have one of the ids, and the live lines that may."""
         known: dict[str, Message] = {}

@@ -547,6 +547,21 @@ def test_a_reply_goes_to_the_sender_in_the_thread_and_counts_as_the_ack(pair: Po
     assert pair.call("reply", sent, "--from", "alice", "--body", "more").stdout.startswith("sent ")
 
 
+def test_a_retry_of_a_reply_to_all_is_the_same_message_though_a_recipient_died(pair: Post) -> None:
+    """Its id tells whom it went to. Another text is refused, as ever, and a new id leaves out the dead."""
+    pair.register("carol")
+    asked = pair.send("alice", "Bob,carol", "Shall we?")
+    words = ("reply", asked, "--all", "--from", "bob-0123456789", "--body")
+    given = str(uuid.uuid4())
+    refused(pair.call(*words, "yes", "--id", "xyz"), 2, "xyz")
+    first = pair.ok(*words, "yes", "--id", given)["message"]
+    pair.ok("roster", "retire", "carol")
+    assert pair.ok(*words, "yes", "--id", given)["message"] == first
+    refused(pair.call(*words, "no", "--id", given), 1, given)
+    assert pair.ok(*words, "yes", "--id", str(uuid.uuid4()))["message"]["recipient"] == "alice"
+    assert len(pair.objects(MESSAGES)) == 3
+
+
 def test_a_reply_to_all_goes_to_everyone_it_was_for_but_oneself(pair: Post) -> None:
     """The sender, the tag and the others, once each; a role that one holds has had its holder; the dead are named. A
     tag that one has oneself is for others, too."""
