@@ -279,6 +279,26 @@ def test_after_an_edit_only_ours_goes(house: House) -> None:
     assert house.memory.read_bytes() == b"Mine.\nMore of mine.\n"
 
 
+def test_a_read_only_file_stays_as_it_is(house: House) -> None:
+    """Neither command replaces it. Nothing else is changed then, and the way to allow it is named."""
+    foreign = house.write(SETTINGS)
+    house.settings.chmod(0o444)
+
+    def is_refused(word: str) -> None:
+        refused(house.program.call(word, "claude-code", "--project", house.project), 1, "is read-only", "chmod u+w")
+
+    is_refused("install")
+    assert (house.settings.read_bytes(), house.memory.exists()) == (foreign, False)
+    house.settings.chmod(0o644)
+    house.install()
+    house.settings.chmod(0o444)
+    assert house.install() == [], "nothing is to change"
+    installed = house.settings.read_bytes()
+    is_refused("uninstall")
+    assert house.settings.read_bytes() == installed
+    assert house.memory.exists()
+
+
 def test_an_edited_command_is_left_alone(house: House) -> None:
     """``install`` and ``uninstall`` leave a command that the person edited, and report it."""
     house.install()

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from ...core import codec
 from ...core.records import BadLine, Record
-from ...errors import Busy, StorageFailed
+from ...core.text import typed
+from ...errors import Busy, Refused, StorageFailed
 from ...store.files import paths, system
 from ...store.files.small_files import Storing, list_names, names_in, read_file, remove_file
 from ...store.files.system import sync_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 MAX_FILE = 4 << 20
 """Bytes of a settings or memory file: a person wrote it."""
@@ -63,6 +64,13 @@ def read_packaged(name: str) -> bytes:
 def checksum_of(data: bytes) -> str:
     """Return the checksum of a file's bytes."""
     return hashlib.sha256(data).hexdigest()
+
+
+def refuse_read_only(changed: Iterable[str]) -> None:
+    """Raise ``Refused`` if one of the files is read-only. Somebody made it so, and replacing it asks for no right."""
+    for path in changed:
+        if os.path.exists(path) and not os.stat(path).st_mode & 0o222:
+            raise Refused(f"{path} is read-only", f"`chmod u+w {typed(path)}` allows it to be changed")
 
 
 def carry_out(change: Change, records: FileRecords) -> None:

@@ -297,13 +297,14 @@ def carry_out(plan: InstallPlan, environ: Mapping[str, str]) -> list[str]:
     """Make the plan's changes; returns the paths of the files that changed.
 
     Killed at any step, each file is the old or the new one, and a retry completes it. Raises ``Busy`` if a file changed
-    meanwhile or another process installs, ``StorageFailed``.
+    meanwhile or another process installs, ``Refused`` if one is read-only, ``StorageFailed``.
     """
     state = paths.state_directory(environ)
     if not plan.removes:
         removed_hooks.forget(state, plan.place)
     if not plan.changes:
         return []
+    files.refuse_read_only(one.path for one in plan.changes if one.after != one.before)
     records = files.FileRecords(environ)
     with Storing("make", records.directory):
         os.makedirs(records.directory, mode=0o700, exist_ok=True)
