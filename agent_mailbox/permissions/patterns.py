@@ -23,9 +23,12 @@ ANY = "\1"
 """In a name: a part that only the running shell knows, and that may be several segments."""
 _EXPANDED = frozenset(f"*?[]{{}}$`{ANY}")
 """Characters by which a shell makes other words of a word."""
-_TOKEN = re.compile(r"\\.|\[[!^]?\]?(?:\\.|[^]\\])*\]|.", re.DOTALL)
+_TOKEN = re.compile(r"\\.|\[[!^]?\]?(?:\[[:.=].*?[:.=]\]|\\.|[^]\\])*\]|.", re.DOTALL)
 _RANGE = re.compile(r"(\\.|.)(?:-(\\.|.))?", re.DOTALL)
 """A piece of a pattern of names, and a range in a class."""
+_UNREAD = ("[:", "[.", "[=")
+"""Signs in a class that depend on its reader's language. A denial takes it as any character, a rule to allow as
+none."""
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _MOST_SPELLINGS = 1000
 """Spellings of a rule with braces that are read one by one; where there may be more, braces mean any name."""
@@ -223,7 +226,7 @@ def _match_segments(wanted: Sequence[str], there: Sequence[str], fits: Callable[
     return bool(reached - {0} if wanted and wanted[-1] == "**" else reached)
 
 
-def _match_segment(pattern: str, name: str) -> bool:
+def _match_segment(pattern: str, name: str, *, loose: bool = False) -> bool:
     """Return whether a name matches, with gitignore's classes (``[a-z]``, ``[!.]``, ``[^.]``) and escapes (``\\[``)."""
     if not set(pattern) & set("?[\\"):
         return is_like(pattern, name)
@@ -232,15 +235,17 @@ def _match_segment(pattern: str, name: str) -> bool:
         if token == "*":
             reached = set(range(min(reached), len(name) + 1)) if reached else reached
         else:
-            reached = {at + 1 for at in reached if at < len(name) and _means(token, name[at])}
+            reached = {at + 1 for at in reached if at < len(name) and _means(token, name[at], loose=loose)}
     return len(name) in reached
 
 
-def _means(token: str, char: str) -> bool:
+def _means(token: str, char: str, *, loose: bool) -> bool:
     """Return whether a piece of a pattern matches a character."""
     if token[0] != "[" or len(token) == 1:
         return token == "?" or token[-1] == char
     body = token[1:-1]
+    if any(sign in body for sign in _UNREAD):
+        return loose
     is_negated = body[:1] in ("!", "^")
     ranges = _RANGE.findall(body[is_negated:])
     return is_negated != any(first[-1] <= char <= (last or first)[-1] for first, last in ranges)
@@ -248,7 +253,7 @@ def _means(token: str, char: str) -> bool:
 
 def _is_loosely_like(pattern: str, name: str) -> bool:
     """Return whether a name matches, or may for somebody who wrote brackets that mean themselves (``app/[id]``)."""
-    return is_like(pattern, name) or _match_segment(pattern, name)
+    return is_like(pattern, name) or _match_segment(pattern, name, loose=True)
 
 
 def _may_be(pattern: str, name: str) -> bool:

@@ -302,6 +302,9 @@ MANY = f"{{{','.join(f'a{number}' for number in range(200))}}}"
         *(("/src/[^.]*", "src/.env", False, False), ("/src/[^.]*", "src/a", True, True)),
         *(("/src/[!.]*", "src/.env", False, False), ("/src/[!.]*", "src/^a", True, True)),
         *(("/[a-c]?[]-]", "bx]", True, True), ("/[a-c]?[]-]", "dx]", False, False), ("/[z-a]", "b", False, False)),
+        *(("/[[:alpha:]].md", "a.md", False, True), ("/[[:alpha:]].md", ":].md", False, False)),
+        *(("/[![:space:]_]x", "_x", False, True), ("/[[=e=][.-.]]x", "ex", False, True)),
+        *(("/[[:alpha:]].md", "ab.md", False, False), ("/[[]x", "[x", True, True)),
         *((r"/\[id\]/x", "[id]/x", True, True), (r"/\[id\]/x", "i/x", False, False), (r"/a\*", "ab", False, False)),
         *(
             ("/[id]/x", "i/x", True, True),
