@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.core.proofs import is_machine
-from agent_mailbox.errors import Unavailable
+from agent_mailbox.errors import Refused, Unavailable
 from agent_mailbox.space.order.hurry import Hurry
-from agent_mailbox.space.order.order import MESSAGES, ROSTER, is_reads, reads_of
+from agent_mailbox.space.order.order import MESSAGES, ROSTER, Displaced, HeldUp, NoSpace, is_reads, reads_of
 from agent_mailbox.space.relay import relayed_order
 from agent_mailbox.space.relay.relay import MOST, Relay
 from agent_mailbox.space.relay.relayed_order import (
@@ -239,6 +239,11 @@ def test_the_relay_passes_errors_on_and_ends_a_malformed_connection(relayed: tup
     a.memory.reachable = True
     with pytest.raises(Unavailable, match="out of reach: memory"):  # nobody else waits in vain
         a.command().last_position()
+    for why in (Displaced("a"), NoSpace("gone", NoSpace.mend), HeldUp("held", "wait"), Refused("refused", "ask")):
+        a.relay.away = why
+        with pytest.raises(Unavailable, match=why.what) as told:
+            a.command().last_position()
+        assert (told.value.hint, told.value.code) == (why.hint, why.code)
     a.relay.away = None  # the replicator reached it
     for odd in (b"\0\0\0\x04null", b"\xff\xff\xff\xff", b"\0\0\0\x02{}", b"GET / HTTP/1.1\r\n\r\n"):
         with closing(connect_to_replicator(str(a.place), 5)) as stranger:

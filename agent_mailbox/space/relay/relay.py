@@ -82,8 +82,9 @@ class Relay:
             order = self._opened()
         try:
             if (away := self.away) is not None:
+                kind = type(away) if isinstance(away, Unavailable) else Unavailable
                 hint = _AGAIN if away.hint == START else away.hint
-                raise (type(away) if isinstance(away, Unavailable) else Unavailable)(away.what, hint)
+                return {"error": kind.__name__, "what": away.what, "hint": hint, "code": away.code}, []
             with Hurry(float(head["soon"]) if "soon" in head else None):
                 if head.get("call") != "read":
                     return {"position": position_asked(order, head, lines)}, []
