@@ -331,6 +331,13 @@ def test_a_claim_of_one_who_would_not_be_shown_the_message_hides_nothing():
     assert finds("cat-1", read("m1", "bob-1", "bob-1"), claim("bob-1")) == ["m1"]
 
 
+def test_role_mail_lacks_the_ack_of_its_claimer_before_that_read_it():
+    """Unclaimed, it is the role that owes the ack."""
+    asked = message("m1", "role:x", ack=True)
+    for claims, who in (([], "role:x"), ([claim("bob-1")], "bob-1")):
+        assert [one.who for one in awaited.owing(asked, state([asked], claims, PEOPLE), (), at(0))] == [who]
+
+
 def test_the_next_holder_s_claim_takes_the_place_of_a_lapsed_one():
     """The claimer that comes back finds it; so does a third. An unproven claim ends no proven one."""
     taken = (claim("bob-1"), claim("cat-1", 11))
