@@ -75,10 +75,8 @@ def _note_news(desk: OpenMailbox, one: str, me: str) -> None:
     board, tasks = Board(desk.logs.stamp_files, TREES), Board(desk.logs.stamp_files, TASKS)
     told = board.read_told(one)
     if me not in (word.lstrip("+") for word in told):
-        board.note_use()
-        tasks.note_use()  # its file there keeps the hook awake
         board.keep_told(one, [*told, f"+{me}"])
-        tasks.keep_told(one, [])
+        tasks.keep_told(one, [])  # which keeps the hook awake
         desk.logs.stamp_files.try_to_disturb(one)
 
 
