@@ -82,7 +82,6 @@ IDLE_WITHOUT: dict[str, dict[str, str]] = {
     "doctor": {"--trust": "--allows"},
     "engine config": {"--postgresql": "--credential --authority"},
     "init": {"--adopt": "--allows"},
-    "install claude-code": {"--sandbox": "--host"},
 }
 """The commands, each with an option and those that have no effect without this one."""
 

@@ -87,9 +87,7 @@ _approval_options = several_options(
     input_option,
     click.option("--mode", type=click.Choice(messages.MODES), help="The mode that the agent works in from now on."),
     click.option(
-        "--scope",
-        type=click.Choice(messages.SCOPES),
-        help="session: added to the hosts that rules allow, if they name any; one-shot: only told.",
+        "--scope", type=click.Choice(messages.SCOPES), help="session: a rule allows the hosts; one-shot: only told."
     ),
     click.option("--host", "hosts", multiple=True, metavar="HOST", help="Allow only these of the requested hosts."),
 )

@@ -207,6 +207,8 @@ def install_claude_code(
     alone = may_be_covered and (closed or sandbox) and bool(settings.other_sources(target, app.environ))
     if not alone:
         _refuse_twice(app, target, force)
+    if hosts and not sandbox:
+        raise Malformed("--host has no effect without --sandbox", "add --sandbox", code="usage")
     bounds = installer.Bounds(asks=texts.FLOOR if closed else (), sandbox=sandbox, hosts=tuple(hosts), alone=alone)
     if wrong := [host for host in hosts if not HOST.fullmatch(host)]:
         raise Malformed(

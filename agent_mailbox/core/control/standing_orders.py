@@ -98,7 +98,7 @@ def find_policy(orders: Sequence[Order], session_id: str, roster: Roster) -> tup
     found = StandingOrders()
     rests: list[Order] = []
     for order, may_loosen in _orders_of(orders, session_id, roster):
-        if order.kind == HOSTS and may_loosen and found.hosts:  # else any host is allowed already
+        if order.kind == HOSTS and (may_loosen or not found.hosts):
             found = found.replace(hosts=_joined(found.hosts, order.value))
         elif order.kind == POLICY:
             update: PolicyUpdate = order.value
