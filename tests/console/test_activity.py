@@ -183,6 +183,8 @@ def test_codex_s_rollout_is_shown_as_activity(tmp_path: Path) -> None:
         ("call", "apply_patch", {"input": "*** Begin Patch"}, None),
         ("said", "", None, "DONE"),
     ]
+    for other in (f"1{ME[1:]}", ME[:-1]):
+        assert conversation_files.latest(str(path), other) is None, "it is another session's"
 
 
 T0 = 1_795_000_000_000
