@@ -85,6 +85,8 @@ def test_an_agent_s_end_is_told_whoever_records_it(desk: Desk, until: str) -> No
     assert "has ended; session ended" in told
     desk.post.register("cat", "--name", "Cat")
     desk.post.ok("watch", "Cat", until, "--session", ADA)
+    desk.post.ok("roster", "update", "--session-id", "cat", "--add-tags", "project:x")
+    assert desk.told() == []
     desk.post.ok("roster", "retire", "--session-id", "cat")
     assert "Cat has ended; retired" in desk.told()[0]
 

@@ -20,8 +20,10 @@ from agent_mailbox import Draft, Mailbox
 from agent_mailbox.clients.hooks.hook_events import HOOKS
 from agent_mailbox.clients.texts import FLOOR
 from agent_mailbox.core import codec
+from agent_mailbox.core.findings import Problem
 from agent_mailbox.core.records import Message, Read
 from agent_mailbox.core.roster_changes import Registration
+from agent_mailbox.errors import StorageFailed
 from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.files import mounts, small_files, system
 from agent_mailbox.store.files.edits import Edits
@@ -37,6 +39,7 @@ from tests.helpers import ARCHIVE, HEARTBEATS, MESSAGES, READS, ROOT, ROSTER, Po
 from tests.store.test_processes import together
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 DAY = 86_400_000
@@ -784,6 +787,24 @@ def test_the_doctor_s_look_makes_no_file(post: Post) -> None:
     before = sorted(post.box.rglob("*"))
     assert told(post)[1] == []  # any program may register an agent without a client
     assert sorted(post.box.rglob("*")) == before
+
+
+def test_a_part_that_cannot_be_looked_at_is_a_problem_and_the_others_are_checked(
+    used: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk may fail at one file alone."""
+    mailbox = Mailbox(str(used.box))
+
+    def fail(*_: object) -> Iterator[Problem]:
+        yield from ()
+        raise StorageFailed("cannot read attachments: Input/output error", "look at the disk")
+
+    used.append(MESSAGES, b"{torn\n")
+    monkeypatch.setattr(doctor.archive_checks, "check_attachments", fail)
+    found = doctor.problems_among(doctor.examine_mailbox(mailbox))
+    said = [(os.path.basename(one.file), one.what) for one in found]
+    assert (used.box.name, "cannot read attachments: Input/output error; look at the disk") in said
+    assert MESSAGES in dict(said)
 
 
 # -- repair -----------------------------------------------------------------------------------------------------------

@@ -52,6 +52,11 @@ def test_a_wrong_nats_credential_is_refused_with_its_reason(server: str, place: 
         for _ in range(2):  # a replicator tries again
             with pytest.raises(Refused, match=said):
                 order.last_position()
+    wrong.chmod(0o600)
+    for text in ("", "a user and words"):
+        wrong.write_text(text)
+        with pytest.raises(Refused, match="credential has no known form"):
+            order.last_position()
     with pytest.raises(Refused, match="credential cannot be read"):
         open_order(server, "space", "a", str(place / "none")).last_position()
     with pytest.raises(NoSpace, match="engine has no such space: elsewhere"):
