@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..core import conversations, instant
+from ..core import conversations
 from ..core.records import USER, Message, Record
 from ..mailbox.mail_pages import Digest
 from ..mailbox.selection import Selection
@@ -88,10 +88,9 @@ def view_talks(now: Looking, params: Params) -> dict[str, Any]:
     """Return the conversations, the newest first; ``only``: those with new mail alone."""
     only = params.get("only", "")
     places = [channel.address for channel in rail.choose_channels(now, rail.MOST_PLACES)[0]]
-    ever = dict.fromkeys(places, instant.FIRST - 1)
-    own, newest = (now.queries.newer(ever, now.mailbox.now(), EACH, whole=whole) for whole in (False, True))
+    newest = now.queries.latest(places, now.mailbox.now(), EACH, EACH)
     direct = now.queries.page(Selection(person=True, kind="mail"), None, MOST_DIRECT).messages
-    found = sorted([*_list_topics(now, newest, own), *_list_direct(now, direct)], key=lambda one: -one["at"])
+    found = sorted([*_list_topics(now, newest), *_list_direct(now, direct)], key=lambda one: -one["at"])
     is_cut = len(direct) >= MOST_DIRECT or len(newest) >= rail.MOST_PLACES or EACH in map(len, newest.values())
     chosen = [one for one in found if one["new"] or not only]
     return {
@@ -104,13 +103,11 @@ def view_talks(now: Looking, params: Params) -> dict[str, Any]:
     }
 
 
-def _list_topics(
-    now: Looking, newest: Mapping[str, list[Digest]], own: Mapping[str, list[Digest]]
-) -> Iterator[dict[str, Any]]:
-    """Yield the topics, each with all answers; those that went to one agent alone are not ``own``, and never new."""
+def _list_topics(now: Looking, newest: Mapping[str, list[Digest]]) -> Iterator[dict[str, Any]]:
+    """Yield the topics, each with all answers; those that went to one agent alone are never new."""
     marks = now.unread.load_marks()
     for address, digests in newest.items():
-        new = set() if address in marks.muted else now.unread.new_ids(address, own[address])
+        new = set() if address in marks.muted else now.unread.new_ids(address, (one for one in digests if one.is_own))
         for topic, said in group_digests(digests).items():
             title = title_of(said[-1].topic)
             count = f"{len(said)}{'+' if len(digests) == EACH else ''}"

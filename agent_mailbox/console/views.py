@@ -74,8 +74,7 @@ def channel_list(now: Looking, *_: object) -> dict[str, Any]:
     of many are named alone."""
     channels, clock = rail.choose_channels(now, MOST)[0], now.mailbox.now()
     addresses = [channel.address for channel in channels]
-    new, ever = now.unread.count_new(addresses), dict.fromkeys(addresses, instant.FIRST - 1)
-    last = now.queries.newer(ever, clock, topics.EACH, whole=True)
+    new, last = now.unread.count_new(addresses), now.queries.latest(addresses, clock, topics.EACH, 1)
     listed = []
     for channel in channels:
         newest = next(iter(last.get(channel.address, ())), None)

@@ -60,12 +60,14 @@ class Recent(Record):
 
 
 class Digest(Record):
-    """A message to a channel in a few words: for counts and lists of topics."""
+    """A message of a channel in a few words: for counts and lists of topics. ``is_own``: it is to or from the address
+    itself, not only an answer to such a message."""
 
     id: str
     sender: str
     timestamp: int
     topic: str
+    is_own: bool = True
 
 
 class MailPages(MailQueries):
@@ -266,50 +268,61 @@ class MailPages(MailQueries):
         now = self._mailbox.now()
         return self.newer({address: instant.FIRST - 1}, now, LOOK).get(address, [])
 
-    def newer(self, since: Mapping[str, int], until: int, most: int, *, whole: bool = False) -> dict[str, list[Digest]]:
+    def newer(self, since: Mapping[str, int], until: int, most: int) -> dict[str, list[Digest]]:
         """Return the newest ``most`` messages to each address that were sent after an instant (ms), newest first.
 
-        ``whole``: also the answers to them, whomever they went to. A tag that is no address, which another program may
-        have written, is left out."""
+        A tag that is no address, which another program may have written, is left out."""
+
+        def rows(view: IndexLookup, address: str, named: Iterable[str]) -> list[Row]:
+            return view.newer(named, since[address], until, most)
+
+        return self._digests_of(since, until, most, rows, lambda at, one: one.is_own and one.timestamp > since[at])
+
+    def latest(self, addresses: Iterable[str], until: int, look: int, most: int) -> dict[str, list[Digest]]:
+        """Return the newest ``most`` messages of each channel up to an instant (ms), newest first, the answers among
+        them, whomever these went to. ``look``: so many messages and answers are looked at."""
+
+        def rows(view: IndexLookup, _: str, named: Iterable[str]) -> list[Row]:
+            return [row for row in view.conversation(named, None, look)[1] if row[0] <= until]
+
+        return self._digests_of(addresses, until, most, rows, lambda *_: True)
+
+    def _digests_of(
+        self,
+        addresses: Iterable[str],
+        until: int,
+        most: int,
+        rows: Callable[[IndexLookup, str, Iterable[str]], list[Row]],
+        wanted: Callable[[str, Digest], bool],
+    ) -> dict[str, list[Digest]]:
+        """Return the newest wanted digests of each address, by its rows; without an index of all mail."""
         roster = self._mailbox.logs.read_roster()
-        since = {address: begin for address, begin in since.items() if _is_address(address, roster)}
+        there = [address for address in addresses if _is_address(address, roster)]
+
+        def first(address: str, digests: Iterable[Digest | None]) -> list[Digest]:
+            return list(islice((one for one in digests if one is not None and wanted(address, one)), most))
 
         def answer(view: IndexLookup) -> dict[str, list[Digest]]:
-            parent = _remembering(view.message)
-            found = {}
-            for address, begin in since.items():
-                named = parties(address, roster)
-                rows = view.conversation(named, None, most)[1] if whole else view.newer(named, begin, until, most)
-                chosen = _chooses(address, None, roster, parent if whole else _orphan, OlderSelection(None))
-                digests = (self._digest(view, row, parent, address, chosen) for row in rows if begin < row[0] <= until)
-                found[address] = [digest for digest in digests if digest is not None][:most]
+            parent, found = _remembering(view.message), {}
+            for address in there:
+                named = rows(view, address, parties(address, roster))
+                found[address] = first(address, (self._digest(view, row, parent, address, roster) for row in named))
             return found
 
-        answered = self._ask(answer)
-        return self._looked_for(since, until, most, roster, whole=whole) if answered is None else answered
-
-    def _looked_for(
-        self, since: Mapping[str, int], until: int, most: int, roster: Roster, *, whole: bool
-    ) -> dict[str, list[Digest]]:
+        if (answered := self._ask(answer)) is not None:
+            return answered
         messages = self.everything().messages
-        newest_first = [m for m in reversed([*messages.values()]) if m.timestamp <= until]
-        found = {}
-        for address, begin in since.items():
-            chosen = _chooses(address, None, roster, messages.get if whole else _orphan, OlderSelection(None))
-            there = (m for m in newest_first if m.timestamp > begin and chosen(m))
-            found[address] = [_digest(m, messages.get) for m in islice(there, most)]
-        return found
+        known = [m for m in reversed([*messages.values()]) if m.timestamp <= until]
+        return {one: first(one, (_digest(m, messages.get, one, roster) for m in known)) for one in there}
 
-    def _digest(
-        self, view: IndexLookup, row: Row, parent: Parent, address: str, chosen: Callable[[Message], bool]
-    ) -> Digest | None:
+    def _digest(self, view: IndexLookup, row: Row, parent: Parent, address: str, roster: Roster) -> Digest | None:
         known = self._digests.get((address, row[2]))
         if known is not None:
             return known
-        messages = view.chosen([row], chosen, 1)
-        if not messages:  # another message of that number, or a twin that does not count
+        messages = view.chosen([row], bool, 1)
+        digest = _digest(messages[0], parent, address, roster) if messages else None
+        if digest is None:  # another message of that number, or a twin that does not count
             return None
-        digest = _digest(messages[0], parent)
         above = messages[0].thread
         if above is None or messages[0].subject or parent(above) is not None:  # else its topic may come to be known
             if len(self._digests) >= REMEMBERED:
@@ -327,8 +340,12 @@ def _last_lines(log: Log) -> Iterator[tuple[int, bytes]]:
     return lines
 
 
-def _digest(message: Message, parent: Parent) -> Digest:
-    return Digest(message.id, message.sender, message.timestamp, conversations.topic(message, parent))
+def _digest(message: Message, parent: Parent, address: str, roster: Roster) -> Digest | None:
+    """Return a message in a few words; None if it is not of that channel."""
+    if not conversations.belongs(message, address, roster, parent):
+        return None
+    is_own = bool(exchanged((message,), address, roster))
+    return Digest(message.id, message.sender, message.timestamp, conversations.topic(message, parent), is_own)
 
 
 def _is_address(word: str, roster: Roster) -> bool:
@@ -349,10 +366,6 @@ def _remembering(look: Parent) -> Parent:
         return known[message_id]
 
     return parent
-
-
-def _orphan(_: str) -> None:
-    """Take each message for the first of its thread."""
 
 
 def _chooses(
