@@ -57,7 +57,8 @@ def uninstall_all(app: App, *, state: bool, dry_run: bool, diff: bool = True, ma
             if not dry_run:
                 installer.carry_out(plan, app.environ)
         except MailboxError as error:
-            left, codes[where] = [*left, (where, error.what)], error.exit_code
+            why = f"{error.what}; {error.hint}".removesuffix("; ")
+            left, codes[where] = [*left, (where, why)], error.exit_code
             continue
         plan = plan.replace(changes=tuple(change for change in plan.changes if change.path not in changed))
         shown += "".join(f"{line}\n" for line in neutral_lines(installer.plan_diff(plan)))

@@ -295,6 +295,7 @@ def test_a_read_only_file_stays_as_it_is(house: House) -> None:
     assert house.install() == [], "nothing is to change"
     installed = house.settings.read_bytes()
     is_refused("uninstall")
+    assert "`chmod u+w " in house.program.call("uninstall", "--all").stderr
     assert house.settings.read_bytes() == installed
     assert house.memory.exists()
 
