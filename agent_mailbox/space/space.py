@@ -32,8 +32,8 @@ PLACE, FILE, SERVING = "engine", "space", "serving"
 OWNER, LEFT, KEPT = "owner", "left", "kept"
 """Notes: whose this machine's name is by the engine, if it is an earlier mailbox's. The name that goes with the key
 here, as it left a space. The ids of mail that no other machine had got then."""
-LATE = 60.0
-"""Seconds from which on a copy is called old, though a replicator runs."""
+LATE = 60_000
+"""Milliseconds from which on a copy is called old, though a replicator runs."""
 
 
 class Space(Record):
@@ -139,7 +139,7 @@ def why_late(logs: Logs) -> str:
     place = record_of(logs).path(PLACE)
     if displaced := space_troubles.noted_trouble(place, space_troubles.TAKEN):
         return displaced
-    age = known_copy.copy_age(place)
+    age = known_copy.copy_age(place, system.time_ns() // 1_000_000)
     why = "the replicator does not run; `agent-mailbox engine serve --install` has it run"
     if is_serving(logs):
         noted = (space_troubles.noted_trouble(place, kind) for kind in (space_troubles.GONE, space_troubles.AWAY))
@@ -147,7 +147,8 @@ def why_late(logs: Logs) -> str:
         if not why and (age is None or age < LATE):
             return ""
         why = why or f"engine is out of reach; {START}"
-    old = "of unknown age" if age is None else f"{age / 60:.0f} minutes old" if age > 90 else "a minute old or less"
+    minutes = 0 if age is None else round(age / 60_000)
+    old = "of unknown age" if age is None else f"{minutes} minutes old" if minutes > 1 else "a minute old or less"
     return f"this machine's copy of space {space.space} is {old}: {why}"
 
 
@@ -184,11 +185,13 @@ def order_in(copy: Replica) -> SpaceOrder:
 
 def order_of(space: Space, patience: float = 5.0) -> SpaceOrder:
     """Return the way to a space; connects at the first call."""
-    where = space.url, space.space, space.machine, space.credential, space.authority
+    way = space.url, space.credential, space.authority, patience
     if space.is_postgres:  # a command that asks the replicator imports neither
-        from .postgres import postgres_order
+        from .postgres.postgres_connection import PostgresConnection
+        from .postgres.postgres_order import PostgresOrder
 
-        return postgres_order.open_order(*where, patience)
-    from .nats import nats_order
+        return PostgresOrder(PostgresConnection(*way), space.space, space.machine)
+    from .nats.connection import NatsConnection
+    from .nats.nats_order import NatsOrder
 
-    return nats_order.open_order(*where, patience)
+    return NatsOrder(NatsConnection(*way), space.space, space.machine)

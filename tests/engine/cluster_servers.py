@@ -6,11 +6,12 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.errors import Unavailable
-from agent_mailbox.space.nats.nats_order import NatsOrder, open_order
+from agent_mailbox.space.nats.nats_order import NatsOrder
 from tests.helpers import PATIENCE, Program, until
 from tests.ports import free_row
 
 from .nats_server import processor, started
+from .opened_orders import open_nats
 from .pair import MACHINES, Pair
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Servers:
     def order(self, machine: str, credential: str = "", wait: float = PATIENCE) -> NatsOrder:
         """A machine's way to the space, with its credential or another's."""
         file = self.home / "machines" / (credential or machine)
-        return open_order(self.written["url"], SPACE, machine, str(file), str(self.home / "authority.pem"), wait)
+        return open_nats(self.written["url"], SPACE, machine, str(file), str(self.home / "authority.pem"), wait)
 
 
 def joined(servers: Servers, program: Program) -> Pair:

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order.order import MESSAGES as MAIL
 from agent_mailbox.store.log.unordered import unsealed
 from tests.helpers import PATIENCE, Program, until
 
 from .conformance import lines_of
+from .opened_orders import open_nats
 
 if TYPE_CHECKING:
     import subprocess
@@ -89,14 +89,14 @@ class Pair:
 
     def ordered(self) -> list[bytes]:
         """The lines of the messages in the order."""
-        order = open_order(self.url, self.space, "reader", self.credential)
+        order = open_nats(self.url, self.space, "reader", self.credential)
         found = [*map(unsealed, lines_of(order, MAIL))]
         order.close()
         return found
 
     def remove_stream(self) -> None:
         """Remove the space from its server."""
-        order = open_order(self.url, self.space, "stranger", self.credential)
+        order = open_nats(self.url, self.space, "stranger", self.credential)
         order.call_api(f"STREAM.DELETE.{order.stream}", None)
         order.close()
 

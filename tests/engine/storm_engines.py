@@ -10,11 +10,11 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Protocol
 
 from agent_mailbox.errors import MailboxError
-from agent_mailbox.space.postgres.postgres_order import open_order
 from tests.helpers import PATIENCE, Child, Program, until
 
 from .cluster_servers import SPACE, Servers
 from .nats_server import program
+from .opened_orders import open_postgres
 from .postgres_server import PostgresServer, credential, made
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Postgres:
 
     def order(self, machine: str) -> SpaceOrder:
         """Return a machine's way to the space."""
-        return open_order(self.server.url, SPACE, machine, self.word)
+        return open_postgres(self.server.url, SPACE, machine, self.word)
 
     def kill_for(self, chance: random.Random, seconds: float) -> None:  # noqa: ARG002 - there is one
         """Kill the server, and start it again after so many seconds."""

@@ -16,7 +16,7 @@ import pytest
 from agent_mailbox.errors import Refused
 from agent_mailbox.space.nats import nats_order
 from agent_mailbox.space.nats.connection import API, NatsConnection, Publication
-from agent_mailbox.space.nats.nats_order import NatsOrder, open_order
+from agent_mailbox.space.nats.nats_order import NatsOrder
 from agent_mailbox.space.order.order import MESSAGES, ROSTER
 from agent_mailbox.space.servers import cluster
 from agent_mailbox.space.servers.cluster_record import ClusterChange
@@ -26,6 +26,7 @@ from tests.ports import free_row
 
 from .cluster_servers import makes_space
 from .nats_server import started
+from .opened_orders import open_nats
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -236,7 +237,7 @@ class Running(NamedTuple):
         """A machine's way to its space."""
         place = self.home if space == "team" else self.home / "spaces" / space
         authority = str(self.home / "authority.pem")
-        return open_order(self.url, space, machine, str(place / "machines" / machine), authority, 10.0)
+        return open_nats(self.url, space, machine, str(place / "machines" / machine), authority, 10.0)
 
     def is_ready(self) -> bool:
         """Do the servers make a space? Those of a cluster need a moment after their start."""
@@ -364,7 +365,7 @@ def test_a_space_that_a_machine_made_as_it_likes_is_refused(running: Running) ->
     for space, changes in zip(TAKEN, given, strict=True):
         mallory, honest = running.order(space, "mallory"), running.order(space, "honest")
         mallory.connection.publish_unanswered([])
-        wanted = nats_order.of_new(f"MBX_{space}", f"mbx.{space}.>", mallory.connection.info)
+        wanted = {"name": f"MBX_{space}", "subjects": [f"mbx.{space}.>"], **nats_order.LASTING}
         wanted |= {"allow_atomic": True, "allow_direct": True, **changes}
         wanted = json.loads(json.dumps(wanted).replace("{}", space))
         mallory.call_api(f"STREAM.CREATE.{wanted['name']}", {key: value for key, value in wanted.items() if value})

@@ -16,11 +16,11 @@ import pytest
 from agent_mailbox.errors import Refused
 from agent_mailbox.space import space_checks
 from agent_mailbox.space.nats.connection import API, Publication
-from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order.order import ROSTER, NoServer
 from tests.helpers import PATIENCE, Program, until
 
 from .cluster_servers import SPACE, Servers, joined
+from .opened_orders import open_nats
 from .pair import LOG, MACHINES, Pair
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def test_a_machine_speaks_for_itself_alone(program: Program) -> None:
             asked = Publication(f"{API}STREAM.{call}.MBX_{SPACE}", json.dumps(config).encode())
             with pytest.raises(Refused, match="Permissions Violation"):
                 order.connection.ask_each([asked])
-        keeper = open_order(servers.written["url"], SPACE, "north", str(servers.home / "keeper"), authority, PATIENCE)
+        keeper = open_nats(servers.written["url"], SPACE, "north", str(servers.home / "keeper"), authority, PATIENCE)
         keeper.remove_records([order.last_position() + 1])  # it may, and there is none
         position = order.append_lines(ROSTER, [b"to be removed", b"the last"]) - 1
         keeper.remove_through(ROSTER, position)
@@ -175,7 +175,7 @@ def test_a_machine_speaks_for_itself_alone(program: Program) -> None:
         order.close()
         with _interfering(urlsplit(servers.written["url"]).port or 0) as port:
             word = str(servers.home / "machines/north")
-            other = open_order(f"tls://127.0.0.1:{port}", SPACE, "north", word, authority, PATIENCE)
+            other = open_nats(f"tls://127.0.0.1:{port}", SPACE, "north", word, authority, PATIENCE)
             assert other.last_position() == last
             other.close()
         found = program.run(*DOCTOR, servers.home / "machines" / "north", "--dir", program.scratch / "north")
@@ -186,7 +186,7 @@ def test_a_machine_speaks_for_itself_alone(program: Program) -> None:
             (b"no certificate", "authority's certificate cannot be read", "--authority FILE` names another"),
         ):
             unknown.write_bytes(found_there or b"")
-            far = open_order(
+            far = open_nats(
                 *(servers.written["url"], SPACE, "north", str(servers.home / "machines/north")),
                 None if found_there is None else str(unknown),
             )

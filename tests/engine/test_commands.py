@@ -17,13 +17,14 @@ from agent_mailbox.errors import Unavailable
 from agent_mailbox.space import joining_space
 from agent_mailbox.space.copy import space_troubles
 from agent_mailbox.space.nats.connection import Publication
-from agent_mailbox.space.nats.nats_order import NatsOrder, open_order
+from agent_mailbox.space.nats.nats_order import NatsOrder
 from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.store.log.unordered import unsealed
 from scripts.benchmarks import launch, world
 from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Program, until
 
 from .nats_server import serving
+from .opened_orders import open_nats
 from .pair import LOG, MACHINES, Pair
 
 if TYPE_CHECKING:
@@ -436,7 +437,7 @@ def test_the_doctor_compares_every_record(pair: Pair) -> None:
         found = pair.ok("north", "engine", "doctor")
         assert (found["ok"], found["problems"]) == (True, [])
         assert "any machine may write as another here, and remove mail" in found["notes"][-1]
-    order = open_order(pair.url, pair.space, "stranger", pair.credential)
+    order = open_nats(pair.url, pair.space, "stranger", pair.credential)
     config = {**order.stream_info()["config"], "max_msgs": 100_000}
     order.connection.ask_each([Publication(f"$JS.API.STREAM.UPDATE.{order.stream}", json.dumps(config).encode())])
     subject = f"mbx.{pair.space}.stranger.messages"

@@ -12,14 +12,13 @@ import pytest
 from agent_mailbox.core.instant import DAY
 from agent_mailbox.errors import NoMailbox
 from agent_mailbox.space import space as spaces
-from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order.order import MOST_PARTS, PART
-from agent_mailbox.space.postgres.postgres_order import open_order as open_postgres
 from agent_mailbox.space.replicator import FIRST, LATE, MOST_WANTED, ExchangedFiles
 from agent_mailbox.store.attachments import attachment_files
 from agent_mailbox.store.attachments.attachment_files import digest
 from tests.helpers import MESSAGES, PATIENCE, Program, until
 
+from .opened_orders import open_nats, open_postgres
 from .pair import Pair
 from .postgres_server import credential as password_file
 from .postgres_server import made
@@ -40,7 +39,7 @@ class TestNats:
     def machines(self, server: str, credential: str, tmp_path: Path) -> Iterator[list[SpaceOrder]]:  # noqa: ARG002 - as below
         """The ways of two machines to a fresh space's files."""
         space = f"files-{next(_spaces)}"
-        orders = [open_order(server, space, name, credential) for name in "ab"]
+        orders = [open_nats(server, space, name, credential) for name in "ab"]
         orders[0].make_unless_there()
         yield orders
         for order in orders:
@@ -131,7 +130,7 @@ class Files:
         space = spaces.space_of(self.logs)
         assert space is not None
         self.said: list[str] = []
-        self.files = open_order(space.url, space.space, machine, space.credential)
+        self.files = open_nats(space.url, space.space, machine, space.credential)
         self.directory = spaces.record_of(self.logs).path(spaces.PLACE)
         self.copy = spaces.open_replica(self.logs, space)
         self.exchanged = self.again()
@@ -155,7 +154,7 @@ def test_a_file_whose_bytes_differ_from_its_digest_is_not_kept(pair: Pair) -> No
     file.write_bytes(b"the plan")
     pair.send("north", "--from", "ann", "--to", "ben", "--body", "see the plan", "--attach", str(file))
     south.catch_up()
-    west = open_order(pair.url, pair.space, "a-liar", pair.credential)
+    west = open_nats(pair.url, pair.space, "a-liar", pair.credential)
     for false in (b"the flan", b"another length"):
         west.ship_file(digest(b"the plan"), false)
         south.again().take_turn(1)

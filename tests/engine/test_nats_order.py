@@ -13,11 +13,11 @@ from agent_mailbox.space import joining_space
 from agent_mailbox.space.copy import bundled_lines
 from agent_mailbox.space.nats import connection, nats_order
 from agent_mailbox.space.nats.connection import Publication
-from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order.order import ARCHIVE, MESSAGES, PASSED, ROSTER, NoSpace, Ordered, reads_of, spell_word
 
 from .conformance import Pair, SpaceConformance, lines_of
 from .nats_server import serving
+from .opened_orders import open_nats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,7 @@ class TestNatsOrder(SpaceConformance):
     def machines(self, server: str, credential: str) -> Iterator[Pair]:  # type: ignore[override]
         """Two machines' ways to one fresh space."""
         space = f"space-{next(_spaces)}"
-        a, b = (open_order(server, space, machine, credential) for machine in "ab")
+        a, b = (open_nats(server, space, machine, credential) for machine in "ab")
         a.make_unless_there()
         b.make_unless_there()
         yield a, b
@@ -46,7 +46,7 @@ def test_a_wrong_nats_credential_is_refused_with_its_reason(server: str, place: 
     wrong = place / "wrong"
     wrong.touch(0o600)
     wrong.write_text("nonsense")
-    order = open_order(server, "space", "a", str(wrong))
+    order = open_nats(server, "space", "a", str(wrong))
     for mode, said in ((0o600, "engine refuses the credential"), (0o644, "credential is open to others")):
         wrong.chmod(mode)
         for _ in range(2):  # a replicator tries again
@@ -58,15 +58,15 @@ def test_a_wrong_nats_credential_is_refused_with_its_reason(server: str, place: 
         with pytest.raises(Refused, match="credential has no known form"):
             order.last_position()
     with pytest.raises(Refused, match="credential cannot be read"):
-        open_order(server, "space", "a", str(place / "none")).last_position()
+        open_nats(server, "space", "a", str(place / "none")).last_position()
     with pytest.raises(NoSpace, match="engine has no such space: elsewhere"):
-        open_order(server, "elsewhere", "a", credential).last_position()
+        open_nats(server, "elsewhere", "a", credential).last_position()
 
 
 def test_many_records_come_by_batch_and_one_by_one_where_that_has_gaps(server: str, credential: str) -> None:
     """The order gives its records in sequence, without a removed one. A stranger's record is empty, and a damaged one
     is marked."""
-    order = open_order(server, "many", "a", credential)
+    order = open_nats(server, "many", "a", credential)
     order.make_unless_there()
     assert order.stream_info()["config"]["allow_direct"]
     order.append_lines(MESSAGES, [b"%d" % n for n in range(60)], ids=[f"m{n}" for n in range(60)])
@@ -90,7 +90,7 @@ def test_what_the_nearest_server_lost_comes_from_the_leader_in_as_many_windows_a
     server: str, credential: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It has the last record alone. Where many were removed, reading goes on behind them."""
-    order = open_order(server, "lost", "a", credential)
+    order = open_nats(server, "lost", "a", credential)
     order.make_unless_there()
     order.append_lines(MESSAGES, [b"%d" % n for n in range(60)], ids=[f"m{n}" for n in range(60)])
     for seq in range(31, 51):
@@ -104,7 +104,7 @@ def test_what_the_nearest_server_lost_comes_from_the_leader_in_as_many_windows_a
 
 def test_a_name_that_was_taken_with_bytes_that_are_no_text_is_somebody_else_s(server: str, credential: str) -> None:
     """A stranger may write so, and nobody ends on it."""
-    order = open_order(server, "odd", "a", credential)
+    order = open_nats(server, "odd", "a", credential)
     order.make_unless_there()
     order.connection.ask_each([Publication("mbx.odd.a.joined", b"\xff")])
     assert order.take_name("me") == "\ufffd"
@@ -113,7 +113,7 @@ def test_a_name_that_was_taken_with_bytes_that_are_no_text_is_somebody_else_s(se
 
 def test_what_all_archived_goes_at_once_up_to_what_must_stay(server: str, credential: str) -> None:
     """A stranger's message among it stays, and what follows goes one by one."""
-    order, remover = (open_order(server, "swept", "a", credential) for _ in range(2))
+    order, remover = (open_nats(server, "swept", "a", credential) for _ in range(2))
     order.make_unless_there()
 
     def archived(first: int, last: int) -> None:
@@ -141,7 +141,7 @@ def test_what_all_archived_goes_at_once_up_to_what_must_stay(server: str, creden
 
 def test_a_publisher_says_neither_its_machine_nor_its_place(server: str, credential: str) -> None:
     """The server adds its headers behind those of the publisher, which may have the same names: the last ones count."""
-    order = open_order(server, "forged", "a", credential)
+    order = open_nats(server, "forged", "a", credential)
     order.make_unless_there()
     order.append_lines(MESSAGES, [b"%d" % n for n in range(30)], ids=[f"m{n}" for n in range(30)])
     first = order.read_after(0, 1)[0]
@@ -162,7 +162,7 @@ def test_what_the_nearest_server_lacks_the_leader_has(
     server: str, credential: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A copy that is behind, or has lost records, answers a batch with fewer: nothing is missed."""
-    order = open_order(server, "lacking", "a", credential)
+    order = open_nats(server, "lacking", "a", credential)
     order.make_unless_there()
     order.append_lines(MESSAGES, [b"%d" % n for n in range(60)], ids=[f"m{n}" for n in range(60)])
     whole = order.connection.ask_for_several
@@ -181,7 +181,7 @@ def test_a_killed_server_keeps_what_it_acknowledged(
     One that was away while nobody asked is asked as if it had been there: so is one that closed an idle connection."""
     monkeypatch.setattr(connection, "IDLE", 0.0)
     with serving(place / "mortal") as url:
-        order = open_order(url, "space", "a", credential, wait=30)
+        order = open_nats(url, "space", "a", credential, wait=30)
         order.make_unless_there()
         for n in range(20):
             order.append_lines(MESSAGES, [b"%d" % n], ids=[f"m{n}"])
@@ -198,7 +198,7 @@ def test_a_killed_server_keeps_what_it_acknowledged(
 def test_a_full_disk_is_said_and_loses_nothing(place: Path, credential: str) -> None:
     """The server's room is taken: an append says so, what was acknowledged is there, and with room again it goes on."""
     with serving(place / "full", limit="2MB") as url:
-        order = open_order(url, "space", "a", credential)
+        order = open_nats(url, "space", "a", credential)
         order.make_unless_there()
         try:
             for done in range(40):
@@ -221,7 +221,7 @@ def test_an_old_nats_server_is_refused_before_anything_is_made(
 ) -> None:
     """The order refuses a server that tells an old version as it connects, before anything is made."""
     monkeypatch.setattr(connection, "LEAST", (99, 0))
-    order = open_order(server, "old", "a", credential)
+    order = open_nats(server, "old", "a", credential)
     with pytest.raises(Refused, match=r"engine is too old: nats-server \d+\.\d+"):
         order.make_unless_there()
     monkeypatch.undo()

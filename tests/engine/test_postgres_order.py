@@ -21,11 +21,11 @@ from agent_mailbox.core.records import USER
 from agent_mailbox.errors import Malformed, Refused, Unavailable
 from agent_mailbox.identity import tls_certificates as certificates
 from agent_mailbox.space import joining_space, space_checks
-from agent_mailbox.space.order import hurry
+from agent_mailbox.space.order import order as orders
 from agent_mailbox.space.order.order import MESSAGES, MOST_PARTS, PART, ROSTER, HeldUp, NoServer, NoSpace, reads_of
 from agent_mailbox.space.postgres import postgres_connection, postgres_order
-from agent_mailbox.space.postgres.postgres_connection import _places_of, places_in
-from agent_mailbox.space.postgres.postgres_order import PostgresOrder, open_order, write_roles
+from agent_mailbox.space.postgres.postgres_connection import _places_of
+from agent_mailbox.space.postgres.postgres_order import PostgresOrder, write_roles
 from agent_mailbox.space.servers import cluster
 from agent_mailbox.space.space import Space
 from agent_mailbox.upkeep import steward as stewards
@@ -34,6 +34,7 @@ from tests.helpers import PATIENCE, Program, until
 from .conformance import Pair, SpaceConformance, lines_of
 from .cut_links import stopped
 from .hostile_space import Joined, lock_nobody_out
+from .opened_orders import open_postgres
 from .pair import MACHINES
 from .pair import Pair as Two
 from .postgres_server import OLD, OWNER, PASSWORD, PostgresServer, credential, made
@@ -55,7 +56,7 @@ def postgres() -> Iterator[PostgresServer]:
 @pytest.fixture
 def opened(postgres: PostgresServer, tmp_path: Path) -> Iterator[PostgresOrder]:
     """The way of machine ``a`` to a fresh space."""
-    order = open_order(postgres.url, f"own-{next(_spaces)}", "a", credential(tmp_path / "owner"))
+    order = open_postgres(postgres.url, f"own-{next(_spaces)}", "a", credential(tmp_path / "owner"))
     order.make_unless_there()
     yield order
     order.close()
@@ -68,7 +69,7 @@ class TestPostgresOrder(SpaceConformance):
     def machines(self, postgres: PostgresServer, tmp_path: Path) -> Iterator[Pair]:  # type: ignore[override]
         """Two machines' ways to one fresh space."""
         space, word = f"space-{next(_spaces)}", credential(tmp_path / "owner")
-        a, b = (open_order(postgres.url, space, machine, word) for machine in "ab")
+        a, b = (open_postgres(postgres.url, space, machine, word) for machine in "ab")
         a.make_unless_there()
         b.make_unless_there()
         yield a, b
@@ -82,7 +83,7 @@ def test_a_wrong_database_credential_is_refused_with_its_reason(
     """A wrong password, role, database or space, and a file that others may read: each is refused with its reason."""
 
     def way(path: str, url: str = postgres.url, space: str = opened.space) -> PostgresOrder:
-        return open_order(url, space, "b", path)
+        return open_postgres(url, space, "b", path)
 
     good, wrong = credential(tmp_path / "good"), credential(tmp_path / "wrong", password="nonsense")
     with pytest.raises(Refused, match=r"engine refuses the credential: .*password authentication failed"):
@@ -119,7 +120,7 @@ def test_a_program_without_the_database_library_says_what_is_missing(monkeypatch
     """The person may have installed it again without the extra."""
     monkeypatch.setitem(sys.modules, "psycopg2", None)
     with pytest.raises(Refused, match="package for PostgreSQL is missing: psycopg2") as told:
-        open_order("postgresql://ann@localhost/mail", "team", "a").last_position()
+        open_postgres("postgresql://ann@localhost/mail", "team", "a").last_position()
     assert (told.value.code, told.value.hint) == ("no_extra", "`agent-mailbox engine join` tells how to add it")
 
 
@@ -133,7 +134,7 @@ def test_a_role_that_is_made_again_works_for_who_was_connected_before(
     for machine in MACHINES:
         assert program.call(*config, "--machine", machine).rc == 0
     word = home / "machines" / "south"
-    order = open_order(postgres.url.replace(f"{OWNER}@", "mbx_again_south@"), "again", "south", str(word))
+    order = open_postgres(postgres.url.replace(f"{OWNER}@", "mbx_again_south@"), "again", "south", str(word))
     try:
         assert order.append_lines(ROSTER, [b"before"]) == 1
         assert program.call(*config, "--remove", "south").rc == 0
@@ -154,10 +155,10 @@ def test_a_machine_speaks_for_itself_alone(postgres: PostgresServer, opened: Pos
     postgres.ask(*(postgres_order.make_role(opened.space, machine, PASSWORD) for machine in ("north", "south")))
     role = postgres_order.role_name(opened.space, "north")
     url, word = postgres.url.replace(OWNER, role), credential(tmp_path / "north", role)
-    north = open_order(url, opened.space, "north", word)
+    north = open_postgres(url, opened.space, "north", word)
     assert north.take_name("me") == "me"
     position = north.append_lines(MESSAGES, [b"mine"], ids=["m1"])
-    forged = open_order(url, opened.space, "south", word)
+    forged = open_postgres(url, opened.space, "south", word)
     for attack in (
         lambda: forged.append_lines(ROSTER, [b"forged"]),
         lambda: forged.take_name("me"),
@@ -185,7 +186,7 @@ def test_a_machine_speaks_for_itself_alone(postgres: PostgresServer, opened: Pos
     assert opened.joined_machines() == ["north"]
     with pytest.raises(Refused, match=r"may not speak as machine a$"):  # not even the owner, unless it is named
         opened.append_lines(ROSTER, [b"x"])
-    stranger = open_order(url, "another", "north", word)
+    stranger = open_postgres(url, "another", "north", word)
     with pytest.raises(Refused, match="cannot be made"):
         stranger.make_unless_there()
     for order in (north, forged, stranger):
@@ -262,7 +263,7 @@ def test_engine_config_takes_access_from_no_other_machine(
         word.touch(0o600)
         word.write_text(places[space, machine])
         url = postgres.url.replace(f"{OWNER}@", f"mbx_{space}_{machine}@")
-        order = open_order(url, space, machine, str(word))
+        order = open_postgres(url, space, machine, str(word))
         try:
             return order.append_lines(ROSTER, [b"x"])
         finally:
@@ -442,7 +443,7 @@ def test_a_database_that_cannot_take_a_record_says_why(
     postgres.ask(f'DROP TRIGGER t ON "{opened.schema}".log')
     assert opened.append_lines(MESSAGES, [b"one"], ids=["m1"]) == 1
     postgres.ask(f'UPDATE "{opened.schema}".space SET version = 2')
-    later = open_order(postgres.url, opened.space, "a", credential(tmp_path / "word"))
+    later = open_postgres(postgres.url, opened.space, "a", credential(tmp_path / "word"))
     for call in (
         later.make_unless_there,
         later.last_position,
@@ -471,7 +472,7 @@ def test_a_transaction_that_is_left_open_is_told(
     pair = Two(program, postgres.url, credential(tmp_path / "owner"))
     pair.join("north")
     pair.ok("north", "roster", "register", "--session-id", "ann")
-    order = open_order(postgres.url, pair.space, "a", credential(tmp_path / "word"))
+    order = open_postgres(postgres.url, pair.space, "a", credential(tmp_path / "word"))
     assert order.last_position() > 0
     with postgres.asking(f'SELECT last FROM "mbx_{pair.space}".space FOR UPDATE'):
         said = r"engine is held up by an open transaction of role owner, process \d+"
@@ -482,7 +483,7 @@ def test_a_transaction_that_is_left_open_is_told(
             assert re.match(said, why)
         assert why.endswith(", a moment ago")
         monkeypatch.setattr(postgres_connection, "HELD", 10 * PATIENCE)
-        with hurry.Hurry(10 * PATIENCE), pytest.raises(HeldUp, match=said):
+        with orders.Hurry(10 * PATIENCE), pytest.raises(HeldUp, match=said):
             order.append_lines(ROSTER, [b"x"])
         monkeypatch.setattr(postgres_connection, "HELD", 0.05)
         with pair.serving("north") as replicator:
@@ -495,7 +496,7 @@ def test_a_transaction_that_is_left_open_is_told(
     assert pair.ok("north", "engine", "status")["queued"] == 0
     postgres.ask(postgres_order.make_role(pair.space, "north", PASSWORD))
     role = postgres_order.role_name(pair.space, "north")
-    north = open_order(postgres.url.replace(OWNER, role), pair.space, "north", credential(tmp_path / "role", role))
+    north = open_postgres(postgres.url.replace(OWNER, role), pair.space, "north", credential(tmp_path / "role", role))
     assert north.query_rows("SHOW idle_in_transaction_session_timeout") == [("10s",)]
     north.close()
 
@@ -506,11 +507,11 @@ def test_a_database_server_that_says_nothing_is_left(
     """A caller in a hurry leaves a server that says no word, connected or not, however long others would wait. The
     caller stays with one that answers. The server, too, ends a statement when the time of others is over."""
     word = credential(tmp_path / "word")
-    near, far = (open_order(postgres.url, opened.space, "a", word, wait=10 * PATIENCE) for _ in range(2))
-    with hurry.Hurry(10 * PATIENCE):
+    near, far = (open_postgres(postgres.url, opened.space, "a", word, wait=10 * PATIENCE) for _ in range(2))
+    with orders.Hurry(10 * PATIENCE):
         with monkeypatch.context() as patch:
-            patch.setattr(hurry, "WORD", 1.5)  # a busy machine's server takes a while to say one
-            patch.setattr(hurry, "SILENT", 1.5)
+            patch.setattr(orders, "WORD", 1.5)  # a busy machine's server takes a while to say one
+            patch.setattr(orders, "SILENT", 1.5)
             assert near.query_rows("SELECT 1 FROM pg_sleep(2)") == [(1,)]
             limit = "SELECT setting FROM pg_settings WHERE name = 'statement_timeout'"
             assert near.query_rows(limit) == [(f"{10_000 * PATIENCE:.0f}",)]
@@ -523,29 +524,24 @@ def test_a_database_server_that_says_nothing_is_left(
     far.close()
 
 
-def test_where_a_usual_url_leads_is_known_without_the_library() -> None:
-    """Its hosts and ports are what the library reads in it. Nothing is said of one that has them elsewhere."""
-    for usual in (
-        "postgresql://me@host/db",
-        "postgresql://a:1,b/db?sslmode=require",
-        "postgres://host:7?connect_timeout=3",
-        "postgresql://[::1]:8,[fe80::1]/db",
-        "postgresql://host/support?connect_timeout=3",
-    ):
-        assert places_in(usual) == _places_of(parse_dsn(usual)) != [], usual
-    for other in (
-        "postgresql:///db?host=/run",
-        "postgresql://%2Frun/db",
-        "postgresql://h/?service=x",
-    ):
-        assert places_in(other) == []
+def test_a_hurried_caller_looks_where_the_library_connects() -> None:
+    """Hosts and ports are those that libpq reads in the URL; of a service it alone knows them."""
+    for url, places in {
+        "postgresql://me@host/db": [("host", 5432)],
+        "postgresql://a:1,b/db?sslmode=require": [("a", 1), ("b", 5432)],
+        "postgres://[::1]:8,[fe80::1]/db": [("::1", 8), ("fe80::1", 5432)],
+        "postgresql://name:7/db?hostaddr=127.0.0.1": [("127.0.0.1", 7)],
+        "postgresql:///db?host=/run": [("/run/.s.PGSQL.5432", 5432)],
+        "postgresql:///?service=x": [],
+    }.items():
+        assert _places_of(parse_dsn(url)) == places, url
 
 
 def test_a_full_database_disk_loses_nothing(postgres: PostgresServer, tmp_path: Path) -> None:
     """A real one: what does not fit is told as that, what was acknowledged is read, the rest comes with more room."""
     with postgres.small_disk() as grow:
         url, word = f"{postgres.url}?options=-c%20default_tablespace%3Dsmall", credential(tmp_path / "word")
-        order = open_order(url, f"own-{next(_spaces)}", "a", word)
+        order = open_postgres(url, f"own-{next(_spaces)}", "a", word)
         order.make_unless_there()
         lines = [random.Random(n).randbytes(4000) for n in range(300)]  # which no page compresses
         with pytest.raises(Unavailable, match=r"engine is full: could not extend file .*No space left on device"):
@@ -570,7 +566,7 @@ def test_an_old_postgresql_server_is_refused(tmp_path: Path) -> None:
     if OLD not in os.environ:
         pytest.skip(f"no old PostgreSQL here: {OLD} names the directory of its programs")
     with made(Path(os.environ[OLD])) as server, server.running():
-        order = open_order(server.url, "space", "a", credential(tmp_path / "word"))
+        order = open_postgres(server.url, "space", "a", credential(tmp_path / "word"))
         for call in (
             order.make_unless_there,
             order.last_position,
@@ -594,7 +590,7 @@ def test_the_database_server_proves_itself_by_its_certificate(
     send = "send", "--from", "user", "--to", "all", "--body", "hello", "--dir", north
 
     def way(url: str = postgres.url, authority: Path | None = None) -> PostgresOrder:
-        return open_order(url, opened.space, "a", word, authority and str(authority))
+        return open_postgres(url, opened.space, "a", word, authority and str(authority))
 
     with pytest.raises(Unavailable, match="server does not support SSL, but SSL was required"):
         way(authority=known).last_position()
@@ -626,7 +622,7 @@ def test_a_killed_server_keeps_what_it_acknowledged(tmp_path: Path) -> None:
         word = credential(tmp_path / "word")
         with server.running():
             server.ask(f"ALTER ROLE {OWNER} SET synchronous_commit = off")
-            order = open_order(server.url, "space", "a", word, wait=30)
+            order = open_postgres(server.url, "space", "a", word, wait=30)
             order.make_unless_there()
             assert order.query_rows("SHOW synchronous_commit")[0][0] == "on"
             for n in range(20):

@@ -14,8 +14,7 @@ import pytest
 
 from agent_mailbox.core.proofs import is_machine
 from agent_mailbox.errors import Refused, Unavailable
-from agent_mailbox.space.order.hurry import Hurry
-from agent_mailbox.space.order.order import MESSAGES, ROSTER, Displaced, HeldUp, NoSpace, is_reads, reads_of
+from agent_mailbox.space.order.order import MESSAGES, ROSTER, Displaced, HeldUp, Hurry, NoSpace, is_reads, reads_of
 from agent_mailbox.space.relay import relayed_order
 from agent_mailbox.space.relay.relay import MOST, Relay
 from agent_mailbox.space.relay.relayed_order import (

@@ -304,10 +304,10 @@ def test_a_copy_is_as_old_as_its_last_whole_look(two: Two, tmp_path: Path, monke
     monkeypatch.setattr(replica, "ROUNDS", 3)
     with pytest.raises(Busy, match="engine is too busy") as told:
         north.catch_up()
-    assert (told.value.hint, known_copy.copy_age(place)) == ("try again; nothing is lost", None)
+    assert (told.value.hint, known_copy.copy_age(place, 0)) == ("try again; nothing is lost", None)
     two.orders[0].first = None
     north.catch_up()
-    assert known_copy.copy_age(place) is not None
+    assert known_copy.copy_age(place, 0) is not None
 
 
 def test_what_another_process_took_in_since_is_not_asked_for_again(two: Two, tmp_path: Path) -> None:

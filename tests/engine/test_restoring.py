@@ -13,7 +13,6 @@ from agent_mailbox.core.records import USER, Message, RosterEvent
 from agent_mailbox.space.copy import bundled_lines
 from agent_mailbox.space.copy import replica as replica_module
 from agent_mailbox.space.copy.replica import Replica
-from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order.order import (
     ARCHIVE,
     CLAIMS,
@@ -35,6 +34,7 @@ from .conformance import lines_of
 from .memory_order import MemoryOrder, MemorySpace, copy_of
 from .mortal import Machine
 from .nats_server import serving
+from .opened_orders import open_nats
 from .pair import MACHINES, Pair
 from .two import Two, archived, gone, live, machine, purge, read, roster_lines, shown, steward, with_dead
 
@@ -465,7 +465,7 @@ def test_a_withheld_rule_is_withheld_in_the_order_of_all_machines(
     bring_back(scene, revoked(scene, tmp_path))
     assert post.ok("doctor", "--trust", "--yes")["withheld"] == [{"agent": WORKER, "allow": [RULE], "mode": None}]
     assert (scene.rules(), scene.asked()) == (((), ("Bash(rm:*)",)), None)
-    order = open_order(server, "rules", "reader", credential)
+    order = open_nats(server, "rules", "reader", credential)
     last = codec.message([*lines_of(order, MESSAGES)][-1])
     order.close()
     assert isinstance(last, Message)

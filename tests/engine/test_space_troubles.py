@@ -31,12 +31,13 @@ from agent_mailbox.space.copy.space_troubles import (
     waiting_sends,
 )
 from agent_mailbox.space.joining_space import SpaceStanding
-from agent_mailbox.space.nats.nats_order import open_order
+from agent_mailbox.space.nats.nats_order import NatsOrder
 from agent_mailbox.space.order.order import GAVE_UP, MESSAGES, PASSED, spell_word
 from agent_mailbox.space.relay.relay import Relay
 from tests.helpers import PATIENCE, until
 
 from .nats_server import serving
+from .opened_orders import open_nats
 from .pair import MACHINES, Pair, is_of
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def pair(program: Program, server: str, credential: str) -> Pair:
 @contextmanager
 def way_of(pair: Pair, machine: str) -> Iterator[NatsOrder]:
     """A way to the space in a machine's name."""
-    order = open_order(pair.url, pair.space, machine, pair.credential)
+    order = open_nats(pair.url, pair.space, machine, pair.credential)
     try:
         yield order
     finally:
@@ -169,7 +170,7 @@ def test_a_replicator_without_news_says_that_its_copy_is_fresh(pair: Pair, monke
             os.unlink(os.path.join(copy.directory, known_copy.FRESH))
 
     take_turns(copy, 6, print, forget)
-    assert known_copy.copy_age(copy.directory) is not None
+    assert known_copy.copy_age(copy.directory, 0) is not None
 
 
 def test_a_name_that_another_mailbox_took_is_told(pair: Pair) -> None:

@@ -23,9 +23,9 @@ from agent_mailbox.space.copy import known_copy
 from agent_mailbox.space.copy.known_copy import TURN, AskedOrder, MachineLock
 from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.nats.connection import NatsConnection, Publication
-from agent_mailbox.space.order import hurry
-from agent_mailbox.space.order.hurry import Hurry
-from agent_mailbox.space.order.order import MESSAGES, Ordered
+from agent_mailbox.space.nats.server_words import WORDS
+from agent_mailbox.space.order import order as orders
+from agent_mailbox.space.order.order import MESSAGES, Hurry, Ordered
 from agent_mailbox.store.files.small_files import time_of
 from agent_mailbox.store.locks.lock import FileLock
 from tests.helpers import PATIENCE
@@ -243,12 +243,12 @@ def test_who_is_in_a_hurry_waits_for_an_engine_that_works() -> None:
 
 def test_who_is_in_a_hurry_leaves_an_engine_that_only_says_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """A leader without its peers says them, and keeps nothing. How many it says measures how far and how busy it is."""
-    monkeypatch.setattr(hurry, "QUIET", 0.01)
-    with speaking(b"", *[b"PONG\r\n"] * hurry.WORDS) as (url, heard):
+    monkeypatch.setattr(orders, "QUIET", 0.01)
+    with speaking(b"", *[b"PONG\r\n"] * WORDS) as (url, heard):
         way = NatsConnection(url, None, None, patience=PATIENCE)
         with Hurry(PATIENCE), pytest.raises(Unavailable, match="the server speaks, and does not answer"):
             way.ask_each([Publication("a.question", b"")])
-    assert heard[2:] == [b"PING\r\n"] * hurry.WORDS
+    assert heard[2:] == [b"PING\r\n"] * WORDS
 
 
 def test_who_is_in_a_hurry_waits_for_nobody_whom_the_engine_lets_wait(

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order.order import MESSAGES
 from tests.helpers import PATIENCE, ROOT, TOOLS, Post, Program, until
 from tests.shell_blocks import blocks
 from tests.test_pages import has_own_network
 
 from .conformance import everything
+from .opened_orders import open_nats
 
 if TYPE_CHECKING:
     import subprocess
@@ -220,7 +220,7 @@ def test_a_replayed_approval_approves_nothing_else(team: Team) -> None:
     assert team.south.told(child)["decision"]["behavior"] == "allow"
     child = team.south.permission()
     second = team.north.pending()
-    order = open_order(team.north.url, team.space, "north", team.north.credential)
+    order = open_nats(team.north.url, team.space, "north", team.north.credential)
     signed = next(r.line for r in everything(order) if b"approved" in r.line and r.machine == "north")
     for line, name in ((signed, "again"), (signed.replace(first.encode(), second.encode()), "changed")):
         order.append_lines(MESSAGES, [line], ids=[name])

@@ -17,13 +17,14 @@ from agent_mailbox.errors import MailboxError
 from agent_mailbox.space import space_checks
 from agent_mailbox.space.nats import connection
 from agent_mailbox.space.nats.connection import NatsConnection
-from agent_mailbox.space.nats.nats_order import NatsOrder, open_order
-from agent_mailbox.space.nats.server_words import ServerBytes
-from agent_mailbox.space.order import hurry
+from agent_mailbox.space.nats.nats_order import NatsOrder
+from agent_mailbox.space.nats.server_words import WORDS, ServerBytes
+from agent_mailbox.space.order import order as orders
 from agent_mailbox.space.order.order import MESSAGES, ROSTER, Moved, NoServer, Unavailable
 from tests.helpers import PATIENCE, until
 
 from .nats_server import serving
+from .opened_orders import open_nats
 from .pair import Pair
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ CALLS: dict[str, Callable[[NatsOrder], object]] = {
 def test_a_wrong_answer_of_a_nats_server_is_that_of_none(call: str) -> None:
     """Whatever is in any place of an answer, a call returns, or raises an error that a person reads."""
     with answering() as (server, url):
-        order = open_order(url, "s", "a", wait=0.2)
+        order = open_nats(url, "s", "a", wait=0.2)
         for answer in (DEEP, *(json.dumps(form(value)).encode() for form in FORMS for value in VALUES)):
             server.answer = answer
             try:
@@ -148,7 +149,7 @@ def test_what_a_nats_server_reads_out_of_order_is_no_answer() -> None:
     """A record ahead of where one reads would have a machine read for ever; one far behind, take all memory."""
     record = {"message": {"seq": 3, "subject": "mbx.s.a.roster", "data": "eA==", "hdrs": ""}}
     with answering() as (server, url):
-        order = open_order(url, "s", "a", wait=PATIENCE)
+        order = open_nats(url, "s", "a", wait=PATIENCE)
         server.answer = json.dumps(record).encode()
         for ask in (lambda: order.read_after(5, 1), lambda: [*order.of_log(ROSTER)]):
             with pytest.raises(Unavailable, match="another form"):
@@ -173,7 +174,7 @@ def test_an_address_with_tls_is_never_spoken_to_without(scheme: str) -> None:
 def test_a_leader_that_counts_what_it_could_not_keep_has_not_answered() -> None:
     """It says that the mail's id is taken, and has no record of that. A decision beside it was overtaken, as ever."""
     with answering() as (server, url):
-        order = open_order(url, "s", "a", wait=PATIENCE)
+        order = open_nats(url, "s", "a", wait=PATIENCE)
         server.answer = b'{"error":{"err_code":10071,"description":"wrong last sequence: 7"}}'
         with pytest.raises(Unavailable, match="engine did not answer: log has moved: wrong last sequence: 7"):
             order.append_lines(MESSAGES, [b"x"], ids=["m"])
@@ -185,7 +186,7 @@ def test_a_leader_that_counts_what_it_could_not_keep_has_not_answered() -> None:
 def test_a_name_that_a_leader_could_not_keep_is_no_other_mailbox_s() -> None:
     """It says that the name is taken, and has no record of that: it has not answered whose the name is."""
     with answering() as (server, url):
-        order = open_order(url, "s", "a", wait=PATIENCE)
+        order = open_nats(url, "s", "a", wait=PATIENCE)
         server.to_record = b'{"error":{"err_code":10071,"description":"wrong last sequence: 7"}}'
         server.answer = b'{"error":{"err_code":10037,"description":"no message found"}}'
         with pytest.raises(Unavailable, match="engine refuses: no message found"):
@@ -220,16 +221,16 @@ def test_a_server_that_speaks_and_does_not_answer_is_left_and_one_that_answers_i
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each piece of an answer begins the count of words again."""
-    monkeypatch.setattr(hurry, "QUIET", 0.001)
+    monkeypatch.setattr(orders, "QUIET", 0.001)
     ours, theirs = socket.socketpair()
     heard = ServerBytes(ours, lambda: theirs.sendall(b"PONG\r\n"))
-    with hurry.Hurry(60), ours, theirs:
+    with orders.Hurry(60), ours, theirs:
         end = time.monotonic() + 60
         for _ in range(2):
-            assert [heard.read_line(end) for _ in range(hurry.WORDS)] == [b"PONG"] * hurry.WORDS
+            assert [heard.read_line(end) for _ in range(WORDS)] == [b"PONG"] * WORDS
             theirs.sendall(b"piece")
             assert heard.read_bytes(5, end) == b"piece"
-        assert [heard.read_line(end) for _ in range(hurry.WORDS)] == [b"PONG"] * hurry.WORDS
+        assert [heard.read_line(end) for _ in range(WORDS)] == [b"PONG"] * WORDS
         with pytest.raises(TimeoutError, match="does not answer"):
             heard.read_line(end)
 
@@ -241,7 +242,7 @@ def test_a_server_that_closes_is_told_at_once(is_hurried: bool) -> None:
     heard = ServerBytes(ours, lambda: None)
     theirs.sendall(b"half a li")
     theirs.close()
-    with hurry.Hurry(60) if is_hurried else nullcontext(), ours:
+    with orders.Hurry(60) if is_hurried else nullcontext(), ours:
         with pytest.raises(OSError, match="closed the connection"):
             heard.read_line(time.monotonic() + 60)
         with pytest.raises(OSError, match="closed the connection"):

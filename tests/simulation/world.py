@@ -15,7 +15,7 @@ from zlib import crc32
 
 from greenlet import getcurrent
 
-from agent_mailbox.space.order import hurry
+from agent_mailbox.space.order import order
 from agent_mailbox.store.files import system
 from agent_mailbox.store.locks import lock
 from tests.simulation.choices import Choices
@@ -40,7 +40,7 @@ LONGEST = 100_000
 """Calls of a command that does not end; the longest that ends make some 10,000."""
 START = 1_767_225_600 * SECOND
 """The beginning of 2026."""
-_BOUNDS = lock._bound, hurry._bound
+_BOUNDS = lock._bound, order._bound
 """Until when this thread waits for a lock, and for an engine's answer."""
 
 

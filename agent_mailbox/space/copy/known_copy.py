@@ -24,8 +24,7 @@ from ...store.locks.lock import FileLock, Patience, deadline
 from ...store.log.stamps import EVERYONE
 from ...store.log.unordered import Unordered, digest
 from ...store.user_state import bindings
-from ..order.hurry import ANSWERED, Hurry
-from ..order.order import CLAIMS, KINDS, MESSAGES, ROSTER
+from ..order.order import ANSWERED, CLAIMS, KINDS, MESSAGES, ROSTER, Hurry
 from .space_troubles import SpaceQueue
 
 TYPE_CHECKING = False
@@ -96,16 +95,9 @@ def note_fresh(directory: str, at: int) -> None:
     note_time(system.join(directory, FRESH), at)
 
 
-def is_fresh(directory: str, since: int) -> bool:
-    """Return whether a process of this machine began to take in what is in the order after that time (ms), and did."""
-    age = noted_age(system.join(directory, FRESH), now := system.time_ns() // 1_000_000)
-    return age is not None and 0 <= age < now - since
-
-
-def copy_age(directory: str) -> float | None:
-    """Return the seconds since this machine had all that was in the order; None: nobody noted it."""
-    age = noted_age(system.join(directory, FRESH), system.time_ns() // 1_000_000)
-    return None if age is None else max(age, 0) / 1000
+def copy_age(directory: str, now: int) -> int | None:
+    """Return the ms since a process of this machine began to take in all of the order, and did; None: none noted it."""
+    return noted_age(system.join(directory, FRESH), now)
 
 
 class AskedOrder:

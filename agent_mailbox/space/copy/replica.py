@@ -52,7 +52,8 @@ class Replica(KnownCopy):
 
     def catch_up_since(self, since: int) -> None:
         """Do what ``catch_up`` does, unless another process did all of it after that time (ms): then look here."""
-        if known_copy.is_fresh(self.directory, since):
+        age = known_copy.copy_age(self.directory, now := system.time_ns() // 1_000_000)
+        if age is not None and 0 <= age < now - since:
             self._is_sure = False
             self.look_locally()
             if self.state.applied:

@@ -18,9 +18,8 @@ from itertools import islice, takewhile
 from ...core import codec
 from ...core.records import Record
 from ...errors import MailboxError, Malformed, Refused, Unavailable
-from ..order import hurry
-from ..order.order import START, NoServer
-from ..servers.first_server import connect_first, place_in, read_credential, split_address
+from ..order import order as orders
+from ..servers.first_server import connect_first, read_credential, split_address
 from .server_words import ServerBytes, parse_object
 
 TYPE_CHECKING = False
@@ -124,7 +123,7 @@ class NatsConnection:
                 if answer.status == "503":
                     raise unavailable_error(self.urls, "nobody answers there; is JetStream enabled?")
                 found[answer.subject] = answer
-        hurry.note_answer()
+        orders.note_answer()
         return [found[subject] for subject in wanted]
 
     def ask_one(self, subject: str, data: bytes = b"", headers: Mapping[str, str] | None = None) -> ServerAnswer:
@@ -134,7 +133,7 @@ class NatsConnection:
         """Publish a message that is answered by several; return each but the last, which has a status."""
         with self:
             found = [*takewhile(lambda one: one.head and not one.status, self._answers_to(self._ask([asked])))]
-        hurry.note_answer()
+        orders.note_answer()
         return found
 
     def gather_answers(self, one: Publication, most: int) -> list[ServerAnswer]:
@@ -174,7 +173,7 @@ class NatsConnection:
         return self._told
 
     def _answers_to(self, asked: Mapping[str, Publication]) -> Iterator[ServerAnswer]:
-        deadline = hurry.deadline(self.patience)
+        deadline = orders.deadline(self.patience)
         while True:
             answer = self._receive_message(deadline)
             if answer is not None and answer.subject in asked:
@@ -255,12 +254,12 @@ class NatsConnection:
         if self._incoming is not None and (is_heard or self._is_still_there()):
             return
         places = {_place_in(url): url for url in self.urls}
-        silent = min(self.patience, hurry.SILENT if hurry.is_hurried() else CONNECTING)
+        silent = min(self.patience, orders.SILENT if orders.is_hurried() else CONNECTING)
         while self._incoming is None:
             try:
                 place, found = connect_first([*places], silent)
                 self._incoming = ServerBytes(found, self._ask_word)
-                self._begin_talking(places.pop(place), place[0], hurry.deadline(self.patience))
+                self._begin_talking(places.pop(place), place[0], orders.deadline(self.patience))
             except (OSError, Unavailable):
                 if self._incoming is None or not places:
                     raise
@@ -270,7 +269,7 @@ class NatsConnection:
         """Hear what the server said while nobody asked; return whether it is there. It leaves who answers no PING."""
         try:
             while self._incoming_bytes().has_more():
-                self._receive_message(time.monotonic() + hurry.SILENT)
+                self._receive_message(time.monotonic() + orders.SILENT)
         except (OSError, MailboxError):
             self.close()
         return self._incoming is not None
@@ -311,13 +310,13 @@ class NatsConnection:
             context = ssl.create_default_context(cafile=self._authority)
         except OSError as error:
             said = f"authority's certificate cannot be read: {self._authority}: {error}"
-            raise NoServer(said, "`engine join … --authority FILE` names another") from None  # mail waits for it
+            raise orders.NoServer(said, "`engine join … --authority FILE` names another") from None  # mail waits for it
         plain = whole_socket(fileno=source.detach())
-        plain.settimeout(hurry.SILENT if hurry.is_hurried() else self.patience)
+        plain.settimeout(orders.SILENT if orders.is_hurried() else self.patience)
         try:
             return context.wrap_socket(plain, server_hostname=host)
         except ssl.SSLError as error:
-            raise NoServer(f"engine is out of reach: {url}: {error}", _UNTRUSTED) from None
+            raise orders.NoServer(f"engine is out of reach: {url}: {error}", _UNTRUSTED) from None
 
     def _login_fields(self) -> dict[str, str]:
         if self._credential is None:
@@ -345,16 +344,22 @@ class NatsConnection:
 
 def _place_in(url: str) -> Place:
     scheme, _, where, _ = split_address(url)
-    place = place_in(where, PORT) if scheme in ("nats", "tls") else None
-    if place is None:
-        hint = "write nats://HOST:PORT (IPv6 in brackets, a port up to 65535), or postgresql://USER@HOST/DATABASE"
-        raise Malformed(f"engine's address is no nats:// or tls:// URL: {url}", hint)
-    return place
+    host, _, port = where.rpartition(":") if ":" in where and not where.endswith("]") else (where, "", "")
+    if is_bracketed := host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    port = port or str(PORT)
+    is_port = port.isascii() and port.isdecimal() and len(port) < 6 and 0 < int(port) < 1 << 16
+    if scheme in ("nats", "tls") and host and is_port and (":" in host) == is_bracketed:
+        return host, int(port)
+    hint = "write nats://HOST:PORT (IPv6 in brackets, a port up to 65535), or postgresql://USER@HOST/DATABASE"
+    raise Malformed(f"engine's address is no nats:// or tls:// URL: {url}", hint)
 
 
 def unavailable_error(urls: Sequence[str], why: object) -> Unavailable:
     is_known = isinstance(why, (ConnectionRefusedError, socket.gaierror))
-    return (NoServer if is_known else Unavailable)(f"engine is out of reach: {', '.join(urls)}: {why}", START)
+    return (orders.NoServer if is_known else Unavailable)(
+        f"engine is out of reach: {', '.join(urls)}: {why}", orders.START
+    )
 
 
 def is_old(version: str) -> bool:

@@ -121,8 +121,9 @@ class NatsOrder:
         refuse_strange(found, subjects)
 
     def _make_stream(self, name: str, subjects: str, **more: object) -> dict[str, Any]:
-        wanted = of_new(name, subjects, self.connection.info)
-        return self.call_api(f"STREAM.CREATE.{name}", {**wanted, **more})
+        replicas = REPLICAS if self.connection.info.get("cluster") else 1
+        wanted = {"name": name, "subjects": [subjects], "num_replicas": replicas, "duplicate_window": 0}
+        return self.call_api(f"STREAM.CREATE.{name}", {**LASTING, **wanted, **more})
 
     def stream_info(self) -> dict[str, Any]:
         """Return the stream's state and settings; raise ``Refused`` for such that a machine could write as another."""
@@ -352,12 +353,6 @@ class NatsOrder:
         self.connection.close()
 
 
-def open_order(
-    url: str, space: str, machine: str, credential: str | None = None, authority: str | None = None, wait: float = 5.0
-) -> NatsOrder:
-    return NatsOrder(NatsConnection(url, credential, authority, wait), space, machine)
-
-
 def _part_count(head: bytes) -> int:
     """Return how many parts a file has by its first one's head; 0 if there is no file."""
     said = header_value(head, _PARTS.encode())
@@ -378,12 +373,6 @@ def _make_ordered(seq: int, subject: str, head: bytes, line: bytes) -> Ordered:
     return Ordered(
         seq, reads_of(machine) if log == "reads" else log, line, machine, known != orders.checksum_of(line).encode()
     )
-
-
-def of_new(name: str, subjects: str, info: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings with which a stream is made; ``info`` is what the server says of itself."""
-    replicas = REPLICAS if info.get("cluster") else 1
-    return {"name": name, "subjects": [subjects], **LASTING, "num_replicas": replicas, "duplicate_window": 0}
 
 
 def refuse_strange(found: dict[str, Any], subject: str) -> None:

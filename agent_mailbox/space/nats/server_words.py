@@ -12,8 +12,7 @@ from binascii import a2b_base64
 
 from ...core import codec
 from ...errors import Unavailable
-from ..order import hurry
-from ..order.order import of_another_form
+from ..order import order as orders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +26,8 @@ FURTHEST = 1 << 63
 """No position of a stream is as far."""
 LINE = 64 << 10
 """Bytes of the longest line of the protocol that a server may send."""
+WORDS = 4
+"""The most words of a server that a caller in a hurry hears before its answer."""
 _AT_ONCE = 64 << 10
 """Bytes that are received at once. With TLS a few come: room made again for each time costs more than they."""
 _AT_LEAST = 0.001
@@ -37,8 +38,8 @@ _CLOSED = "the server closed the connection"
 class ServerBytes:
     """The bytes that come from one socket. A ``deadline`` is a time of ``time.monotonic``.
 
-    ``ask_word`` has a server that lives say something. A caller in a hurry waits for ``hurry.WORDS`` of
-    these, and not beyond, until a piece comes."""
+    ``ask_word`` has a server that lives say something. A caller in a hurry waits for ``WORDS`` of these, and
+    not beyond, until a piece comes."""
 
     def __init__(self, source: socket, ask_word: Callable[[], None]) -> None:
         self.source = source
@@ -87,16 +88,16 @@ class ServerBytes:
         return True
 
     def _receive_some(self, deadline: float) -> bytes:
-        is_hurried = may_ask = hurry.is_hurried()
+        is_hurried = may_ask = orders.is_hurried()
         while (left := deadline - time.monotonic()) > 0:
-            silent = hurry.QUIET if may_ask else hurry.WORD
+            silent = orders.QUIET if may_ask else orders.WORD
             self.source.settimeout(min(left, silent) if is_hurried else left)
             try:
                 count = self.source.recv_into(self._room)
             except TimeoutError:
                 if not may_ask:
                     break
-                if self._words == hurry.WORDS:
+                if self._words == WORDS:
                     raise TimeoutError("the server speaks, and does not answer") from None
                 may_ask = False
                 self._words += 1
@@ -132,7 +133,7 @@ def object_at(found: dict[str, Any], key: str) -> dict[str, Any]:
 def objects_at(found: dict[str, Any], key: str) -> list[dict[str, Any]]:
     objects = _part_at(found, key, list)
     if not all(isinstance(one, dict) for one in objects):
-        raise of_another_form()
+        raise orders.of_another_form()
     return objects
 
 
@@ -145,19 +146,19 @@ def bytes_at(found: dict[str, Any], key: str) -> bytes:
     try:
         return a2b_base64(text_at(found, key))
     except ValueError:
-        raise of_another_form() from None
+        raise orders.of_another_form() from None
 
 
 def number_at(found: dict[str, Any], key: str, least: int = 0, nothing: int | None = None) -> int:
     """Return a number within an answer, no less than that; ``nothing`` if there is none and that is a number."""
     number = found.get(key, nothing)
     if type(number) is not int or not least <= number < FURTHEST:
-        raise of_another_form()
+        raise orders.of_another_form()
     return number
 
 
 def _part_at(found: dict[str, Any], key: str, kind: type[T]) -> T:
     part = found.get(key)
     if part is not None and not isinstance(part, kind):
-        raise of_another_form()
+        raise orders.of_another_form()
     return kind() if part is None else part

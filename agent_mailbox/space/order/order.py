@@ -1,7 +1,8 @@
 """The order of the records of one mailbox that several machines share.
 
-Belongs here: what the mailbox asks of an engine (``TotalOrder``), its errors, a record, and what all engines do alike.
-Must not know any engine, nor what a line says. ``tests/engine/conformance.py`` holds every order to this page.
+Belongs here: what the mailbox asks of an engine (``TotalOrder``), its errors, and a record. So does how long somebody
+in a hurry waits (``Hurry``). Must not know any engine, nor what a line says.
+``tests/engine/conformance.py`` holds every order to this page.
 
 One space has one order. Each record has a position in it, a log, a line, and the machine that published it. Positions
 grow, and may have gaps. The logs of the order are:
@@ -18,6 +19,8 @@ An expectation on ``ARCHIVE`` is one on the whole order: nothing at all was appe
 
 from __future__ import annotations
 
+from _thread import _local  # as in ``store.locks.lock``
+
 from ...core import codec
 from ...core.proofs import is_machine
 from ...core.records import BadLine, Message, Record
@@ -27,7 +30,7 @@ from ...store.files import system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any, Protocol, Self
 
     from ...core.records import Read, RosterEvent
@@ -44,7 +47,6 @@ JOINED = "joined"
 """The log of a record that tells of a machine which joined; it has no line for the mailbox."""
 START = "start its server, or look at the tunnel and the port between"
 """The hint about an engine that is out of reach."""
-_READS = "reads."
 PAGE = 1000
 """Records that are read at once."""
 MOST = 500
@@ -55,6 +57,12 @@ PART = 256 << 10
 """Bytes of one part of a file, likewise."""
 MOST_PARTS = 64
 """Parts of one file: as many as the largest has (``attachment_files.MOST_BYTES``)."""
+QUIET, WORD = 0.05, 0.2
+"""Seconds after which who says nothing is asked for a word, and until it comes: an engine may be so far away."""
+SILENT = QUIET + WORD
+"""Seconds for which an engine that works says nothing at all."""
+ANSWERED = 2.0
+"""Seconds for which a caller in a hurry waits for the answer to a question, while the engine gives signs of life."""
 APPLIED, GAVE_UP, TOOK_OVER, PURGED, DAMAGED = "applied", "gave_up", "took_over", "purged", "damaged"
 _FORMS: dict[str, type] = {GAVE_UP: str, TOOK_OVER: str, APPLIED: int, PURGED: int, DAMAGED: int}
 
@@ -251,11 +259,11 @@ def of_another_form() -> Unavailable:
 
 
 def reads_of(machine: str) -> str:
-    return _READS + machine
+    return f"reads.{machine}"
 
 
 def is_reads(log: str) -> bool:
-    return log.startswith(_READS)
+    return log.startswith("reads.")
 
 
 def is_known(record: Ordered) -> bool:
@@ -341,3 +349,52 @@ class FollowProgress:
             if what and what != DAMAGED:
                 self.latest[what, "" if what == PURGED else machine] = record.position
         return self
+
+
+class _Bound(_local):
+    """The monotonic instant until which this thread waits; None: it is in no hurry. ``heard``: see ``Hurry``."""
+
+    until: float | None = None
+    heard: Callable[[], None] | None = None
+
+
+_bound = _Bound()
+
+
+class Hurry:
+    """Bound the questions of a ``with`` block by so many seconds; None: as before.
+
+    ``heard`` is called at each answer: a question may need several."""
+
+    def __init__(self, seconds: float | None, heard: Callable[[], None] | None = None) -> None:
+        self._seconds = seconds
+        self._heard = heard
+
+    def __enter__(self) -> None:
+        self._before = _bound.until, _bound.heard
+        if self._seconds is not None:
+            _bound.until = deadline(self._seconds)
+        if self._heard is not None:
+            _bound.heard = self._heard
+
+    def __exit__(self, *_: object) -> None:
+        _bound.until, _bound.heard = self._before
+
+
+def note_answer() -> None:
+    if _bound.heard is not None:
+        _bound.heard()
+
+
+def deadline(seconds: float) -> float:
+    """Return the monotonic instant until which an answer is waited for."""
+    wanted = system.monotonic() + seconds
+    return wanted if _bound.until is None else min(wanted, _bound.until)
+
+
+def is_hurried() -> bool:
+    return _bound.until is not None
+
+
+def seconds_left() -> float | None:
+    return None if _bound.until is None else max(_bound.until - system.monotonic(), 0.0)

@@ -11,9 +11,9 @@ import os
 import select
 
 from ...errors import MailboxError, Malformed, Refused, Unavailable
-from ..order import hurry
+from ..order import order as orders
 from ..order.order import START, HeldUp, NoServer, NoSpace, of_another_form
-from ..servers.first_server import connect_first, place_in, read_credential, split_address
+from ..servers.first_server import connect_first, read_credential, split_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,9 +84,9 @@ class PostgresConnection:
         import psycopg2
 
         over = Event()
-        Thread(target=_cut_in_time, args=(connection, over, self.patience, hurry.seconds_left()), daemon=True).start()
+        Thread(target=_cut_in_time, args=(connection, over, self.patience, orders.seconds_left()), daemon=True).start()
         try:
-            held = HELD_SOON if hurry.is_hurried() else HELD
+            held = HELD_SOON if orders.is_hurried() else HELD
             if held != self._held:
                 _fetch_rows(connection, "SELECT set_config('lock_timeout', %s, false)", (f"{held * 1000:.0f}",))
                 self._held = held
@@ -150,17 +150,14 @@ class PostgresConnection:
         if self._connection is not None and (self._heard or not _has_ended(self._connection)):
             return self._connection  # who listens hears of the end, and looks for losses
         self.close()
-        places = places_in(self.url)
         try:
-            self._refuse_silent(places)
             import psycopg2
             from psycopg2.extensions import parse_dsn
         except ImportError:
             hint = "`agent-mailbox engine join` tells how to add it"
             raise Refused("package for PostgreSQL is missing: psycopg2", hint, code="no_extra") from None
         try:
-            if not places:
-                self._refuse_silent(_places_of(parse_dsn(self.url)))
+            self._refuse_silent(_places_of(parse_dsn(self.url)))
             found: Connection = psycopg2.connect(self.url, **self._connection_options())
             found.autocommit = True
             if (version := found.info.server_version) < LEAST:
@@ -177,7 +174,7 @@ class PostgresConnection:
 
     def _refuse_silent(self, places: Sequence[Place]) -> None:
         """Raise ``Unavailable`` for a caller in a hurry if the servers say nothing."""
-        if hurry.is_hurried() and _is_silent(places, hurry.SILENT):
+        if orders.is_hurried() and _is_silent(places, orders.SILENT):
             raise self._complaint_error(TimeoutError("no answer in time"))
 
     def _connection_options(self) -> dict[str, Any]:
@@ -271,15 +268,6 @@ def _check_path(path: str) -> str:
     return path
 
 
-def places_in(url: str) -> list[Place]:
-    """Return where the servers of a URL are, if it says that as a usual one does; else nothing: libpq knows."""
-    _, _, where, more = split_address(url)
-    if "%" in where or any(word in more.partition("?")[2] for word in ("host", "port", "service")):
-        return []
-    found = [place_in(one, PORT) for one in where.split(",")]
-    return [] if None in found else [one for one in found if one is not None]
-
-
 def _places_of(words: Mapping[str, object]) -> list[Place]:
     """Return where the servers are, by the words of libpq that have been read."""
     hosts = str(words.get("hostaddr") or words.get("host") or "").split(",")
@@ -313,8 +301,8 @@ def _cut_in_time(connection: Connection, over: Event, patience: float, left: flo
     none."""
     if left is None:
         over.wait(patience + 1)
-    elif not over.wait(hurry.QUIET) and not _is_silent(_places_of(connection.info.dsn_parameters), hurry.WORD):
-        over.wait(left - hurry.QUIET)
+    elif not over.wait(orders.QUIET) and not _is_silent(_places_of(connection.info.dsn_parameters), orders.WORD):
+        over.wait(left - orders.QUIET)
     if over.is_set():
         return
     try:

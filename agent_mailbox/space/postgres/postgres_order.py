@@ -298,12 +298,6 @@ class PostgresOrder:
         self.connection.close()
 
 
-def open_order(
-    url: str, space: str, machine: str, credential: str | None = None, authority: str | None = None, wait: float = 5.0
-) -> PostgresOrder:
-    return PostgresOrder(PostgresConnection(url, credential, authority, wait), space, machine)
-
-
 def schema_name(space: str) -> str:
     """Return the schema of a space, which is the channel of its notifications, too."""
     return f"mbx_{space}"
@@ -340,7 +334,7 @@ def write_roles(
             raise Malformed(f"names are too long for a role: {space} {name}", "choose shorter ones")
     if not named or len({*named}) < len(named):
         raise Malformed("space has no machine, or one is named and removed", "name each that may join: --machine NAME")
-    order = open_order(url, space, named[0], credential, authority)
+    order = PostgresOrder(PostgresConnection(url, credential, authority), space, named[0])
     scheme, _, where, more = split_address(url)
     try:
         order.make_unless_there()

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import MailboxError, Unavailable
 from ...store.files.small_files import OpenFile, remove_file
-from ..order.hurry import Hurry
-from ..order.order import START
+from ..order.order import START, Hurry
 from .relayed_order import PAGE, SOCKET, position_asked, receive_frame, send_frame, socket_address
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from ...core.text import ascii_json
 from ...errors import BadData, Busy, Refused, Unavailable
 from ...store.files import system
 from ...store.files.small_files import OpenFile, note_time, noted_age, read_if_possible
-from ..order import hurry
+from ..order import order as orders
 from ..order.order import START, HeldUp, Moved, NoServer, NoSpace, Ordered, Taken, check_size
 
 TYPE_CHECKING = False
@@ -97,9 +97,9 @@ class RelayedOrder:
         self, replicator: socket.socket, head: dict[str, object], lines: Sequence[bytes] = ()
     ) -> tuple[dict[str, Any], list[bytes]]:
         """Ask the replicator; raise the error that it answers with, or ``Unavailable`` if it ends meanwhile."""
-        left = hurry.seconds_left()
+        left = orders.seconds_left()
         try:
-            replicator.settimeout(self._patience + 1 if left is None else hurry.WORD)
+            replicator.settimeout(self._patience + 1 if left is None else orders.WORD)
             send_frame(replicator, head if left is None else {**head, "soon": left}, lines)
             if left is not None:
                 self._await_answer(replicator, left)
@@ -115,7 +115,7 @@ class RelayedOrder:
             raise Taken(told["id"], told["position"])
         if kind is not None:
             raise KINDS.get(kind, Unavailable)(told["what"], told["hint"], code=told["code"])
-        hurry.note_answer()
+        orders.note_answer()
         return answer
 
     def _await_answer(self, of: socket.socket, seconds: float) -> None:
@@ -123,12 +123,12 @@ class RelayedOrder:
         deadline = system.monotonic() + seconds
         while system.monotonic() < deadline:
             try:
-                of.settimeout(hurry.SILENT / 2)
+                of.settimeout(orders.SILENT / 2)
                 of.recv(1, socket.MSG_PEEK)
-                return of.settimeout(hurry.WORD)
+                return of.settimeout(orders.WORD)
             except TimeoutError:
                 try:
-                    connect_to_replicator(self._directory, hurry.WORD).close()
+                    connect_to_replicator(self._directory, orders.WORD).close()
                 except ValueError:
                     pass  # it serves enough already, so it lives
         raise TimeoutError("no answer in time")
@@ -138,7 +138,7 @@ class RelayedOrder:
         if self._socket is not None and _has_ended(self._socket):  # it leaves who asks nothing for ``relay.IDLE``
             self.close()
         if self._own is None and self._socket is None:
-            patience = hurry.WORD if hurry.is_hurried() else self._patience + 1  # one that is stopped says nothing
+            patience = orders.WORD if orders.is_hurried() else self._patience + 1  # one that is stopped says nothing
             try:
                 self._socket = connect_to_replicator(self._directory, patience)
             except (OSError, ValueError):

@@ -2,7 +2,7 @@
 
 Belongs here: taking an address apart, opening connections side by side, as RFC 8305 does with addresses; and reading a
 credential, or making one. A server is there when it has said something: a stopped one is connected to, and says
-nothing. A command that finds no server is spared the import of an engine's library.
+nothing.
 """
 
 from __future__ import annotations
@@ -33,16 +33,6 @@ def split_address(url: str) -> tuple[str, str, str, str]:
     end = min((at for mark in "/?#" if (at := rest.find(mark)) >= 0), default=len(rest))
     who, _, where = rest[:end].rpartition("@")
     return scheme.lower(), who, where, rest[end:]
-
-
-def place_in(where: str, usual: int) -> Place | None:
-    """Return the host and the port of a server's address, or the ``usual`` port; None for another form."""
-    host, _, port = where.rpartition(":") if ":" in where and not where.endswith("]") else (where, "", "")
-    if is_bracketed := host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-    port = port or str(usual)
-    is_port = port.isascii() and port.isdecimal() and len(port) < 6 and 0 < int(port) < 1 << 16
-    return (host, int(port)) if host and is_port and (":" in host) == is_bracketed else None
 
 
 def connect_first(places: Sequence[Place], silent: float, word: bytes = b"") -> tuple[Place, socket.socket]:

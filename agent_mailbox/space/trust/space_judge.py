@@ -253,7 +253,7 @@ class SpaceJudge:
 
         Each number of a sequence counts once, and a log's lines are in the order in which their machine made them."""
         numbers, signatures = dict[str, int](), set[bytes]()
-        for one in (one for log in logs for one in lines_that_wait(log)):
+        for one in lines_that_wait(*logs):
             seal, place = one.seal, space_seals.sequence(one.log, one.seal.machine)
             is_next = seal.number > numbers.get(place, 0)
             if is_next and self.is_confirmed(seal, one.log):
@@ -270,9 +270,10 @@ def homes_of(logs: Logs) -> SessionMachines:
     return SessionMachines(logs.read_roster(), lambda who: bool(logs.last_seen([who])))
 
 
-def lines_that_wait(log: Log) -> Iterator[WaitingLine]:
-    if (view := log.view()) is not None:
-        yield from filter(None, (waiting_at(log, position, line, view) for position, line in log.lines()))
+def lines_that_wait(*logs: Log) -> Iterator[WaitingLine]:
+    for log in logs:
+        if (view := log.view()) is not None:
+            yield from filter(None, (waiting_at(log, position, line, view) for position, line in log.lines()))
 
 
 def waiting_at(log: Log, position: int, line: bytes, view: ProofView) -> WaitingLine | None:
@@ -293,7 +294,7 @@ def waiting_at(log: Log, position: int, line: bytes, view: ProofView) -> Waiting
 def unheard_lines(logs: Logs) -> list[dict[str, object]]:
     """Return what waits here for the person's word: of each machine and key, how many lines."""
     found: dict[tuple[str, str], int] = {}
-    for one in (one for log in (logs.roster, logs.messages, logs.reads) for one in lines_that_wait(log)):
+    for one in lines_that_wait(logs.roster, logs.messages, logs.reads):
         key = one.seal.machine, machine_keys.key_fingerprint(one.seal.key)
         found[key] = found.get(key, 0) + 1
     return [{"machine": one, "fingerprint": key, "lines": lines} for (one, key), lines in sorted(found.items())]
