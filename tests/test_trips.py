@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 CEILINGS = {
     "send": Trip(30, 180, 150),
-    "check, 3 unread": Trip(34, 256, 328),
+    "check, 3 unread": Trip(34, 255, 327),
     "hook with mail": Trip(38, 264, 248),
     "hook, nothing new": Trip(28, 129, 127),
     "control approve": Trip(48, 280, 321),

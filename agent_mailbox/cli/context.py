@@ -52,12 +52,20 @@ def session_unknown(option: str, why: str = "", shells: Sequence[str] = ()) -> M
     )
 
 
-def meant_agent(who: str, roster: Roster) -> str:
-    """Return the id of the agent with that name, or with the one UUID that begins so; else the word itself."""
+def meant_agent(who: str, roster: Roster, *, may_be_new: bool = True) -> str:
+    """Return the id of the agent with that name, or with the one UUID that begins so; else the word itself.
+
+    Raises ``NotFound`` for a word that nobody knows and that is nearly an agent's, unless it may be a new one."""
     if roster.get(who) is not None:
         return who
-    bearer = roster.bearer(who)
-    return bearer.session_id if bearer else complete_id(who, roster)
+    if bearer := roster.bearer(who):
+        return bearer.session_id
+    who = complete_id(who, roster)
+    if not may_be_new and roster.get(who) is None:
+        from . import misspelt_session  # serves only mistakes
+
+        misspelt_session.refuse_misspelt(who, roster)
+    return who
 
 
 def complete_id(who: str, roster: Roster) -> str:
@@ -150,33 +158,24 @@ class Context:
         """Return the session that the command acts as: the one ``named`` by ``option``, else the caller.
 
         It is named by its id, the agent's name or a UUID's prefix. Raises ``Refused`` if the caller may not act as
-        it."""
+        it, ``NotFound`` if nobody knows it and it is nearly an agent's. Only the sender of mail may be such a one."""
         caller = self.caller
         who = self.named or caller.said_id(self.environ) or ""
         if not who:
             raise session_unknown(option, caller.why, self._shells(desk))
         if who not in caller.sessions and not (caller.is_person and who == USER):
             check_id(who)
-            who = who if self.named is None else meant_agent(who, desk.logs.read_roster())
+            if self.named is not None:
+                who = meant_agent(who, desk.logs.read_roster(), may_be_new=option == FROM)
             self.act_as(who, desk)
         if self.named is not None:
             self.given[SESSION] = who
         return who
 
-    def known_session(self, desk: OpenMailbox) -> str:
-        """Return the session that the command acts as, as ``acting_session`` finds it; raises ``NotFound`` for one that
-        nobody knows and that is nearly an agent's."""
-        me = self.acting_session(desk)
-        if self.named is not None and (roster := desk.logs.read_roster()).get(me) is None:
-            from . import misspelt_session  # serves only mistakes
-
-            misspelt_session.refuse_misspelt(me, roster)  # the same look: it may have joined since
-        return me
-
     def reading_session(self, desk: OpenMailbox) -> str:
-        """Return the session whose mail is looked at, as ``known_session`` finds it. Warns if nobody brings the mail of
-        other machines."""
-        me = self.known_session(desk)
+        """Return the session whose mail is looked at, as ``acting_session`` finds it. Warns if nobody brings the
+        mail of other machines."""
+        me = self.acting_session(desk)
         if desk.logs.is_shared:
             self.warn_of_machines(desk, reads=True)
         return me

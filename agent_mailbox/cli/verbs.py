@@ -94,13 +94,13 @@ def confirm_sent(
 
 def acknowledge(app: Context, mailbox: Mailbox, message_id: str) -> None:
     """Record that the session dealt with a message."""
-    message = mailbox.ack(message_id, app.known_session(mailbox))
+    message = mailbox.ack(message_id, app.acting_session(mailbox))
     app.print_done(f"acknowledged {frame.short(message.id)}\n", {"message_id": message.id, "event": "ack"})
 
 
 def give_back(app: Context, mailbox: Mailbox, message_id: str) -> None:
     """Give a message back."""
-    message = mailbox.release(message_id, app.known_session(mailbox))
+    message = mailbox.release(message_id, app.acting_session(mailbox))
     app.print_done(f"released {frame.short(message.id)}\n", {"message_id": message.id, "event": "release"})
 
 

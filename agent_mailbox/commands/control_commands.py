@@ -119,10 +119,10 @@ def _decide_request(app: App, /, request: str, approved: bool, **given: Unpack[A
         said["updates"] = always_updates(asked)
     if approved and asked.flow == transitions.SHUTDOWN:
         said["pane"] = pane
-    if app.caller.is_person:  # spares an agent's answer, a common trip, one module
+    if caller.is_person:  # spares an agent's answer, a common trip, one module
         widening.check_widening(app, lambda: widened_output.of_answer(asked, approved, said, box.now()))
     decided = Requests(box).answer(me, asked, approved, **said)
-    again, roster = not asked.is_open, box.logs.read_roster()
+    again, roster = decided is asked, box.logs.read_roster()
     if app.json:
         app.print_done("", {"request": control_output.request_json(decided, roster), "already": again})
     else:

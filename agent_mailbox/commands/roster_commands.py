@@ -120,7 +120,7 @@ def retire(app: App, /, word: str | None, session_id: str | None) -> None:
 
 
 def _mute_or_unmute(app: App, /, word: str, which: str) -> None:
-    me = app.known_session(app.mailbox)
+    me = app.acting_session(app.mailbox)
     if me == USER:
         raise Malformed("no hook shows mail to you", "name a session by --session; your console mutes a conversation")
     unknown = False

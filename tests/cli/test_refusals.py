@@ -383,6 +383,29 @@ def test_a_misspelt_session_is_not_registered(pair: Post, words: tuple[str, ...]
         assert pair.check(typo) == []
 
 
+DEEDS = [
+    ("lease", "a.py"),
+    ("lease", "check", "a.py"),
+    ("note", "add", "--on", "project:app", "--title", "x"),
+    ("task", "add", "--title", "x", "--to", "alpha-one"),
+    ("watch", "alpha-one", "--idle"),
+    ("watch", "list"),
+    ("control", "log"),
+    ("control", "mode"),
+    ("control", "pending"),
+    ("control", "pending", "--all"),
+    ("control", "policy"),
+]
+
+
+@pytest.mark.parametrize("words", DEEDS)
+def test_nothing_is_done_or_shown_for_a_misspelt_session(pair: Post, words: tuple[str, ...]) -> None:
+    """A deed in its name would be nobody's, and a look would say that nothing is there."""
+    before = pair.snapshot()
+    refused(pair.call(*words, "--session", "alpha-onne"), 1, "did you mean alpha-one")
+    assert pair.snapshot() == before
+
+
 @pytest.mark.parametrize("to", ["@bobby", "@Nobody"])
 def test_a_sign_before_a_name_is_no_part_of_it(pair: Post, to: str) -> None:
     """Whether somebody has the name or not; nothing is sent."""

@@ -354,7 +354,7 @@ def test_an_agent_that_joins_during_a_look_is_not_taken_for_a_mistake(post: Post
     mailbox.logs.read_roster = joined_behind  # type: ignore[method-assign]
     app = Context(str(post.box))
     app.named = "warden"
-    app.acting_session = lambda *_: "warden"  # type: ignore[method-assign]
+    app.environ = post.environ()
     assert app.reading_session(mailbox) == "warden"
     assert looks
 

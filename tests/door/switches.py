@@ -95,7 +95,7 @@ def _switch_context(context: Any) -> None:
             raise refused(what, "pass your own session's id")
         if self.named is not None:
             if who != context.USER:
-                who = context.meant_agent(who, desk.logs.read_roster())
+                who = context.meant_agent(who, desk.logs.read_roster(), may_be_new=option == context.FROM)
             self.given[context.SESSION] = who
         return str(who)
 
