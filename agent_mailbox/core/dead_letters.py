@@ -34,7 +34,7 @@ def dead_reason(message: Message, state: InboxState, now: int) -> str | None:
     if state.expired(message, now):
         return EXPIRED
     roster = state.roster
-    gone = all(roster.mode(a) == DIRECT and roster.meant(a) and not roster.heirs_of(a) for a in message.recipients)
+    gone = all(roster.mode(a) == DIRECT and not roster.heirs_of(a) for a in message.recipients)
     return RECIPIENT_DEAD if gone else None
 
 

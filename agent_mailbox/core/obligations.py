@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from . import message_reads, proofs
 from .address import is_remote
-from .records import USER
 from .roster import DEAD
 
 TYPE_CHECKING = False
@@ -75,7 +74,7 @@ def staleness(message: Message, state: InboxState, now: int) -> str:
     The reasons: ``sender gone``, ``superseded`` (its sender wrote again below it), ``expired``.
     """
     roster = state.roster
-    if message.sender != USER and roster.state(message.sender) == DEAD and not roster.heirs(message.sender):
+    if roster.state(message.sender) == DEAD and not roster.heirs(message.sender):
         return "sender gone"
     if any(m.thread == message.id and m.sender == message.sender for m in state.messages.values()):
         return "superseded"

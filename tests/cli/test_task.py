@@ -171,6 +171,10 @@ def test_a_task_waits_for_others(team: Post) -> None:
     assert added(team, "task-c", "project:x", "--after", "task-b")["waits_for"] == ["task-b"]
     for who, step in (("ben", ("claim", "task-b")), ("ben", ("done", "task-b", "--summary", "s"))):
         assert "blocked: task-b waits for task-a" in refused(team, who, *step)
+    added(team, "task-h", "ann", "--after", "task-b")
+    assert does(team, "ann", "drop", "task-h", "--reason", "r")["state"] == "blocked"
+    assert does(team, "lee", "cancel", "task-h")["state"] == "cancelled"
+    assert "cancelled" in refused(team, "ann", "drop", "task-h", "--reason", "r")
     again = ("add", "--to", "ann", "--title", "t", "--task-id", "task-e", "--after")
     assert "would wait for itself" in refused(team, "lee", *again, "task-e")
     assert "no task 'task-zz'" in refused(team, "lee", *again, "task-zz")

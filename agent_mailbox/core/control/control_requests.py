@@ -66,16 +66,16 @@ class ControlRequest(Record):
         return self.state == transitions.OPEN
 
     def has_timed_out(self, now: int) -> bool:
-        """Return whether it is open, and its asker waits no more at an instant (ms)."""
+        """Return whether its asker waits no more at an instant (ms), if it is open."""
         expires = self.payload.expires if isinstance(self.payload, Ask) else None
-        return self.is_open and expires is not None and now >= expires
+        return expires is not None and now >= expires
 
     def why_moot(self, roster: Roster, now: int) -> str:
         """Return why an answer would change nothing: nobody waits for it, or who goes on by it is dead. Empty else."""
         if self.has_timed_out(now):
             return "it has timed out"
         worker = roster.get(self.worker)
-        is_gone = self.is_open and worker is not None and not roster.heirs(self.worker)
+        is_gone = worker is not None and not roster.heirs(self.worker)
         return f"{name_of(self.worker, roster)} is dead" if is_gone else ""
 
     @property

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_mailbox.core import codec
+from agent_mailbox.core.address import MAX_ID
 from agent_mailbox.core.control import message_text, summary
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.control.message_fields import Field
@@ -152,6 +153,14 @@ BAD = {
     "a type nobody knows": '{"type": "root_request", "requestId": "r"}',
     "a type in another case": '{"type": "Mode_Set_Request", "mode": "plan"}',
     "no request id": '{"type": "shutdown_request"}',
+    "an empty id": '{"type": "shutdown_request", "requestId": ""}',
+    "an id that is too long": f'{{"type": "shutdown_request", "requestId": "{"r" * (MAX_ID + 1)}"}}',
+    "a version before the first": '{"type": "shutdown_request", "requestId": "r", "version": 0}',
+    "texts that are no list": '{"type": "task_completed", "requestId": "r", "result": {"artifacts": {"a": "b"}}}',
+    "a rule of an empty place": '{"type": "team_permission_update", "rules": {"allowedTools": ["Bash()"]}}',
+    "a rule that is too long": (
+        f'{{"type": "team_permission_update", "rules": {{"allowedTools": ["{"B" * (message_text.MAX_RULE + 1)}"]}}}}'
+    ),
     "an id with a blank": '{"type": "shutdown_request", "requestId": "a b"}',
     "an id with a line break": '{"type": "shutdown_request", "requestId": "a\\nb"}',
     "a later version": '{"type": "shutdown_request", "requestId": "r", "version": 2}',
@@ -194,6 +203,34 @@ def test_what_is_not_of_the_union_is_a_value_that_says_why(text: str) -> None:
     assert isinstance(found, Unknown)
     assert found.reason
     assert found.raw == text
+
+
+def test_the_longest_id_and_the_longest_rule_are_taken() -> None:
+    """One character more makes the message none of the union."""
+    asked = m.ShutdownRequest(request_id="r" * MAX_ID)
+    assert message_text.parse(message_text.written(asked)) == asked
+    assert message_text.check_rule("B" * message_text.MAX_RULE)
+
+
+def test_who_names_a_host_asks_for_the_network() -> None:
+    """A request without a host says nothing of the kind."""
+    for more, capability in (
+        ({"host": "a.example"}, "network"),
+        ({"hostPattern": {"host": "a.b"}}, "network"),
+        ({}, ""),
+    ):
+        found = message_text.parse(json.dumps({"type": "sandbox_permission_request", "requestId": "r", **more}))
+        assert isinstance(found, m.SandboxRequest)
+        assert found.capability == capability
+
+
+def test_an_empty_text_in_one_place_leaves_the_other_place_its_say() -> None:
+    """An empty tool's name beside a full one is none; a time that no clock shows is left out."""
+    said = '{"type":"permission_request","requestId":"r","toolName":"","tool":{"name":"B"},"createdAt":%d}'
+    for at, told in ((1 << 45, None), ((1 << 45) - 1, (1 << 45) - 1)):
+        found = message_text.parse(said % at)
+        assert isinstance(found, m.PermissionRequest)
+        assert (found.tool, found.timestamp) == ("B", told)
 
 
 @pytest.mark.parametrize("mode", ["bypassPermissions", "bypass_permissions", "dontAsk", "auto", "yolo", "", 0, None])

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_mailbox.core import proofs
-from agent_mailbox.core.control import authority, message_text, summary, transitions
+from agent_mailbox.core.control import authority, message_text, summary, transitions, verdicts
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.control.state import ControlState
 from agent_mailbox.core.keeping import retention
@@ -355,6 +355,52 @@ def test_a_policy_replaces_or_adds() -> None:
     for one, is_empty in ((m.PolicyUpdate(), True), (m.PolicyUpdate(allow=("Read",)), False)):
         plane.apply(says(LEAD, one, WORKER))
         assert plane.policy(WORKER).is_empty == is_empty
+
+
+def test_an_approval_adds_its_denials_and_passes_over_what_lists_no_rules() -> None:
+    """A denial alone is added; rules that are one text are no list of rules."""
+    deny = {"type": "addRules", "behavior": "deny", "rules": ["Bash(rm:*)"]}
+    given = m.PermissionResponse(request_id="r-1", approved=True, updates=({**deny, "rules": "Read"}, deny))
+    plane = ControlState(ROSTER, [asks(), says(LEAD, given, WORKER)])
+    assert (plane.policy(WORKER).allow, plane.policy(WORKER).deny) == ((), ("Bash(rm:*)",))
+
+
+def test_an_approval_counts_only_where_question_and_answer_are_proven() -> None:
+    """An unproven request may be denied. Its asker's time is over at the instant that it said."""
+    for approved, outcome in ((True, "refused"), (False, "applied")):
+        assert outcomes(asks().replace(proof=None), answers(LEAD, approved)) == ["applied", outcome]
+    asked = says(WORKER, m.PermissionRequest(request_id="r-1", tool="Bash", expires=at(2)))
+    request = ControlState(ROSTER, [asked]).requests["r-1"]
+    assert [request.has_timed_out(at(2) + step) for step in (-1, 0)] == [False, True]
+
+
+def test_an_order_to_all_is_for_those_that_its_sender_leads_and_other_mail_is_for_all() -> None:
+    """An agent that is named beside all is meant in any case."""
+    order = m.ModeSet(mode="plan")
+    for one, theirs in (
+        (says(LEAD, order, "all"), False),
+        (says(LEAD, order, ("all", PEER)), True),
+        (says(WORKER, m.IdleNotification(), "all"), True),
+    ):
+        assert ControlState(ROSTER, [one]).is_for(one, PEER) is theirs
+
+
+@pytest.mark.parametrize("to", [(WORKER, OTHER), "all", "role:builder"])
+def test_a_shutdown_is_asked_of_one_agent_alone(to: Any) -> None:
+    """An address of several has no answer that counts."""
+    assert outcomes(says(LEAD, m.ShutdownRequest(request_id="s-1"), to)) == ["refused"]
+
+
+def test_another_machine_s_bare_word_binds_at_most() -> None:
+    """It denies; it times out no request, and claims no task for another agent."""
+    word = proofs.of_machine("desk", proofs.UNPROVEN)
+    plane = ControlState(ROSTER, [asks(), says(LEAD, m.TaskAssignment(request_id="t-1", title="T"), WORKER)])
+    steps = (gives_up(), says(WORKER, m.TaskClaim(request_id="t-1", holder=OTHER)), answers(LEAD, False))
+    found = [plane.apply(step.replace(proof=word)) for step in steps]
+    assert [one and (one.outcome, one.why) for one in found] == [
+        *[("refused", "another machine speaks for its own sessions alone")] * 2,
+        ("applied", verdicts.UNPROVEN),
+    ]
 
 
 @pytest.mark.parametrize("other", ["*", "Bash(", {"toolName": 1}, 5])

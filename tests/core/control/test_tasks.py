@@ -248,3 +248,23 @@ def test_who_may_not_cancel_is_told_whose_the_task_is() -> None:
     ]
     verdicts = [verdict for one in steps if (verdict := plane.apply(one))]
     assert [(one.outcome, one.about) for one in verdicts[1::2]] == [("refused", "lee"), ("refused", "ann")]
+
+
+def test_the_bare_word_of_a_session_s_own_machine_claims_and_reports() -> None:
+    """Another machine's word claims nothing for it. A proven claim takes an unproven one's place without its name."""
+    home = RosterEvent("register", "dan", 0, client="claude-code", proof=of_machine("desk", of_session("dan")))
+    task, claim = m.TaskAssignment(request_id="t1", title="T"), m.TaskClaim(request_id="t1")
+    fold = ControlState(Roster([*PEOPLE, home]), [said(0, "lee", task, "role:worker")])
+    for number, machine, payload, outcome in (
+        (1, "north", claim, "refused"), (2, "desk", claim, "applied"),
+        (3, "north", m.TaskProgress(request_id="t1", phase="verifying"), "refused"),
+        (4, "desk", m.TaskProgress(request_id="t1", phase="verifying"), "applied"),
+        (5, "desk", m.TaskDropped(request_id="t1"), "applied"),
+    ):  # fmt: skip
+        verdict = fold.apply(said(number, "dan", payload).replace(proof=of_machine(machine, UNPROVEN)))
+        assert verdict is not None
+        assert verdict.outcome == outcome, number
+    steps = (said(6, "ann", claim, proven=False), said(7, "ben", claim), said(8, "cat", claim))
+    assert [one and one.outcome for one in map(fold.apply, steps)] == ["applied", "applied", "late"]
+    fold.apply(said(9, "ben", m.TaskCompleted(request_id="t1")))
+    assert fold.tasks.holder(fold.tasks["t1"], ROSTER, {"ben"}) == "ben"
