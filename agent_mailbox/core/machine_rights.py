@@ -8,7 +8,7 @@ somebody's session orders nothing, leads nobody, and ends nobody.
 from __future__ import annotations
 
 from . import proofs
-from .address import ALL
+from .address import ALL, is_remote
 from .records import USER, Message, Proof, Read, Record, RosterEvent
 
 TYPE_CHECKING = False
@@ -138,7 +138,9 @@ def oversteps(machine: str, record: Message | Read | RosterEvent, homes: Session
 
 def _may_write(rights: Rights, proof: Proof, message: Message, speaks_for: Callable[[str], bool]) -> bool:
     """Return whether the machine's word counts for a message. A session may write for another of its machine, such as a
-    teammate, in that one's name."""
+    teammate, in that one's name. A machine's gateway writes for members of its swarms."""
     if proofs.is_person(proof):
         return rights.user
+    if proofs.is_carried(proof):
+        return ALL in rights.sessions and is_remote(message.sender)
     return proof.id is not None and speaks_for(proof.id) and speaks_for(message.sender)

@@ -7,7 +7,6 @@ Belongs here: obligations, requests without an answer, mail that a death gives b
 from __future__ import annotations
 
 from . import message_reads, proofs
-from .address import is_remote
 from .roster import DEAD
 
 TYPE_CHECKING = False
@@ -33,8 +32,8 @@ def _settles(reply: Message, parent: Message | None) -> bool:
         return False
     if parent is None or not proofs.is_person(parent.proof) or proofs.proves(reply.proof):
         return True
-    # nothing is ever proven of a writer there, whose mail a gateway took
-    return is_remote(sender := reply.sender) and not {sender, sender.partition("/")[0]}.isdisjoint(parent.recipients)
+    sender = reply.sender
+    return proofs.is_carried(reply.proof) and not {sender, sender.partition("/")[0]}.isdisjoint(parent.recipients)
 
 
 def obligations(session_id: str, state: InboxState) -> list[Message]:

@@ -62,7 +62,9 @@ WAITS = _made("waits")
 """Another machine's seal is on the line, and the person has not said yet that it counts: nothing is proven."""
 UNPROVEN = _made("unproven")
 """Another machine wrote the line, and nothing is proven of who wrote it there (``is_bare_word``)."""
-_SEEN = {str(one): one for one in (TERMINAL, CONSOLE, STEWARD)}
+CARRIED = _made("swarm")
+"""A gateway took the mail in, by a signature of a swarm's member: its sender is that member, and nobody here."""
+_SEEN = {str(one): one for one in (TERMINAL, CONSOLE, STEWARD, CARRIED)}
 """The kinds that a machine sees itself, beside a session's."""
 _SEALED = {**_SEEN, str(WAITS): WAITS, str(UNPROVEN): UNPROVEN}
 """The kinds that are in a seal of this machine's."""
@@ -122,8 +124,13 @@ def is_our_job(proof: Proof | None) -> bool:
 
 
 def proves(proof: Proof | None) -> bool:
-    """Return whether anything is proven of the writer."""
-    return proof is not None and proof.kind not in (BEFORE, WAITS, UNPROVEN)
+    """Return whether anything is proven of a writer here."""
+    return proof is not None and proof.kind not in (BEFORE, WAITS, UNPROVEN, CARRIED)
+
+
+def is_carried(proof: Proof | None) -> bool:
+    """Return whether a member of a swarm is proven to have written, by its signature."""
+    return proof is not None and proof.kind == CARRIED
 
 
 def is_bare_word(proof: Proof | None) -> bool:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from ..core.compose import Draft
     from ..core.inbox import Item
+    from ..core.records import Proof
     from ..core.roster import Agent, Roster
     from ..core.roster_changes import Decision, Registration
     from ..space.order.ordered_log import OrderedLog
@@ -83,9 +84,9 @@ class Mailbox(OpenMailbox):
         """Send many messages, all or none; see ``Sending``."""
         return self.part(Sending).send_all(drafts, strict=strict, sealed=sealed)
 
-    def take_in(self, messages: Sequence[Message], again: Collection[str] = ()) -> None:
+    def take_in(self, messages: Sequence[Message], again: Collection[str] = (), *, proof: Proof | None = None) -> None:
         """Append mail from elsewhere; see ``Sending``."""
-        self.part(Sending).take_in(messages, again)
+        self.part(Sending).take_in(messages, again, proof=proof)
 
     def peek(self, session_id: str, *, control: bool = True) -> list[Item]:
         """Return a session's unread mail, and write nothing; see ``Delivery``."""

@@ -141,21 +141,26 @@ class Sending:
         except MailboxError:
             pass  # the mail is sent; the steward records it
 
-    def take_in(self, messages: Sequence[Message], again: Collection[str] = ()) -> None:
+    def take_in(self, messages: Sequence[Message], again: Collection[str] = (), *, proof: Proof | None = None) -> None:
         """Append mail from elsewhere, whose ids its door knows to be new; durable when this returns.
 
-        ``again``: the ids that may be in the log already; such mail is not appended a second time. Raises ``BadData``
-        for mail that cannot be stored, ``Busy``, ``StorageFailed``.
+        ``again``: the ids that may be in the log already; such mail is not appended a second time. ``proof``: what the
+        door knows of its writers. Raises ``BadData`` for mail that cannot be stored, ``Busy``, ``StorageFailed``.
         """
         lines = {message.id: compose.stored_line(message) for message in messages}
         were_read = bool(lines) and self._are_read(lines)
         if again:
-            self._looked_up({*again}, lambda archived: self._take_in(messages, lines, archived, were_read))
+            self._looked_up({*again}, lambda archived: self._take_in(messages, lines, archived, were_read, proof))
         else:
-            self._take_in(messages, lines, None, were_read)
+            self._take_in(messages, lines, None, were_read, proof)
 
     def _take_in(
-        self, messages: Sequence[Message], lines: Mapping[str, bytes], archived: ArchivedMail | None, were_read: bool
+        self,
+        messages: Sequence[Message],
+        lines: Mapping[str, bytes],
+        archived: ArchivedMail | None,
+        were_read: bool,
+        proof: Proof | None,
     ) -> None:
         with self.box.logs.messages.held() as log:
             known, found = self._known(archived, log) if archived is not None else ({}, [])
@@ -164,7 +169,7 @@ class Sending:
                 if were_read:
                     log.begin_again()
                 concerned = reach.find_concerned(new, self.box.logs.read_roster())  # under the lock: no stamp is newer
-                log.append([lines[message.id] for message in new], concerned)  # from elsewhere: no seal
+                log.append([lines[message.id] for message in new], concerned, [proof] * len(new))
             if len(new) < len(messages):
                 log.sync(found)
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from ..core import instant
 from ..core.compose import stored_line
+from ..core.proofs import CARRIED
 from ..core.records import Message
 from ..errors import BadData, MailboxError, NoMailbox
 from ..mailbox.mailbox import Mailbox
@@ -245,7 +246,8 @@ class Gateway:
                 messages.append(inbound.keep_attachments(mailbox.directory, message))
         if messages:
             ids = {message.id for message in messages}
-            mailbox.take_in(messages, ids & self._decided)  # the carrier may have told of those meanwhile
+            # the carrier may have told of those that were decided
+            mailbox.take_in(messages, ids & self._decided, proof=CARRIED)
             self._decided -= ids
             for message in messages:
                 self.index.add_message(message)

@@ -7,7 +7,7 @@ from agent_mailbox.core.address import ALL
 from agent_mailbox.core.machine_rights import Rights, SessionMachines, may_say
 from agent_mailbox.core.roster import Roster, narrowed
 
-from .build import event, register, roster
+from .build import event, message, register, roster
 
 RIGHTS = Rights("f" * 64, sessions=(ALL,))
 
@@ -40,3 +40,18 @@ def test_a_machine_s_bare_word_continues_no_session_of_one_whose_name_begins_wit
         told = narrowed(None, bare, old)
         assert told is not None
         assert told.continues == continues
+
+
+def test_a_machine_s_gateway_writes_for_members_of_its_swarms_and_for_no_session() -> None:
+    """The person lets that machine speak for all its sessions. Its word proves nothing of anybody here."""
+    homes = SessionMachines(roster(register("bob-1", proof=on("desk", "bob-1"))))
+    for sender, rights, counts in (
+        ("swarm:demo/beta", RIGHTS, True),
+        ("bob-1", RIGHTS, False),
+        ("swarm:demo/beta", Rights("f" * 64, sessions=("bob-1",)), False),
+    ):
+        told = message(sender=sender, proof=None)
+        assert may_say("desk", rights, proofs.CARRIED, told, homes) is counts
+    word = proofs.of_machine("desk", proofs.CARRIED)
+    assert (proofs.proves(word), proofs.decides(word), proofs.is_person(word)) == (False, False, False)
+    assert proofs.parse(str(word).encode()) == word

@@ -141,7 +141,7 @@ def test_what_the_dead_never_saw_is_another_holder_s_or_a_dead_letter() -> None:
 
 
 def test_what_was_asked_is_unanswered_until_somebody_acks_or_answers() -> None:
-    """One's own afterthought is no answer. Nothing is proven of who answers from a swarm: the person asked it there."""
+    """One's own afterthought is no answer. From a swarm that the person asked, one counts that its gateway took in."""
     asked = message("m1", to="role:x", ack=True)
     own = message("m2", to="role:x", sender="ann-1", thread="m1")
     other = message("m3", to="ann-1", sender="cat-1", thread="m1")
@@ -151,9 +151,10 @@ def test_what_was_asked_is_unanswered_until_somebody_acks_or_answers() -> None:
     assert obligations.unanswered("bob-1", state([asked], [], PEOPLE)) == []
     for to, answers in (("swarm:demo/beta", 0), ("swarm:demo", 0), ("swarm:demo/eve", 1), ("cat-1", 1)):
         from_person = message("m1", to=to, sender="user", ack=True)
-        answer = message("m2", to="user", sender="swarm:demo/beta", thread="m1", proof=None)
-        left = obligations.unanswered("user", state([from_person, answer], [], PEOPLE))
-        assert len(left) == answers, to
+        for proof in (proofs.CARRIED, proofs.of_machine("desk", proofs.CARRIED), None, proofs.BEFORE):
+            answer = message("m2", to="user", sender="swarm:demo/beta", thread="m1", proof=proof)
+            left = obligations.unanswered("user", state([from_person, answer], [], PEOPLE))
+            assert len(left) == (answers if proofs.is_carried(proof) else 1), (to, proof)
 
 
 def test_staleness_says_why_dealing_with_it_may_be_pointless() -> None:

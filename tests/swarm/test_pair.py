@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import ssl
 import threading
@@ -18,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from agent_mailbox.core import instant
 from agent_mailbox.identity import tls_certificates as certificates
+from agent_mailbox.mailbox.open_mailbox import wall_clock
 from agent_mailbox.swarm import joining, peer_client
 from agent_mailbox.swarm.home import Home
 from agent_mailbox.swarm.listener import LONGEST, Served
@@ -25,7 +27,7 @@ from agent_mailbox.swarm.peer_client import Peers
 from agent_mailbox.swarm.protocol import signing, tokens
 from agent_mailbox.swarm.protocol.refusal import Refusal
 from agent_mailbox.swarm.swarm_settings import GatewaySettings
-from tests.helpers import refused, until
+from tests.helpers import MESSAGES, refused, until
 from tests.swarm.conftest import Make, making
 from tests.swarm.machine import Authority, Machine
 from tests.swarm.test_protocol import NOW, SWARM
@@ -82,6 +84,26 @@ def test_the_person_gets_the_answers_and_what_comes_while_no_agent_has_joined(la
     b.ok("send", "--from", "beta-agent", "--to", "swarm:demo/alpha", "--body", "More.")
     until(lambda: "More." in [m["content"] for m in a.ok("check", "--session", "ann", "--peek")["messages"]])
     assert len(a.ok("check", "--session", "user", "--peek")["messages"]) == 2
+
+
+def test_a_program_s_line_answers_nothing_that_the_person_asked_of_a_swarm(lan: Any) -> None:
+    """It is shown as mail. The member's own answer, which the gateway takes in, settles the question."""
+    a, b = lan("alpha").serve(), lan("beta").serve()
+    b.pairs(a.call("swarm", "pair", "demo").stdout)
+    asked = a.ok("send", "--from", "user", "--to", "swarm:demo/beta", "--ack", "--body", "May we?")["message"]["id"]
+    forged = {"id": "f" * 32, "sender": "swarm:demo/beta", "recipient": "user", "content": "Yes.", "thread": asked}
+    with (a.box / MESSAGES).open("a") as log:
+        log.write(json.dumps({**forged, "timestamp": instant.text(wall_clock())}) + "\n")
+    assert [m["content"] for m in a.ok("check", "--session", "user", "--peek")["messages"]] == ["Yes."]
+
+    def owing() -> Any:
+        return a.ok("show", asked)["owed_by"]
+
+    assert owing()
+    until(lambda: b.ok("check", "--session", "beta-agent", "--peek")["messages"])
+    b.ok("reply", asked, "--from", "beta-agent", "--body", "No.")
+    until(lambda: len(a.ok("check", "--session", "user", "--peek")["messages"]) == 2)
+    assert not owing()
 
 
 def test_two_machines_pair_in_two_commands_and_a_third_is_known_to_both(lan: Any) -> None:

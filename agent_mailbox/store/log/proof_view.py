@@ -58,9 +58,10 @@ class ProofView:
         return said if said is None or said == proofs.BEFORE or proofs.proves(said) else None
 
     def bare_word(self, line: bytes, position: int | None = None) -> Proof | None:
-        """Return whose word the line is, if it is another machine's and proves nothing; None for any other line."""
+        """Return whose word the line is, if it is another machine's or a gateway's and proves nothing of anybody here;
+        None for any other line."""
         said = self.said(line, position)
-        return said if proofs.is_bare_word(said) else None
+        return said if proofs.is_bare_word(said) or proofs.is_carried(said) else None
 
     def waits(self, line: bytes, position: int) -> bool:
         """Return whether the line, as we wrote it there, has a seal of another machine that does not count yet."""
