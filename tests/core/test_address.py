@@ -75,8 +75,9 @@ def test_an_unknown_namespace_is_refused_naming_the_known_ones(tag):
 
 
 def test_a_namespace_more_is_known_where_configuration_says_so():
-    """Namespaces are data: the same tag is right here and unknown there."""
-    assert address.check_tag("crew:blue", (*NAMESPACES, "crew")) == "crew:blue"
+    """Namespaces are data: the same tag is right here and unknown there. One that begins as ``role`` is another."""
+    for tag in ("crew:blue", "roles:blue"):
+        assert address.check_tag(tag, (*NAMESPACES, "crew", "roles")) == tag
     with pytest.raises(Malformed):
         address.check_tag("crew:blue", NAMESPACES)
 

@@ -89,3 +89,12 @@ def test_of_several_holders_of_a_role_one_is_promised_it():
         ("will see it now", "ann-1"),
         ("will see it when it looks", "one of bob-1, cid-1"),
     ]
+
+
+def test_mail_to_a_tag_waits_for_those_that_are_frozen_or_whose_client_is_gone() -> None:
+    """Each gets it on its return; a role's mail waits for nobody as long as one is there."""
+    tags = ("project:p", "role:builder")
+    people = roster(*(register(who, *tags) for who in ("ann-1", "bob-1", "cat-1")), event("freeze", "cat-1"))
+    for to, waits in (("project:p", ("bob-1", "cat-1")), ("role:builder", ())):
+        told = reach.find_reach(message(to=to, sender="dan-1"), people, {"bob-1"})
+        assert (told.agents, told.waiting_for, told.gone) == (("ann-1",), waits, ("bob-1",))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agent_mailbox.core import (
+    address,
     attachments,
     attention,
     brake,
@@ -24,7 +25,7 @@ from agent_mailbox.core import (
 from agent_mailbox.core.control import authority
 from agent_mailbox.core.keeping import notes, retention
 from agent_mailbox.core.marks import Marks
-from agent_mailbox.core.records import BadLine, Read
+from agent_mailbox.core.records import BARE, BadLine, Read
 from agent_mailbox.core.roster import DEAD, Roster
 
 from .build import ack, at, event, message, read, register, state
@@ -282,3 +283,10 @@ def test_a_clock_is_doubted_from_far_on_and_believed_at_it() -> None:
         before = look.replace(now=0, up=0)
         after = look.replace(now=1000 + step, up=1000)
         assert (clocks._steady(before, after) > 0) is steady
+
+
+def test_mail_to_a_word_is_part_of_the_history_of_who_took_that_name() -> None:
+    """Mail to the role of that name is no part of it."""
+    people = Roster([register("bob-1", name="bob")])
+    for extra, is_there in (({BARE: ["bob"]}, True), (None, False)):
+        assert address.is_concerned(message(to="role:bob", extra=extra), people.reader("bob-1")) is is_there

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,7 @@ from agent_mailbox.errors import MailboxError
 from agent_mailbox.mailbox.mail_pages import MailPages
 from agent_mailbox.mailbox.sending import Sending
 from agent_mailbox.store.archive.archive import Archive
+from agent_mailbox.store.files import system
 from agent_mailbox.store.log.log import HeldLog
 from agent_mailbox.store.projection import archived_mail
 from tests.steps import steps
@@ -18,6 +20,9 @@ from tests.store.test_index import mailbox, rotate
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+GIVEN = "a6aad2fc-a42c-489b-864d-21f8cb5ad25e"
 
 
 def filled(root: Path, count: int) -> tuple[Mailbox, str]:
@@ -64,6 +69,30 @@ def test_nobody_reads_the_archive_under_the_log_s_lock(
     assert looks == [0, 0, 0]
     assert scans == ([] if has_index else [0, 0, 0])
     assert wanted not in box.state().messages
+
+
+@pytest.mark.parametrize("door", ["send", "take_in"])
+def test_mail_that_is_given_again_is_written_through_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, door: str
+) -> None:
+    """Its first writer may have died before its sync, so the log's file is synced before the second answer."""
+    box = mailbox(str(tmp_path))
+    mail = Draft(sender="amy", to=("bob",), content="text", id=GIVEN)
+    sent = box.send(mail).message
+    synced, write_through = list[str](), system.fsync
+
+    def note(fd: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{fd}"))
+        write_through(fd)
+
+    monkeypatch.setattr(system, "fsync", note)
+    monkeypatch.setattr(system, "fdatasync", note)
+    if door == "send":
+        assert box.send(mail).message == sent
+    else:
+        box.take_in([sent], {sent.id})
+    assert box.logs.messages.path in synced
+    assert [*box.state().messages] == [GIVEN]
 
 
 def test_an_id_is_known_though_its_archived_line_is_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from agent_mailbox.config.config import Config
 from agent_mailbox.config.own_config import OwnConfig
 from agent_mailbox.console import presenters
 from agent_mailbox.core import address, frame, references
+from agent_mailbox.core.inbox import Item
 from agent_mailbox.core.message_reads import Reads
 from agent_mailbox.core.records import Message
 from agent_mailbox.core.roster import Roster
@@ -123,8 +124,12 @@ def test_a_reference_is_told_in_words_on_one_line() -> None:
 
 @pytest.mark.parametrize("kind", ["controlled", "control-2"])
 def test_a_type_that_begins_as_a_control_message_s_is_shown_as_mail(kind: str) -> None:
-    """Only the word itself is control."""
-    assert message_frame.body(message(type=kind, content="plain words"))[-1] == "| plain words"
+    """Only the word itself is control, also where mail is shown in brief."""
+    mail = message(type=kind, content="plain words")
+    assert message_frame.body(mail)[-1] == "| plain words"
+    shown = Item(mail, "tag", "swarm:demo", False, None)
+    for lines in (message_frame.brief(shown, Roster(), "", "us"), message_frame.item(shown, Roster())):
+        assert lines[-1] == "| plain words"
 
 
 def test_what_happened_in_a_swarm_is_said_in_words() -> None:

@@ -53,6 +53,9 @@ def test_a_proven_claim_stands_until_one_names_it() -> None:
     again = fold.apply(said(11, "lee", task, "role:worker"))
     assert again is not None
     assert (again.outcome, again.why) == ("repeated", "this task is there already")
+    another = fold.apply(said(12, "le", task, "role:worker"))
+    assert another is not None
+    assert another.outcome == "refused"
 
 
 def test_a_cycle_is_refused() -> None:
