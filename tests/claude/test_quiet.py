@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.core import inbox
+from agent_mailbox.core.records import Message
 from agent_mailbox.mailbox.delivery import Delivery
 from agent_mailbox.mailbox.open_mailbox import OpenMailbox
 from agent_mailbox.mailbox.session_brake import SessionBrake
@@ -318,3 +319,12 @@ def test_a_damaged_memory_costs_a_wake_too_many(client: Client) -> None:
         kept.write_bytes(damage)
         assert rings(post)
     assert not rings(post)
+
+
+def test_mail_of_the_same_words_is_one_thread_only_under_one_subject(client: Client) -> None:
+    """Mail that answers nothing has a thread by its sender, its subject and its words."""
+    brake = SessionBrake(OpenMailbox(str(client.post.box)), ME, lambda _: None)
+    mail = Message("m1", "ann", (ME,), 0, "done")
+    others = (mail, mail.replace(subject="a"), mail.replace(subject="b"), mail.replace(sender="ben"))
+    assert len({brake._thread(one, ()) for one in others}) == len(others)
+    assert brake._thread(mail.replace(id="m2"), ()) == brake._thread(mail, ())

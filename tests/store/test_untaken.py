@@ -16,6 +16,8 @@ from agent_mailbox.core.address import DEFAULT_TTL
 from agent_mailbox.core.instant import DAY, HOUR
 from agent_mailbox.core.message_reads import Reads
 from agent_mailbox.mailbox.delivery import Offer, recall_offers
+from agent_mailbox.mailbox.mailbox import Mailbox
+from agent_mailbox.mailbox.queries import MailQueries
 from agent_mailbox.store.log.logs import Logs
 from agent_mailbox.store.projection import index_keys, intake, open_ends, projection_file
 from agent_mailbox.store.projection.open_ends import read_asks
@@ -289,6 +291,9 @@ def test_what_may_wait_for_nobody_is_there_if_asked_for(tmp_path: Path, who: str
     logs = logs_of(tmp_path, mail, events=events)
     for asked, wanted in ((True, waiting.split()), (False, [])):
         assert [*find_untaken(logs, who, DEFAULT_TTL, NOW, newest=0, waiting=asked).messages] == wanted
+    queries = MailQueries(Mailbox(str(tmp_path), clock=lambda: NOW))
+    assert [one.id for one in queries.waiting(who)[0]] == (["m1"] if who in ("bob", None) else [])
+    assert [one.id for one in queries.status(who or "bob").waiting] == (["m1"] if who in ("bob", None) else [])
 
 
 def test_a_title_and_an_id_that_stands_twice_are_judged_decoded(tmp_path: Path) -> None:
