@@ -163,7 +163,7 @@ def test_what_is_not_taken_in_leaves_no_file(host: Host, monkeypatch: pytest.Mon
     body = host.body(inline())
     with monkeypatch.context() as patched:
 
-        def busy(*_: Any) -> None:
+        def busy(*_: Any, **__: Any) -> None:
             raise Busy("the mailbox is locked", "")
 
         patched.setattr(host.agent.gateway.mailbox, "take_in", busy)

@@ -145,7 +145,7 @@ def test_what_could_not_be_kept_at_once_is_told_once(machine: Make, monkeypatch:
         message = signing.seal_object(signing.MESSAGE, {**message, "signature": _sign(a, message)}, a.carrier.key)
         with monkeypatch.context() as patched:
 
-            def busy(*_: Any) -> None:
+            def busy(*_: Any, **__: Any) -> None:
                 raise Busy("the mailbox is locked", "")
 
             patched.setattr(b.gateway.mailbox, "take_in", busy)
